@@ -1,0 +1,96 @@
+"""Postbus turns the Postgres you already run into a message bus.
+
+    import postbus
+
+    bus = postbus.connect()                     # or postbus.connect("postgresql://…")
+    bus.create_stream("orders")
+    bus.publish("orders", key="orders.cus_a.1", data={"quantity": 4})
+
+Names are imported when they are first used, so that a program pays only for what it uses.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from postbus.bus._async.bus import AsyncBus
+    from postbus.bus._async.connect import connect_async
+    from postbus.bus._sync.bus import Bus
+    from postbus.bus._sync.connect import connect
+    from postbus.model.errors import (
+        Conflict,
+        ConnectionLost,
+        EmbeddedError,
+        Error,
+        InvalidInput,
+        MigrationDue,
+        NotFound,
+        TooLarge,
+        Unavailable,
+        WrongIsolation,
+    )
+    from postbus.model.message import Message, Page
+    from postbus.model.partitioning import partition_of
+    from postbus.model.stream import HorizonHolder, StreamInfo
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "postbus.bus._async.bus": ("AsyncBus",),
+    "postbus.bus._async.connect": ("connect_async",),
+    "postbus.bus._sync.bus": ("Bus",),
+    "postbus.bus._sync.connect": ("connect",),
+    "postbus.model.errors": (
+        "Conflict",
+        "ConnectionLost",
+        "EmbeddedError",
+        "Error",
+        "InvalidInput",
+        "MigrationDue",
+        "NotFound",
+        "TooLarge",
+        "Unavailable",
+        "WrongIsolation",
+    ),
+    "postbus.model.message": ("Message", "Page"),
+    "postbus.model.partitioning": ("partition_of",),
+    "postbus.model.stream": ("HorizonHolder", "StreamInfo"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AsyncBus",
+    "Bus",
+    "Conflict",
+    "ConnectionLost",
+    "EmbeddedError",
+    "Error",
+    "HorizonHolder",
+    "InvalidInput",
+    "Message",
+    "MigrationDue",
+    "NotFound",
+    "Page",
+    "StreamInfo",
+    "TooLarge",
+    "Unavailable",
+    "WrongIsolation",
+    "connect",
+    "connect_async",
+    "partition_of",
+]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

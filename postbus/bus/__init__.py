@@ -1,0 +1,1 @@
+"""The Python library: a bus, its streams, and what is published to and read from them."""

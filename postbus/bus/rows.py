@@ -1,0 +1,85 @@
+"""Rows of the SQL functions as values, and values as their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from postbus.bus import content
+from postbus.bus.content import NotEncodable
+from postbus.db.arrays import BytesArray, JsonbArray, TextArray
+from postbus.model.message import Message, Page
+from postbus.model.stream import DataType, HorizonHolder, StreamInfo
+
+Row = tuple[Any, ...]
+
+
+def stream_info(row: Row) -> StreamInfo:
+    return StreamInfo(**dict(zip(StreamInfo.__dataclass_fields__, row, strict=True)))
+
+
+def horizon_holder(row: Row) -> HorizonHolder:
+    return HorizonHolder(**dict(zip(HorizonHolder.__dataclass_fields__, row, strict=True)))
+
+
+def page(data_type: DataType, rows: Sequence[Row]) -> Page:
+    """The messages of a read, and the token of its last row, which may have no message."""
+    messages = [
+        Message(
+            key=key,
+            data=content.decode(data_type, data, data_bytes),
+            headers=headers,
+            seq=seq,
+            partition=partition,
+            published_at=published_at,
+        )
+        for seq, partition, key, data, data_bytes, headers, published_at, _ in rows
+        if seq is not None
+    ]
+    return Page(tuple(messages), rows[-1][-1] if rows else None)
+
+
+def publish_parameters(stream: str, data_type: DataType, message: Message) -> tuple[Any, ...]:
+    """What postbus.publish takes for one message.
+
+    Raises:
+        InvalidInput: The message cannot be encoded.
+    """
+    try:
+        encoded = content.ENCODERS[data_type](message.data)
+        headers = content.encode_headers(message.headers)
+        content.encode_key(message.key)
+    except NotEncodable as error:
+        raise content.refuse(None, error) from error
+    if data_type == "bytes":
+        return stream, message.key, None, headers and headers.decode(), encoded, data_type
+    return stream, message.key, encoded.decode(), headers and headers.decode(), None, data_type
+
+
+def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence[Message]) -> tuple[Any, ...]:
+    """What postbus.publish_many takes for a batch.
+
+    Raises:
+        InvalidInput: A message cannot be encoded; the error names its place.
+    """
+    encode = content.ENCODERS[data_type]
+    contents: list[bytes] = []
+    keys: list[bytes | None] = []
+    headers: list[bytes | None] = []
+    for place, message in enumerate(messages, start=1):
+        try:
+            contents.append(encode(message.data))
+            keys.append(content.encode_key(message.key))
+            headers.append(content.encode_headers(message.headers))
+        except NotEncodable as error:
+            raise content.refuse(place, error) from error
+    some_headers = JsonbArray(headers) if any(headers) else None
+    if data_type == "bytes":
+        return stream, TextArray(keys), None, some_headers, BytesArray(contents), data_type
+    return stream, TextArray(keys), TextArray(contents), some_headers, None, data_type
+
+
+def seconds(duration: float | timedelta | None) -> timedelta | None:
+    """A duration given in seconds or as timedelta, for Postgres."""
+    return timedelta(seconds=duration) if isinstance(duration, int | float) else duration

@@ -1,0 +1,165 @@
+"""A pool of connections to one Postgres, and the one way in which the library calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+import psycopg
+import psycopg_pool
+from psycopg.rows import tuple_row
+
+from postbus.db import arrays, migrations
+from postbus.db.errors import translate
+from postbus.model.errors import ConnectionLost
+
+Connection = psycopg.AsyncConnection[Any]
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+async def in_thread(
+    function: Callable[_Parameters, _Result], *args: _Parameters.args, **kwargs: _Parameters.kwargs
+) -> _Result:
+    """Run something that blocks without stopping the event loop."""
+    return await asyncio.to_thread(function, *args, **kwargs)
+
+
+class AsyncDatabase:
+    """A pool of autocommit connections.
+
+    A connection that died while it was idle is replaced before it is used, so a restart of Postgres between two calls goes
+    unnoticed. One that dies during a call raises `ConnectionLost`, unless the call can be repeated without harm.
+
+    Works behind poolers in transaction mode: nothing is kept in a session, and where the server is not the one that answered
+    the connect, statements are not prepared (an old PgBouncer loses them).
+    """
+
+    def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
+        self.url = url
+        self._pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
+            url,
+            min_size=0,
+            max_size=pool_size,
+            timeout=connect_timeout,
+            reconnect_timeout=connect_timeout,
+            kwargs={"autocommit": True, "row_factory": tuple_row},
+            configure=_configure,
+            check=_check,
+            open=False,
+            name="postbus",
+        )
+
+    async def open(self) -> None:
+        """Make the first connection, so that a wrong URL is an error here and says why."""
+        try:
+            async with await psycopg.AsyncConnection.connect(self.url, autocommit=True):
+                pass
+        except psycopg.Error as error:
+            raise translate(error, under_way=False) from error
+        await self._pool.open()
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def check_installed(self) -> None:
+        """Refuse a database without Postbus, or with another version of it.
+
+        Raises:
+            MigrationDue: The hint says what to do.
+        """
+        ((installed,),) = await self.rows(migrations.IS_INSTALLED, repeatable=True)
+        state: tuple[Any, ...] = (0, None)
+        if installed:
+            (state,) = await self.rows(migrations.STATE, repeatable=True)
+        migrations.check(migrations.InstalledState(*state))
+
+    async def rows(
+        self,
+        statement: str,
+        parameters: Sequence[Any] = (),
+        *,
+        connection: Connection | None = None,
+        repeatable: bool = False,
+    ) -> list[tuple[Any, ...]]:
+        """Run one statement and return its rows.
+
+        Args:
+            statement: One of `postbus.db.statements`.
+            parameters: Its parameters.
+            connection: The caller's own connection, to take part in its transaction; else one of the pool's.
+            repeatable: Running it twice does no harm: try once more when the connection is lost on the way.
+
+        Raises:
+            postbus.Error: Whatever Postgres or the driver raised, translated.
+        """
+        if connection is not None:
+            arrays.register(connection)
+            return await self._run(connection, statement, parameters)
+        try:
+            pooled = await self._pool.getconn()
+        except psycopg_pool.PoolTimeout as error:
+            raise translate(await self._why_unreachable(error), under_way=False) from error
+        except psycopg.Error as error:
+            raise translate(error, under_way=False) from error
+        try:
+            return await self._run(pooled, statement, parameters)
+        except ConnectionLost:
+            if not repeatable:
+                raise
+        finally:
+            await self._pool.putconn(pooled)
+        return await self.rows(statement, parameters)
+
+    async def _run(self, connection: Connection, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        try:
+            # Not connection.cursor(): the caller may have chosen another cursor class or row factory.
+            async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+                await cursor.execute(statement, parameters)
+                return await cursor.fetchall()
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    async def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
+        """The pool only says that time ran out; one attempt of our own says what is wrong."""
+        try:
+            async with await psycopg.AsyncConnection.connect(self.url, connect_timeout=2):
+                return timeout
+        except psycopg.Error as error:
+            return error
+
+
+async def _configure(connection: Connection) -> None:
+    arrays.register(connection)
+    cursor = await connection.execute("select pg_backend_pid(), current_setting('default_transaction_isolation')")
+    row = await cursor.fetchone()
+    behind_pooler = row is not None and row[0] != connection.info.backend_pid
+    if behind_pooler:
+        connection.prepare_threshold = None
+    elif row is not None and row[1] != "read committed":
+        # Streams can only be read under READ COMMITTED, whatever this database's default.
+        await connection.execute("set default_transaction_isolation = 'read committed'")
+
+
+async def _check(connection: Connection) -> None:
+    """Refuse a connection that died while it was idle: an idle one has nothing to say, so a readable one is suspect.
+
+    One system call, where asking the server would double the cost of a small call.
+    """
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        connection.pgconn.consume_input()
+        await connection.execute("select 1")

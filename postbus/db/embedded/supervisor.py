@@ -1,0 +1,128 @@
+"""The process that owns an embedded Postgres: python -m postbus.db.embedded.supervisor '<request>'.
+
+It answers its starter once, on standard output, then runs until the server has no users left. If it is killed the server runs
+on, and the next user's supervisor takes it over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import psycopg
+from psycopg import sql
+
+from postbus.db.embedded import account, binaries
+from postbus.db.embedded.cluster import ROLE, Cluster, reachable
+from postbus.db.embedded.directory import Directory, State
+from postbus.db.embedded.locks import FileLock
+from postbus.db.embedded.request import Request
+from postbus.model.errors import EmbeddedError
+
+_POLL_SECONDS: Final = 0.2
+DEFAULT_PORT: Final = 5432
+
+
+class Stopped(Exception):
+    """Somebody asked this process to end."""
+
+
+def supervise(request: Request) -> None:
+    """Run the server of a data directory until nobody uses it."""
+    directory = Directory(Path(request.path))
+    lock = FileLock(directory.supervisor)
+    if not lock.try_acquire(shared=False):
+        _answer({"busy": True})
+        return
+    try:
+        directory.clear_state()
+        cluster = _cluster(directory, request)
+        state = _start(cluster, request)
+    except EmbeddedError as error:
+        _answer({"error": error.message, "hint": error.hint})
+        return
+    except OSError as error:
+        _answer({"error": f"the embedded Postgres cannot be started: {error}", "hint": None})
+        return
+    directory.write_state(state)
+    _answer({"ready": True})
+    try:
+        _watch(cluster, request)
+    except Stopped:
+        directory.clear_state()
+        cluster.stop()
+
+
+def _cluster(directory: Directory, request: Request) -> Cluster:
+    who = account.choose()
+    directory.admit(who)
+    found = binaries.at(Path(request.home)) if request.home else binaries.find(request.major)
+    cluster = Cluster(directory, reachable(found, who, directory), who)
+    cluster.prepare()
+    return cluster
+
+
+def _start(cluster: Cluster, request: Request) -> State:
+    port = request.port or DEFAULT_PORT
+    socket = cluster.start(port=port, tcp=request.port is not None)
+    with psycopg.connect(host=str(socket), port=port, user=ROLE, dbname="postgres", autocommit=True) as connection:
+        exists = connection.execute("select from pg_database where datname = %s", (ROLE,)).fetchone()
+        if exists is None:
+            connection.execute(sql.SQL("create database {}").format(sql.Identifier(ROLE)))
+        listens = connection.execute("show listen_addresses").fetchone()
+    tcp = listens is not None and listens[0] != ""
+    return State(supervisor=os.getpid(), socket=str(socket), port=port, tcp=tcp, major=cluster.binaries.major)
+
+
+def _watch(cluster: Cluster, request: Request) -> None:
+    """Wait for the last user to leave, then stop the server; start it again if it dies before."""
+    users = FileLock(cluster.directory.users)
+    unused_since: float | None = None
+    while True:
+        time.sleep(_POLL_SECONDS)
+        if users.try_acquire(shared=False):
+            unused_since = unused_since or time.monotonic()
+            if time.monotonic() - unused_since >= request.linger:
+                # Newcomers wait for the lock until the server is down, then start it anew.
+                cluster.directory.clear_state()
+                cluster.stop()
+                return
+            users.release()
+        else:
+            unused_since = None
+            if not _postmaster_is_alive(cluster.directory):
+                _start(cluster, request)
+
+
+def _postmaster_is_alive(directory: Directory) -> bool:
+    try:
+        os.kill(int((directory.cluster / "postmaster.pid").read_text().split()[0]), 0)
+    except (FileNotFoundError, ProcessLookupError, ValueError, IndexError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _answer(answer: dict[str, object]) -> None:
+    """Tell the starter, and let go of it: it waits for the end of our standard output."""
+    sys.stdout.write(json.dumps(answer))
+    sys.stdout.flush()
+    log = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(log, 1)
+    os.close(log)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise Stopped
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stop)
+    supervise(Request(**json.loads(sys.argv[1])))

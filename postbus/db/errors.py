@@ -1,0 +1,63 @@
+"""Errors of Postgres and its driver, turned into those of Postbus."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psycopg
+import psycopg_pool
+
+from postbus.model import errors
+
+_BY_SQLSTATE: Final = {error.sqlstate: error for error in errors.all_errors()}
+_NOT_INSTALLED: Final = {"3F000", "42P01", "42883"}  # No such schema, table or function.
+_CANNOT_NOW: Final = {"53300", "57P03", "25006"}  # Too many connections, starting up, read-only.
+
+
+def translate(error: Exception, *, under_way: bool = True) -> errors.Error:
+    """The Postbus error for one of the driver's.
+
+    Args:
+        error: What psycopg or its pool raised.
+        under_way: Whether a statement had been sent, so that a broken connection leaves its outcome open.
+    """
+    if isinstance(error, psycopg_pool.PoolTimeout | psycopg_pool.PoolClosed | psycopg_pool.TooManyRequests):
+        return errors.Unavailable(f"no connection to Postgres: {_line(error)}")
+    sqlstate = getattr(error, "sqlstate", None)
+    if isinstance(error, psycopg.Error) and sqlstate:
+        return _by_sqlstate(error, sqlstate)
+    if under_way and isinstance(error, psycopg.OperationalError):
+        return errors.ConnectionLost(
+            f"the connection to Postgres was lost: {_line(error)}", "the call may or may not have taken effect"
+        )
+    if isinstance(error, psycopg.OperationalError):
+        return errors.Unavailable(f"cannot connect to Postgres: {_line(error)}")
+    return errors.Error(f"{type(error).__name__}: {_line(error)}")
+
+
+def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
+    message = error.diag.message_primary or str(error)
+    if sqlstate in _BY_SQLSTATE:
+        detail = error.diag.message_detail
+        return _BY_SQLSTATE[sqlstate](f"{message}: {detail}" if detail else message, error.diag.message_hint)
+    if sqlstate in _NOT_INSTALLED and "postbus" in message:
+        return errors.MigrationDue(f"Postbus is not installed in this database: {message}", "run: postbus migrate")
+    if sqlstate == "53200":
+        return errors.Unavailable(
+            f"Postgres has no room for more locks: {message}",
+            "publish to fewer streams in one transaction, or raise max_locks_per_transaction of the server",
+        )
+    # The server ended the session: 57P01 to 57P03 by command, 08xxx by a broken line.
+    if sqlstate in {"57P01", "57P02"} or sqlstate.startswith("08"):
+        return errors.ConnectionLost(
+            f"the connection to Postgres was lost: {message}", "the call may or may not have taken effect"
+        )
+    if sqlstate in _CANNOT_NOW or sqlstate.startswith("53"):
+        return errors.Unavailable(f"Postgres cannot do this now: {message}", error.diag.message_hint)
+    if sqlstate.startswith("22"):
+        return errors.InvalidInput(message, error.diag.message_hint)
+    return errors.Error(f"Postgres: {message} (SQLSTATE {sqlstate})", error.diag.message_hint)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

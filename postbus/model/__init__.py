@@ -1,0 +1,1 @@
+"""What things are: messages, streams, errors. Standard library only."""

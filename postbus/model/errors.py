@@ -1,0 +1,108 @@
+"""Every error of Postbus, with its four faces: a Python class, an SQLSTATE, an HTTP status and a CLI exit status."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class Error(Exception):
+    """The base of all errors of Postbus.
+
+    Attributes:
+        message: What happened, in one line.
+        hint: What to do about it, or None.
+        sqlstate: The code by which SQL functions raise it.
+        http_status: The status by which the server answers it.
+        exit_status: The status with which the command line ends.
+    """
+
+    sqlstate: ClassVar[str] = "PB500"
+    http_status: ClassVar[int] = 500
+    exit_status: ClassVar[int] = 1
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
+
+
+class InvalidInput(Error):
+    """A name, key, message or setting is not allowed."""
+
+    sqlstate = "PB400"
+    http_status = 400
+    exit_status = 2
+
+
+class NotFound(Error):
+    """What was named does not exist."""
+
+    sqlstate = "PB404"
+    http_status = 404
+    exit_status = 3
+
+
+class Conflict(Error):
+    """What was asked for does not go with what is there: it exists already, or holds another type of data."""
+
+    sqlstate = "PB409"
+    http_status = 409
+    exit_status = 4
+
+
+class WrongIsolation(Error):
+    """The transaction keeps its snapshot, so a message could be skipped for ever. Use READ COMMITTED."""
+
+    sqlstate = "PB412"
+    http_status = 409
+    exit_status = 4
+
+
+class TooLarge(Error):
+    """A message or a batch is larger than allowed."""
+
+    sqlstate = "PB413"
+    http_status = 413
+    exit_status = 2
+
+
+class Unavailable(Error):
+    """Postgres cannot be reached, or cannot do this now. Nothing was done; trying again later may help."""
+
+    sqlstate = "PB503"
+    http_status = 503
+    exit_status = 5
+
+
+class ConnectionLost(Unavailable):
+    """The connection broke while a call was under way: it may or may not have taken effect."""
+
+    sqlstate = "PB504"
+    http_status = 504
+
+
+class MigrationDue(Error):
+    """The database lacks what this version of Postbus needs, or is newer than it."""
+
+    sqlstate = "PB505"
+    http_status = 503
+    exit_status = 6
+
+
+class EmbeddedError(Error):
+    """The embedded Postgres cannot be started or used here."""
+
+    sqlstate = "PB506"
+    http_status = 503
+    exit_status = 7
+
+
+def all_errors() -> list[type[Error]]:
+    """Every error class, `Error` first."""
+    found: list[type[Error]] = [Error]
+    for error in found:
+        found.extend(error.__subclasses__())
+    return found

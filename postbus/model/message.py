@@ -1,0 +1,60 @@
+"""A message, before and after it is published, and the pages in which messages are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, overload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message of a stream.
+
+    To publish, give `data` and, as a rule, a `key`. The last three are known once it is in the stream.
+
+    Attributes:
+        key: Dot-separated tokens that route and order the message; None puts it in any partition.
+        data: Any JSON value in a json stream, a str in a text stream, bytes in a bytes stream.
+        headers: Strings by name, or None.
+        seq: Its number: unique and growing in the stream, with gaps.
+        partition: The partition that its key belongs to.
+        published_at: When it was published, by the clock of Postgres.
+    """
+
+    key: str | None = None
+    data: Any
+    headers: Mapping[str, str] | None = None
+    seq: int | None = None
+    partition: int | None = None
+    published_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Sequence[Message]):
+    """Some messages of a stream, and where to go on reading.
+
+    Attributes:
+        messages: The messages, in order. A page may be empty although more pages follow: the search for a rare key stops
+            after a while and goes on with the next page.
+        resume: The token for the next page; None at the end of the stream, or of the range asked for.
+    """
+
+    messages: tuple[Message, ...]
+    resume: str | None
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
+        return self.messages[index]
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.messages)

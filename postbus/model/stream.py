@@ -1,0 +1,71 @@
+"""What is known of a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+DataType = Literal["json", "text", "bytes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamInfo:
+    """A stream's settings and size.
+
+    Attributes:
+        name: The stream's name.
+        id: Its number, never used again.
+        data_type: What its messages hold: json, text or bytes.
+        partitions: How many ways its keys are spread.
+        max_message_bytes: The largest data a message may have.
+        segment_bytes: How large a segment of its log becomes before the next is begun.
+        segment_age: How old a segment becomes before the next is begun.
+        start_seq: Messages below this seq were purged.
+        last_seq: The highest seq given out, perhaps to a message that is not committed or never will be.
+        message_estimate: About how many messages it holds, by Postgres's statistics.
+        bytes: What it takes on disk.
+        segment_count: How many segments its log has.
+        created_at: When it was created.
+    """
+
+    name: str
+    id: int
+    data_type: DataType
+    partitions: int
+    max_message_bytes: int
+    segment_bytes: int
+    segment_age: timedelta
+    start_seq: int
+    last_seq: int
+    message_estimate: int
+    bytes: int
+    segment_count: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HorizonHolder:
+    """A transaction that has published and not ended, so that readers cannot go on past it.
+
+    Attributes:
+        held_at_seq: Readers stop here until it ends.
+        held_for: How long the transaction has been open.
+        transaction_started_at: When it began.
+        pid: Its backend; None for a prepared transaction.
+        user_name: Whose transaction it is.
+        application_name: What its session calls itself.
+        state: What the session does now, such as "idle in transaction".
+        query: Its last statement.
+        prepared_transaction: The name of a prepared transaction.
+    """
+
+    held_at_seq: int
+    held_for: timedelta
+    transaction_started_at: datetime
+    pid: int | None
+    user_name: str
+    application_name: str | None
+    state: str | None
+    query: str | None
+    prepared_transaction: str | None

@@ -1,0 +1,90 @@
+"""The engine: plain .sql files, put together here into one install script.
+
+`tables/` and `functions/` are what a fresh database gets. `migrations/` holds the numbered steps that bring the tables of an
+older one to the same state; the functions are then replaced by the present ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+TABLES = ("schema", "migration", "stream", "segment", "types")
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A numbered step. Number 1 is the first install and has no file."""
+
+    number: int
+    name: str
+    statements: str
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Every step that this version knows, in order."""
+    first = Migration(number=1, name="install", statements="")
+    return (first, *sorted(_numbered_files(), key=lambda migration: migration.number))
+
+
+def _numbered_files() -> list[Migration]:
+    found = []
+    for file in _root().joinpath("migrations").iterdir():
+        if match := re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name):
+            found.append(Migration(int(match[1]), match[2], file.read_text()))
+    return found
+
+
+@cache
+def tables() -> str:
+    """The statements that create schemas, tables and types."""
+    return "\n".join(_root().joinpath("tables", f"{name}.sql").read_text() for name in TABLES)
+
+
+@cache
+def functions() -> str:
+    """The statements that create or replace every function."""
+    folders = sorted((f for f in _root().joinpath("functions").iterdir() if f.is_dir()), key=lambda folder: folder.name)
+    sources = [
+        file.read_text()
+        for folder in folders
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".sql")
+    ]
+    # Bodies may speak of functions that come later.
+    return "set local check_function_bodies = off;\n\n" + "\n".join(sources)
+
+
+@cache
+def functions_digest() -> str:
+    """Names the text of the functions: a database with another digest has other functions."""
+    return hashlib.sha256(functions().encode()).hexdigest()[:16]
+
+
+def records() -> str:
+    """The statements that record a finished install or upgrade."""
+    rows = ", ".join(f"({m.number}, '{m.name}')" for m in migrations())
+    return (
+        f"insert into postbus_data.migration (number, name) values {rows} on conflict do nothing;\n"  # noqa: S608
+        f"insert into postbus_data.installation (functions_digest) values ('{functions_digest()}')\n"
+        "on conflict (singleton) do update set functions_digest = excluded.functions_digest;\n"
+    )
+
+
+def install_script() -> str:
+    """The whole install as one file for psql."""
+    header = (
+        "-- Postbus, the whole install in one file: psql -v ON_ERROR_STOP=1 -f install.sql\n"
+        "-- Made from tables/ and functions/ by `make generate`; do not edit.\n\n"
+        "begin;\n\n"
+    )
+    return f"{header}{tables()}\n{functions()}\n{records()}\ncommit;\n"
+
+
+def _root() -> Traversable:
+    return files(__name__)

@@ -1,0 +1,14 @@
+create or replace function postbus.horizon(stream text)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The seq up to which a stream may be read: no publishing transaction at or below it is still open.
+
+Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+*/
+begin
+    return postbus_data.horizon_of(postbus_data.stream_id(stream));
+end
+$$;

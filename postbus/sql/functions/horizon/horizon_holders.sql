@@ -1,0 +1,44 @@
+create or replace function postbus.horizon_holders(stream text)
+returns table (
+    held_at_seq bigint,
+    held_for interval,
+    transaction_started_at timestamptz,
+    pid integer,
+    user_name text,
+    application_name text,
+    state text,
+    query text,
+    prepared_transaction text
+)
+language plpgsql
+volatile
+as $$
+/*
+Who keeps readers of a stream from going on, the one that holds it furthest back first.
+
+A holder is a transaction that has published and not ended, or a prepared one (pid is null). Query and application are null
+for other users' sessions unless you have pg_read_all_stats.
+
+Raises   PB404.
+*/
+declare
+    id integer := postbus_data.stream_id(stream);
+    last_seq bigint := pg_sequence_last_value(to_regclass('postbus_data.seq_' || id));
+begin
+    return query
+    select
+        l.held_at,
+        clock_timestamp() - coalesce(a.xact_start, p.prepared),
+        coalesce(a.xact_start, p.prepared),
+        l.pid,
+        coalesce(a.usename, p.owner)::text,
+        a.application_name,
+        a.state,
+        a.query,
+        p.gid
+    from postbus_data.publisher_locks(id, last_seq) as l
+    left join pg_stat_activity as a on a.pid = l.pid
+    left join pg_prepared_xacts as p on l.virtual_transaction = '-1/' || p.transaction::text
+    order by l.held_at;
+end
+$$;

@@ -1,0 +1,83 @@
+create or replace function postbus.publish_many(
+    stream text,
+    keys text[] default null,
+    data text[] default null,
+    headers jsonb[] default null,
+    bytes bytea[] default null,
+    expected_type text default null
+)
+returns bigint[]
+language plpgsql
+as $$
+/*
+Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
+
+The arrays run side by side: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys and headers may be
+left out, or be null for some messages. See publish for what a message may hold.
+
+Returns  the messages' seqs, in their order; an empty array for no messages.
+Raises   PB400 with the place and the reason for a message that is not allowed, PB404, PB413.
+Touches  the current segment of the stream (insert).
+Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
+*/
+#variable_conflict use_variable
+declare
+    entry postbus_data.entry := postbus_data.enter(stream, expected_type);
+    message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
+    contents json[];
+    seqs bigint[];
+begin
+    perform postbus_data.check_batch(message_count, keys, data, headers, bytes);
+    if message_count = 0 then
+        return '{}';
+    end if;
+
+    if postbus_data.tokens_are_valid(array_to_string(keys, '.')) is false
+        or (
+            select max(length(m.key)) > 255
+                or count(m.data) + count(m.bytes) < message_count
+                or max(octet_length(m.data)) > entry.max_message_bytes
+                or max(octet_length(m.bytes)) > entry.max_message_bytes
+            from unnest(keys, data, bytes) as m (key, data, bytes)
+        )
+        or (entry.data_type = 'bytes') <> (data is null)
+        or headers is not null
+    then
+        perform postbus_data.refuse(entry, m.place::integer, m.key, m.data, m.header, m.bytes)
+        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place)
+        order by m.place;
+    end if;
+    if entry.data_type = 'json' then
+        contents := postbus_data.as_json_array(data);
+    end if;
+
+    select array_agg(nextval(entry.sequence)) into seqs from generate_series(1, message_count);
+    -- The hash of partition_of, written out: a call of it per message would cost more than the insert of its row.
+    execute format(
+        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers)
+        select
+            m.seq,
+            $1,
+            $2 + coalesce(
+                mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), $3),
+                mod(m.seq, $3)
+            ),
+            m.key,
+            m.data,
+            m.headers
+        from (
+            select u.*, sha256(convert_to(u.key, ''UTF8'')) as hash
+            from unnest($4, $5, $6, %s) as u (seq, key, headers, data)
+            offset 0
+        ) as m',
+        entry.stream_id,
+        entry.layout >> 35,
+        case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
+    ) using
+        clock_timestamp(),
+        ((entry.layout >> 11) & 16777215)::integer,
+        (entry.layout & 2047)::integer,
+        seqs, keys, headers, contents, data, bytes;
+    return seqs;
+end
+$$;

@@ -1,0 +1,46 @@
+create or replace function postbus_data.window_statement(
+    source postbus_data.stream,
+    after_seq bigint,
+    to_seq bigint,
+    filter postbus_data.read_filter,
+    max_messages integer,
+    backwards boolean
+)
+returns text
+language sql
+volatile
+as $$
+/* The statement that read_window runs; null when no segment holds such seqs. */
+    select string_agg(
+        format(
+            'select m.seq, m.partition, m.key, %s, %s, m.headers, m.published_at, null::text
+            from generate_series(%s, %s) as p (n)
+            cross join lateral (
+                select l.* from %s as l where l.partition = p.n and l.seq > $1 and l.seq <= $2 offset 0
+            ) as m
+            where ($3 is null or m.key = $3)
+                and ($4 is null or m.key ~ $4)
+                and ($5 is null or m.published_at >= $5)
+                and ($6 is null or m.published_at < $6)',
+            case when source.data_type = 'bytes' then 'null::text' else 'm.data::text' end,
+            case when source.data_type = 'bytes' then 'm.data' else 'null::bytea' end,
+            part.first,
+            part.last,
+            postbus_data.log_table(g.stream_id, g.number)
+        ),
+        ' union all '
+        order by g.number
+    ) || ' order by 1' || case when backwards then ' desc' else '' end || ' limit ' || max_messages
+    from postbus_data.segment as g
+    cross join lateral (
+        select
+            coalesce(filter.partition, g.partition_base + chosen.offset, g.partition_base) as first,
+            coalesce(filter.partition, g.partition_base + chosen.offset, g.partition_base + g.partition_count - 1) as last
+        from (select postbus.partition_of(filter.key, g.partition_count) as offset) as chosen
+    ) as part
+    where g.stream_id = source.id
+        and g.after_seq < to_seq
+        and (g.last_seq > window_statement.after_seq or g.sealed_at is null)
+        and part.first >= g.partition_base
+        and part.last < g.partition_base + g.partition_count
+$$;

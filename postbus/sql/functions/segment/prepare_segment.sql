@@ -1,0 +1,38 @@
+create or replace function postbus_data.prepare_segment(stream_id integer, number integer, partition_base integer, partition_count integer)
+returns void
+language plpgsql
+as $$
+/*
+Create the table of a segment. Publishers write to it once the layout register names it, which must not happen before
+this transaction has committed: until then they could not see the table.
+
+Touches  segment (insert); creates postbus_data.log_<stream id>_<number>.
+*/
+declare
+    data_type text;
+begin
+    select case s.data_type when 'bytes' then 'bytea' else s.data_type end
+    into data_type
+    from postbus_data.stream as s
+    where s.id = prepare_segment.stream_id;
+
+    -- Wide columns last. The key's collation is C: comparisons are by byte, as tokens and prefixes want them.
+    execute format(
+        'create table postbus_data.log_%1$s_%2$s (
+            seq bigint not null,
+            published_at timestamptz not null,
+            partition integer not null,
+            key text collate "C",
+            data %3$s not null,
+            headers jsonb,
+            primary key (partition, seq)
+        )',
+        stream_id, number, data_type
+    );
+    insert into postbus_data.segment (stream_id, number, partition_base, partition_count, after_seq)
+    values (
+        stream_id, number, partition_base, partition_count,
+        pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_id))
+    );
+end
+$$;

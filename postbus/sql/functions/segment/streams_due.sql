@@ -1,0 +1,38 @@
+create or replace function postbus_data.streams_due(only_id integer)
+returns setof integer
+language sql
+volatile
+as $$
+/*
+The streams that maintenance has something to do for, or only the given one if so. Takes no locks that last, whatever the number of
+streams: sizes and ages come from the catalog and from the newest segment's row.
+*/
+    select s.id
+    from postbus_data.stream as s
+    cross join lateral (
+        select
+            max(g.number) as newest,
+            count(*) filter (where g.sealed_at is null) as open_count,
+            bool_or(g.last_seq < s.start_seq) as has_purged,
+            max(g.prepared_at) as begun_at
+        from postbus_data.segment as g
+        where g.stream_id = s.id
+    ) as g
+    cross join lateral (
+        -- Nothing while the heap is empty: an index has a page from the start.
+        select case
+            when pg_relation_size(log.name) > 0 then pg_total_relation_size(log.name)
+            else 0
+        end as bytes
+        from (select to_regclass(postbus_data.log_table(s.id, g.newest)) as name) as log
+    ) as log
+    where (only_id is null or s.id = only_id)
+        and (
+            g.open_count > 1
+            or g.has_purged
+            or s.roll_due
+            or log.bytes >= s.segment_bytes
+            or (log.bytes > 0 and g.begun_at < clock_timestamp() - s.segment_age)
+        )
+    order by s.id
+$$;

@@ -1,0 +1,26 @@
+create or replace function postbus.alter_stream(
+    stream text,
+    max_message_bytes integer default null,
+    segment_bytes bigint default null,
+    segment_age interval default null
+)
+returns void
+language plpgsql
+as $$
+/*
+Change settings of a stream; null leaves a setting as it is. They hold for what is published from now on.
+
+Raises   PB400 for a value that is not allowed, PB404.
+Touches  stream (update).
+*/
+declare
+    altered integer := postbus_data.stream_id(stream);
+begin
+    perform postbus_data.check_limits(null, max_message_bytes, segment_bytes, segment_age);
+    update postbus_data.stream as s
+    set max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
+        segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
+        segment_age = coalesce(alter_stream.segment_age, s.segment_age)
+    where s.id = altered;
+end
+$$;

@@ -1,0 +1,55 @@
+create or replace function postbus.create_stream(
+    stream text,
+    partitions integer default 8,
+    data_type text default 'json',
+    max_message_bytes integer default 8388608,
+    segment_bytes bigint default 268435456,
+    segment_age interval default interval '1 day'
+)
+returns void
+language plpgsql
+as $$
+/*
+Create a stream.
+
+partitions         how many ways its keys are spread, 1 to 1024: order is kept within a partition.
+data_type          json (any JSON value, stored as given), text, or bytes.
+max_message_bytes  the largest data a message may have.
+segment_bytes,     how large or old a segment of the log becomes before the next one is begun; space is freed by
+segment_age        dropping whole segments.
+
+Raises   PB400 for a name or setting that is not allowed, PB409 when the stream exists.
+Touches  stream, segment (insert); creates the stream's two sequences and its first segment.
+*/
+declare
+    id integer;
+begin
+    perform postbus_data.check_name('stream', stream);
+    if data_type is null or data_type not in ('json', 'text', 'bytes') then
+        raise exception using
+            errcode = 'PB400',
+            message = format('data type %s is not known', coalesce('"' || data_type || '"', 'null')),
+            hint = 'use json, text or bytes';
+    end if;
+    if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null then
+        raise exception using errcode = 'PB400', message = 'a stream''s settings cannot be null';
+    end if;
+    perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
+
+    insert into postbus_data.stream as s (name, data_type, max_message_bytes, segment_bytes, segment_age)
+    values (stream, data_type, max_message_bytes, segment_bytes, segment_age)
+    on conflict (name) do nothing
+    returning s.id into id;
+    if id is null then
+        raise exception using errcode = 'PB409', message = format('stream "%s" exists', stream);
+    end if;
+
+    -- From 0, so that an unused stream's horizon (0) is below its first message (1). CACHE 1: a cached, lower number would
+    -- land below the horizon.
+    execute format('create sequence postbus_data.seq_%s minvalue 0 start 0 cache 1', id);
+    execute format('create sequence postbus_data.layout_%s cache 1', id);
+    perform setval(format('postbus_data.seq_%s', id), 0);
+    perform postbus_data.prepare_segment(id, 1, 0, partitions);
+    perform postbus_data.set_layout(id, 1, 0, partitions);
+end
+$$;

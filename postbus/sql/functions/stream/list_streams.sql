@@ -1,0 +1,17 @@
+create or replace function postbus.list_streams(after_name text default '', max_streams integer default 1000)
+returns setof postbus.stream_info
+language sql
+volatile
+as $$
+/* The streams in order of their names, up to max_streams of them after a name: pages of what stream_info says of one. */
+    select i.*
+    from (
+        select s.name
+        from postbus_data.stream as s
+        where s.name > after_name
+        order by s.name
+        limit max_streams
+    ) as page
+    cross join lateral postbus.stream_info(page.name) as i
+    order by i.name
+$$;

@@ -1,0 +1,19 @@
+create or replace function postbus_data.stream_id(stream text)
+returns integer
+language plpgsql
+stable
+as $$
+/* The id of a stream. Raises PB404 when there is none of that name. */
+declare
+    id integer;
+begin
+    select s.id into id from postbus_data.stream as s where s.name = stream_id.stream;
+    if id is null then
+        raise exception using
+            errcode = 'PB404',
+            message = format('stream "%s" does not exist', stream),
+            hint = format('create it with: select postbus.create_stream(%L)', stream);
+    end if;
+    return id;
+end
+$$;

@@ -1,0 +1,42 @@
+create or replace function postbus.stream_info(stream text)
+returns postbus.stream_info
+language plpgsql
+volatile
+as $$
+/*
+A stream's settings and size.
+
+start_seq         messages below it were purged.
+last_seq          the highest seq given out, perhaps to a message that is not committed or never will be.
+message_estimate  how many messages the log holds, by Postgres's own statistics: an estimate, a second or so late.
+bytes             what the log takes on disk.
+
+Raises   PB404.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    info postbus.stream_info;
+begin
+    select
+        s.name, s.id, s.data_type, s.max_message_bytes, s.segment_bytes, s.segment_age, s.start_seq, s.created_at,
+        pg_sequence_last_value(to_regclass('postbus_data.layout_' || s.id)) & 2047,
+        pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id))
+    into
+        info.name, info.id, info.data_type, info.max_message_bytes, info.segment_bytes, info.segment_age, info.start_seq,
+        info.created_at, info.partitions, info.last_seq
+    from postbus_data.stream as s
+    where s.id = found_id;
+
+    select
+        count(*),
+        coalesce(sum(pg_stat_get_live_tuples(t.log)), 0),
+        coalesce(sum(pg_total_relation_size(t.log)), 0)
+    into info.segment_count, info.message_estimate, info.bytes
+    from (
+        select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
+        from postbus_data.segment as g
+        where g.stream_id = found_id
+    ) as t;
+    return info;
+end
+$$;

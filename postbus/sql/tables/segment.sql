@@ -1,0 +1,25 @@
+-- A row is one table of a stream's log. A segment's life: prepared (its table exists, nobody writes to it), current (the
+-- layout register names it), rolled (the register has moved on, late publishers may still write), sealed (nobody can).
+-- At most one segment is rolled and not sealed, so a message's seq lies in one of at most two segments.
+create table postbus_data.segment (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    number integer not null check (number between 1 and 536870911),
+    -- Partitions base … base + count - 1: a new layout starts a new segment, and numbers are never used again.
+    partition_base integer not null check (partition_base between 0 and 16777215),
+    partition_count integer not null check (partition_count between 1 and 1024),
+    -- Every message here has a seq above this: last_value of the stream's sequence when the segment was prepared.
+    after_seq bigint not null,
+    prepared_at timestamptz not null default clock_timestamp(),
+    -- The register may name a segment only after the transaction that prepared it has committed.
+    prepared_by xid8 not null default pg_current_xact_id(),
+    -- Publishers that may still write here hold a horizon lock at or below this. Null until rolled.
+    rolled_at_seq bigint,
+    -- Known once sealed. last_seq is after_seq when the segment stayed empty.
+    sealed_at timestamptz,
+    last_seq bigint,
+    last_published_at timestamptz,
+    primary key (stream_id, number)
+);
+
+-- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
+create index segment_last_seq on postbus_data.segment (stream_id, last_seq);

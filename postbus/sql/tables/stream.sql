@@ -1,0 +1,21 @@
+-- A row is one stream. Beside it stand, named by its id:
+--   postbus_data.seq_<id>     the sequence that numbers its messages
+--   postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions.
+--                             Its value is read live, whatever the reader's snapshot (a table row would not be).
+--   postbus_data.log_<id>_<n> its segments
+-- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
+create table postbus_data.stream (
+    -- Publishers' locks use 2^30 + id as their class; see functions/horizon/lock_class.sql.
+    id integer generated always as identity (maxvalue 536870911) primary key,
+    name text collate "C" not null unique,
+    data_type text collate "C" not null check (data_type in ('json', 'text', 'bytes')),
+    max_message_bytes integer not null check (max_message_bytes between 1 and 268435456),
+    -- The log rolls to a new segment when the newest one is this large or this old.
+    segment_bytes bigint not null check (segment_bytes between 65536 and 1099511627776),
+    segment_age interval not null check (segment_age between interval '1 second' and interval '3650 days'),
+    -- Messages below this seq were purged; their segments are dropped when no live message is left in them.
+    start_seq bigint not null default 0,
+    -- Maintenance is asked to begin a new segment, so that a segment whose messages are all purged can be dropped.
+    roll_due boolean not null default false,
+    created_at timestamptz not null default clock_timestamp()
+);

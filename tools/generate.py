@@ -1,0 +1,111 @@
+"""Writes the files that are made from others: the sync twins of async code, and the one-file install.
+
+python -m tools.generate [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
+
+from postbus import sql
+
+ROOT = Path(__file__).resolve().parent.parent
+# Where async code lives, and where its twin goes.
+TWINS = {"postbus/bus/_async": "postbus/bus/_sync", "postbus/db/_async": "postbus/db/_sync"}
+DROPPED = {"async", "await"}
+RENAMED = {
+    "__aenter__": "__enter__",
+    "__aexit__": "__exit__",
+    "AsyncIterator": "Iterator",
+    "AsyncDatabase": "Database",
+    "AsyncBus": "Bus",
+    "AsyncConnection": "Connection",
+    "AsyncConnectionPool": "ConnectionPool",
+    "AsyncCursor": "Cursor",
+    "_async": "_sync",
+    "connect_async": "connect",
+}
+# Lines that have no twin.
+REWRITTEN = (
+    (re.compile(r"^import asyncio\n", re.M), ""),
+    (re.compile(r"return asyncio\.to_thread\(function, "), "return function("),
+    (
+        re.compile(r'"""Run something that blocks without stopping the event loop\."""'),
+        '"""Run something that blocks."""',
+    ),
+    (re.compile(r"between tasks"), "between threads"),
+    (
+        re.compile(r", written once with async; `_sync` is generated from it by `make generate`\."),
+        ", generated from `_async`.",
+    ),
+)
+NOTE = "# Generated from {source} by `make generate`; edit that file.\n\n"
+
+
+def twin_of(source: str) -> str:
+    """The sync twin of async source code."""
+    kept: list[tokenize.TokenInfo] = []
+    lines = source.splitlines(keepends=True)
+    edits: list[tuple[int, int, int, str]] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        kept.append(token)
+        if token.type != tokenize.NAME:
+            continue
+        row, start = token.start
+        end = token.end[1]
+        if token.string in DROPPED:
+            edits.append((row - 1, start, end + 1, ""))
+        elif token.string in RENAMED:
+            edits.append((row - 1, start, end, RENAMED[token.string]))
+    for row, start, end, text in reversed(edits):
+        lines[row] = lines[row][:start] + text + lines[row][end:]
+    twin = "".join(lines)
+    for pattern, replacement in REWRITTEN:
+        twin = pattern.sub(replacement, twin)
+    return twin.replace("postbus.connect_async", "postbus.connect")
+
+
+def formatted(code: str, path: Path) -> str:
+    """Code as ruff would write it."""
+    ruff = [sys.executable, "-m", "ruff"]
+    sort = [*ruff, "check", "--quiet", "--fix", "--select", "I", "--stdin-filename", str(path), "-"]
+    layout = [*ruff, "format", "--quiet", "--stdin-filename", str(path), "-"]
+    for command in (sort, layout):
+        code = subprocess.run(command, input=code, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return code
+
+
+def generated() -> dict[Path, str]:
+    """Every generated file and what it should hold."""
+    wanted = {ROOT / "postbus" / "sql" / "install.sql": sql.install_script()}
+    for source_folder, twin_folder in TWINS.items():
+        for source in sorted((ROOT / source_folder).glob("*.py")):
+            target = ROOT / twin_folder / source.name
+            note = NOTE.format(source=source.relative_to(ROOT))
+            wanted[target] = formatted(note + twin_of(source.read_text()), target)
+    return wanted
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="fail if a file is not as it should be; write nothing")
+    check = parser.parse_args().check
+    stale = [path for path, text in generated().items() if not path.exists() or path.read_text() != text]
+    for path in stale:
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(generated()[path])
+        print(f"{'stale' if check else 'wrote'}: {path.relative_to(ROOT)}", file=sys.stderr)
+    if stale and check:
+        print("run: make generate", file=sys.stderr)
+    return 1 if stale and check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
