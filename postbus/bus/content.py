@@ -11,7 +11,7 @@ import orjson
 from postbus.model.errors import InvalidInput
 from postbus.model.stream import DataType
 
-# Standard library values only: orjson would write a date as a string, and a string is what would come out.
+# Not dates and dataclasses: a string or a dict is what would come out. (orjson insists on writing UUIDs and enums.)
 _OPTIONS: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _slow_encoder: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 

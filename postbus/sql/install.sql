@@ -234,7 +234,13 @@ begin
         p.gid
     from postbus_data.publisher_locks(id, last_seq) as l
     left join pg_stat_activity as a on a.pid = l.pid
-    left join pg_prepared_xacts as p on l.virtual_transaction = '-1/' || p.transaction::text
+    -- A prepared transaction is nobody's; it is known by the lock on its own id.
+    left join pg_locks as t
+        on t.locktype = 'transactionid'
+        and t.virtualtransaction = l.virtual_transaction
+        and t.pid is null
+        and l.pid is null
+    left join pg_prepared_xacts as p on p.transaction = t.transactionid
     order by l.held_at;
 end
 $$;
@@ -1682,7 +1688,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('ac9ce9526419dcb3')
+insert into postbus_data.installation (functions_digest) values ('7c1bb0ed8fc6361a')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 
 commit;

@@ -38,7 +38,13 @@ begin
         p.gid
     from postbus_data.publisher_locks(id, last_seq) as l
     left join pg_stat_activity as a on a.pid = l.pid
-    left join pg_prepared_xacts as p on l.virtual_transaction = '-1/' || p.transaction::text
+    -- A prepared transaction is nobody's; it is known by the lock on its own id.
+    left join pg_locks as t
+        on t.locktype = 'transactionid'
+        and t.virtualtransaction = l.virtual_transaction
+        and t.pid is null
+        and l.pid is null
+    left join pg_prepared_xacts as p on p.transaction = t.transactionid
     order by l.held_at;
 end
 $$;
