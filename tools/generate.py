@@ -24,6 +24,8 @@ RENAMED = {
     "__aexit__": "__exit__",
     "AsyncIterator": "Iterator",
     "AsyncDatabase": "Database",
+    "AsyncLeanConnection": "LeanConnection",
+    "AsyncRawCursor": "RawCursor",
     "AsyncBus": "Bus",
     "AsyncConnection": "Connection",
     "AsyncConnectionPool": "ConnectionPool",

@@ -46,15 +46,26 @@ def publish_parameters(stream: str, data_type: DataType, message: Message) -> tu
     Raises:
         InvalidInput: The message cannot be encoded.
     """
+    key, data, headers = publisher_parameters(data_type, message)
+    if data_type == "bytes":
+        return stream, key, None, headers, data, data_type
+    return stream, key, data, headers, None, data_type
+
+
+def publisher_parameters(data_type: DataType, message: Message) -> tuple[Any, ...]:
+    """What a stream's own publisher takes: key, data, headers.
+
+    Raises:
+        InvalidInput: The message cannot be encoded.
+    """
     try:
         encoded = content.ENCODERS[data_type](message.data)
         headers = content.encode_headers(message.headers)
         content.encode_key(message.key)
     except NotEncodable as error:
         raise content.refuse(None, error) from error
-    if data_type == "bytes":
-        return stream, message.key, None, headers and headers.decode(), encoded, data_type
-    return stream, message.key, encoded.decode(), headers and headers.decode(), None, data_type
+    data = encoded if data_type == "bytes" else encoded.decode()
+    return message.key, data, headers and headers.decode()
 
 
 def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence[Message]) -> tuple[Any, ...]:

@@ -40,6 +40,8 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
     if sqlstate in _BY_SQLSTATE:
         detail = error.diag.message_detail
         return _BY_SQLSTATE[sqlstate](f"{message}: {detail}" if detail else message, error.diag.message_hint)
+    if sqlstate == "42883" and "postbus_data.publish_" in message:
+        return errors.NotFound("the stream was dropped")
     if sqlstate in _NOT_INSTALLED and "postbus" in message:
         return errors.MigrationDue(f"Postbus is not installed in this database: {message}", "run: postbus migrate")
     if sqlstate == "53200":

@@ -25,6 +25,7 @@ create table postbus_data.installation (
 --   postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions.
 --                             Its value is read live, whatever the reader's snapshot (a table row would not be).
 --   postbus_data.log_<id>_<n> its segments
+--   postbus_data.publish_<id> a function that publishes to it; see functions/message/write_publisher.sql
 -- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
 create table postbus_data.stream (
     -- Publishers' locks use 2^30 + id as their class; see functions/horizon/lock_class.sql.
@@ -128,18 +129,13 @@ Make this transaction a publisher of the stream: hold the horizon, then say wher
 
 Raises   PB404 when the stream does not exist, PB409 when its data type is not the expected one (null expects nothing).
 Touches  stream (read), the layout register (read).
-Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value: readers stay
-         below it until this transaction ends. The setting that remembers it rolls back together with the lock, also to
-         a savepoint; it names the transaction, so that a value that outlived its transaction means nothing.
+Locks    as hold_horizon.
 
-The order matters. The lock comes before the first nextval, so that no number above the lock's key is missed by readers;
-the layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is
-left. Hot: no SET clause (12 µs a call) and no PERFORM (an expression in IF is evaluated without a plan).
+The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
+Hot: no SET clause (12 µs a call) and no PERFORM (an expression in IF is evaluated without a plan).
 */
 declare
     entry postbus_data.entry;
-    transaction_id text := pg_current_xact_id()::text;
-    entered text := current_setting('postbus.entered', true);
 begin
     select s.id, s.data_type, s.max_message_bytes
     into entry.stream_id, entry.data_type, entry.max_message_bytes
@@ -158,24 +154,45 @@ begin
             errcode = 'PB409',
             message = format('stream "%s" holds %s, not %s', stream, entry.data_type, expected_type);
     end if;
+    if postbus_data.hold_horizon(entry.stream_id, entry.sequence) then
+        entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id));
+    end if;
+    return entry;
+end
+$$;
 
+create or replace function postbus_data.hold_horizon(stream_id integer, sequence regclass)
+returns boolean
+language plpgsql
+as $$
+/*
+Keep readers of a stream below what this transaction is going to publish, until it ends.
+
+Returns  true.
+Raises   PB503 when another application holds an exclusive lock on the same key.
+Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value. It comes before the first
+         nextval, so that readers stay below every number drawn under it. The setting that remembers it rolls back together
+         with the lock, also to a savepoint; it names the transaction, so that a value that outlived its transaction means nothing.
+*/
+declare
+    transaction_id text := pg_current_xact_id()::text;
+    entered text := current_setting('postbus.entered', true);
+begin
     if entered is null or not starts_with(entered, transaction_id || ':') then
         entered := transaction_id || ':';
     end if;
-    if strpos(entered, ':' || entry.stream_id || ':') = 0 then
+    if strpos(entered, ':' || stream_id || ':') = 0 then
         if not pg_try_advisory_xact_lock_shared(
-            postbus_data.lock_class(entry.stream_id),
-            postbus_data.lock_key(pg_sequence_last_value(entry.sequence))
+            postbus_data.lock_class(stream_id),
+            postbus_data.lock_key(pg_sequence_last_value(sequence))
         ) then
             raise exception using
                 errcode = 'PB503',
-                message = format('another application holds an advisory lock that stream "%s" needs', stream);
+                message = format('another application holds an advisory lock that stream %s needs', stream_id);
         end if;
-        entered := set_config('postbus.entered', entered || entry.stream_id || ':', true);
+        entered := set_config('postbus.entered', entered || stream_id || ':', true);
     end if;
-
-    entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id));
-    return entry;
+    return true;
 end
 $$;
 
@@ -623,6 +640,7 @@ Locks    the horizon of the stream, shared, until the transaction ends. Publishe
 #variable_conflict use_variable
 declare
     entry postbus_data.entry := postbus_data.enter(stream, expected_type);
+    sequence regclass := entry.sequence;
     message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
     contents json[];
     seqs bigint[];
@@ -651,8 +669,9 @@ begin
         contents := postbus_data.as_json_array(data);
     end if;
 
-    select array_agg(nextval(entry.sequence)) into seqs from generate_series(1, message_count);
-    -- The hash of partition_of, written out: a call of it per message would cost more than the insert of its row.
+    select array_agg(nextval(sequence)) into seqs from generate_series(1, message_count);
+    -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
+    -- apart side by side in a target list: unnest of several in FROM would store them all first.
     execute format(
         'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers)
         select
@@ -667,7 +686,7 @@ begin
             m.headers
         from (
             select u.*, sha256(convert_to(u.key, ''UTF8'')) as hash
-            from unnest($4, $5, $6, %s) as u (seq, key, headers, data)
+            from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data) as u
             offset 0
         ) as m',
         entry.stream_id,
@@ -973,6 +992,71 @@ as $$
         and part.last < g.partition_base + g.partition_count
 $$;
 
+create or replace function postbus_data.write_publisher(stream_id integer)
+returns void
+language plpgsql
+as $$
+/*
+Write the function postbus_data.publish_<stream id>, which publishes one message to one stream as postbus.publish does.
+
+It knows the stream's table, partitions and limits, so its insert is planned once for a session instead of at each call
+(docs/decisions/0003). Whatever it does not know or like, a layout that has moved on or a message that is not allowed, it
+leaves to postbus.publish. Written anew when the stream is created or altered and when a new segment is begun; a caller
+that still has the last one is served by that rule.
+
+Touches  stream (locks the row, so that two writers do not meet).
+*/
+declare
+    stream postbus_data.stream;
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id for update;
+    execute format(
+        $template$
+create or replace function postbus_data.publish_%1$s(key text, data %2$s, headers jsonb)
+returns bigint
+language plpgsql
+as $body$
+#variable_conflict use_variable
+declare
+    hash bytea := sha256(convert_to(key, 'UTF8'));
+    seq bigint;
+begin
+    if not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s')
+        or pg_sequence_last_value('postbus_data.layout_%1$s') <> %3$s
+        or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
+        or (octet_length(data) <= %4$s) is not true
+        or headers is not null
+    then
+        return postbus.publish(%5$L, key, %6$s => data, headers => headers);
+    end if;
+    seq := nextval('postbus_data.seq_%1$s');
+    insert into %7$s (seq, published_at, partition, key, data)
+    values (
+        seq,
+        clock_timestamp(),
+        %8$s + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), %9$s), mod(seq, %9$s)),
+        key,
+        %10$s
+    );
+    return seq;
+end
+$body$
+        $template$,
+        stream.id,
+        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        layout,
+        stream.max_message_bytes,
+        stream.name,
+        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        postbus_data.log_table(stream.id, (layout >> 35)::integer),
+        (layout >> 11) & 16777215,
+        layout & 2047,
+        case stream.data_type when 'json' then 'data::json' else 'data' end
+    );
+end
+$$;
+
 create or replace function postbus_data.advance_segment(stream_id integer, sequence regclass)
 returns integer
 language plpgsql
@@ -1011,6 +1095,7 @@ begin
         perform postbus_data.set_layout(
             stream_id, next_segment.number, next_segment.partition_base, next_segment.partition_count
         );
+        perform postbus_data.write_publisher(stream_id);
         return 1;
     end if;
 
@@ -1162,6 +1247,7 @@ begin
         return 0;
     end if;
     perform postbus_data.set_layout(stream_id, newest.number, newest.partition_base, newest.partition_count);
+    perform postbus_data.write_publisher(stream_id);
     return 1;
 end
 $$;
@@ -1475,6 +1561,7 @@ begin
         segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
         segment_age = coalesce(alter_stream.segment_age, s.segment_age)
     where s.id = altered;
+    perform postbus_data.write_publisher(altered);
 end
 $$;
 
@@ -1545,7 +1632,7 @@ segment_bytes,     how large or old a segment of the log becomes before the next
 segment_age        dropping whole segments.
 
 Raises   PB400 for a name or setting that is not allowed, PB409 when the stream exists.
-Touches  stream, segment (insert); creates the stream's two sequences and its first segment.
+Touches  stream, segment (insert); creates the stream's two sequences, its first segment and its publisher.
 */
 declare
     id integer;
@@ -1577,7 +1664,19 @@ begin
     perform setval(format('postbus_data.seq_%s', id), 0);
     perform postbus_data.prepare_segment(id, 1, 0, partitions);
     perform postbus_data.set_layout(id, 1, 0, partitions);
+    perform postbus_data.write_publisher(id);
 end
+$$;
+
+create or replace function postbus.describe_stream(stream text)
+returns table (id integer, data_type text)
+language sql
+stable
+as $$
+/* What a client has to know of a stream to publish to it. Cheaper than stream_info. Raises PB404. */
+    select s.id, s.data_type
+    from postbus_data.stream as s
+    where s.id = postbus_data.stream_id(stream)
 $$;
 
 create or replace function postbus.drop_stream(stream text)
@@ -1588,7 +1687,7 @@ as $$
 Remove a stream with all its messages.
 
 Raises   PB404.
-Touches  stream, segment (delete); drops the stream's tables and sequences.
+Touches  stream, segment (delete); drops the stream's tables, sequences and publisher.
 Locks    waits for transactions that have published to this stream, and nobody else.
 */
 declare
@@ -1600,6 +1699,7 @@ begin
     loop
         execute format('drop table postbus_data.log_%s_%s', dropped, segment_number);
     end loop;
+    execute format('drop function postbus_data.publish_%s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
     delete from postbus_data.stream as s where s.id = dropped;
@@ -1688,7 +1788,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('7c1bb0ed8fc6361a')
+insert into postbus_data.installation (functions_digest) values ('4d3ad10c183478c2')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 
 commit;

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -13,12 +14,24 @@ from postbus.bus import rows
 from postbus.db import statements
 from postbus.db._sync.database import Database
 from postbus.db.embedded import EmbeddedServer
-from postbus.model.errors import Conflict
+from postbus.model.errors import Conflict, NotFound
 from postbus.model.message import Message, Page
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo
 
 if TYPE_CHECKING:
     from postbus.db._sync.database import Connection
+
+
+# Each is a prepared statement and a compiled function in every session: some 50 kB.
+_MAX_PUBLISHERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class KnownStream:
+    """What a bus remembers of a stream: what it holds, and the statement of its own publisher."""
+
+    data_type: DataType
+    publisher: str | None
 
 
 class Bus:
@@ -30,7 +43,7 @@ class Bus:
     def __init__(self, database: Database, *, server: EmbeddedServer | None = None) -> None:
         self._database = database
         self._server = server
-        self._data_types: dict[str, DataType] = {}
+        self._streams: dict[str, KnownStream] = {}
 
     @property
     def url(self) -> str:
@@ -105,7 +118,7 @@ class Bus:
             NotFound: There is no such stream.
         """
         self._database.rows(statements.DROP_STREAM, (stream,), connection=connection)
-        self._data_types.pop(stream, None)
+        self._streams.pop(stream, None)
 
     def stream_info(self, stream: str) -> StreamInfo:
         """A stream's settings and size.
@@ -154,14 +167,20 @@ class Bus:
             ConnectionLost: The connection broke on the way: the message may or may not have been published.
         """
         message = Message(key=key, data=data, headers=headers)
+        known = self._streams.get(stream)
+        if known is not None and known.publisher is not None and connection is None:
+            try:
+                found = self._database.rows(known.publisher, rows.publisher_parameters(known.data_type, message))
+                return int(found[0][0])
+            except NotFound:
+                del self._streams[stream]  # It was dropped, and perhaps created again: look it up once more.
         found = self._with_data_type(
             stream,
             connection,
             statements.PUBLISH,
             lambda data_type: rows.publish_parameters(stream, data_type, message),
         )
-        seq: int = found[0][0]
-        return seq
+        return int(found[0][0])
 
     def publish_many(
         self, stream: str, messages: Iterable[Message], *, connection: Connection | None = None
@@ -234,7 +253,7 @@ class Bus:
             return (stream, *bounds, max_messages, backwards, resume, data_type)
 
         found = self._with_data_type(stream, None, statements.READ, parameters, repeatable=True)
-        return rows.page(self._data_types[stream], found)
+        return rows.page(self._streams[stream].data_type, found)
 
     def scan(
         self,
@@ -320,15 +339,23 @@ class Bus:
         That is asked once for each stream. The statement names it, so that a stream dropped and created with another type
         is noticed by Postgres before anything is done; then it is asked again.
         """
-        known = self._data_types.get(stream)
+        known = self._streams.get(stream)
         if known is not None:
             try:
-                return self._database.rows(statement, parameters(known), connection=connection, repeatable=repeatable)
+                return self._database.rows(
+                    statement, parameters(known.data_type), connection=connection, repeatable=repeatable
+                )
             except Conflict:
                 if connection is not None:
                     raise  # The caller's transaction has failed; only the caller can repeat it.
-        found = self._database.rows(statements.DATA_TYPE, (stream,), connection=connection)
-        self._data_types[stream] = found[0][0]
-        return self._database.rows(
-            statement, parameters(self._data_types[stream]), connection=connection, repeatable=repeatable
-        )
+        known = self._learn(stream, connection)
+        return self._database.rows(statement, parameters(known.data_type), connection=connection, repeatable=repeatable)
+
+    def _learn(self, stream: str, connection: Connection | None) -> KnownStream:
+        ((stream_id, data_type),) = self._database.rows(statements.STREAM, (stream,), connection=connection)
+        publisher = statements.publish_to(stream_id) if len(self._streams) < _MAX_PUBLISHERS else None
+        known = KnownStream(data_type, publisher)
+        if connection is None:
+            # In the caller's transaction the stream may be one that never comes to be.
+            self._streams[stream] = known
+        return known

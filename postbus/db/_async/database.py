@@ -13,6 +13,7 @@ import psycopg_pool
 from psycopg.rows import tuple_row
 
 from postbus.db import arrays, migrations
+from postbus.db._async.connection import AsyncLeanConnection
 from postbus.db.errors import translate
 from postbus.model.errors import ConnectionLost
 
@@ -40,13 +41,14 @@ class AsyncDatabase:
 
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
-        self._pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
+        self._pool: psycopg_pool.AsyncConnectionPool[AsyncLeanConnection] = psycopg_pool.AsyncConnectionPool(
             url,
+            connection_class=AsyncLeanConnection,
             min_size=0,
             max_size=pool_size,
             timeout=connect_timeout,
             reconnect_timeout=connect_timeout,
-            kwargs={"autocommit": True, "row_factory": tuple_row},
+            kwargs={"autocommit": True},
             configure=_configure,
             check=_check,
             open=False,
@@ -97,7 +99,7 @@ class AsyncDatabase:
         """Run one statement and return its rows.
 
         Args:
-            statement: One of `postbus.db.statements`.
+            statement: One of `postbus.db.statements`, with parameters $1, $2, ….
             parameters: Its parameters.
             connection: The caller's own connection, to take part in its transaction; else one of the pool's.
             repeatable: Running it twice does no harm: try once more when the connection is lost on the way.
@@ -106,8 +108,7 @@ class AsyncDatabase:
             postbus.Error: Whatever Postgres or the driver raised, translated.
         """
         if connection is not None:
-            arrays.register(connection)
-            return await self._run(connection, statement, parameters)
+            return await _run_on_callers(connection, statement, parameters)
         try:
             pooled = await self._pool.getconn()
         except psycopg_pool.PoolTimeout as error:
@@ -115,22 +116,14 @@ class AsyncDatabase:
         except psycopg.Error as error:
             raise translate(error, under_way=False) from error
         try:
-            return await self._run(pooled, statement, parameters)
-        except ConnectionLost:
-            if not repeatable:
-                raise
+            return await pooled.fetch(statement, parameters)
+        except psycopg.Error as error:
+            translated = translate(error)
+            if not (repeatable and isinstance(translated, ConnectionLost)):
+                raise translated from error
         finally:
             await self._pool.putconn(pooled)
         return await self.rows(statement, parameters)
-
-    async def _run(self, connection: Connection, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        try:
-            # Not connection.cursor(): the caller may have chosen another cursor class or row factory.
-            async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
-                await cursor.execute(statement, parameters)
-                return await cursor.fetchall()
-        except psycopg.Error as error:
-            raise translate(error) from error
 
     async def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
         """The pool only says that time ran out; one attempt of our own says what is wrong."""
@@ -141,19 +134,30 @@ class AsyncDatabase:
             return error
 
 
-async def _configure(connection: Connection) -> None:
+async def _run_on_callers(connection: Connection, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
     arrays.register(connection)
+    try:
+        # Not connection.cursor(): the caller may have chosen another cursor class or row factory.
+        async with psycopg.AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
+            await cursor.execute(statement.encode(), parameters)
+            return await cursor.fetchall()
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
+async def _configure(connection: AsyncLeanConnection) -> None:
     cursor = await connection.execute("select pg_backend_pid(), current_setting('default_transaction_isolation')")
     row = await cursor.fetchone()
     behind_pooler = row is not None and row[0] != connection.info.backend_pid
     if behind_pooler:
+        connection.keeps_statements = False
         connection.prepare_threshold = None
     elif row is not None and row[1] != "read committed":
         # Streams can only be read under READ COMMITTED, whatever this database's default.
         await connection.execute("set default_transaction_isolation = 'read committed'")
 
 
-async def _check(connection: Connection) -> None:
+async def _check(connection: AsyncLeanConnection) -> None:
     """Refuse a connection that died while it was idle: an idle one has nothing to say, so a readable one is suspect.
 
     One system call, where asking the server would double the cost of a small call.

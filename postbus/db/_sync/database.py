@@ -14,6 +14,7 @@ import psycopg_pool
 from psycopg.rows import tuple_row
 
 from postbus.db import arrays, migrations
+from postbus.db._sync.connection import LeanConnection
 from postbus.db.errors import translate
 from postbus.model.errors import ConnectionLost
 
@@ -41,13 +42,14 @@ class Database:
 
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
-        self._pool: psycopg_pool.ConnectionPool[Connection] = psycopg_pool.ConnectionPool(
+        self._pool: psycopg_pool.ConnectionPool[LeanConnection] = psycopg_pool.ConnectionPool(
             url,
+            connection_class=LeanConnection,
             min_size=0,
             max_size=pool_size,
             timeout=connect_timeout,
             reconnect_timeout=connect_timeout,
-            kwargs={"autocommit": True, "row_factory": tuple_row},
+            kwargs={"autocommit": True},
             configure=_configure,
             check=_check,
             open=False,
@@ -98,7 +100,7 @@ class Database:
         """Run one statement and return its rows.
 
         Args:
-            statement: One of `postbus.db.statements`.
+            statement: One of `postbus.db.statements`, with parameters $1, $2, ….
             parameters: Its parameters.
             connection: The caller's own connection, to take part in its transaction; else one of the pool's.
             repeatable: Running it twice does no harm: try once more when the connection is lost on the way.
@@ -107,8 +109,7 @@ class Database:
             postbus.Error: Whatever Postgres or the driver raised, translated.
         """
         if connection is not None:
-            arrays.register(connection)
-            return self._run(connection, statement, parameters)
+            return _run_on_callers(connection, statement, parameters)
         try:
             pooled = self._pool.getconn()
         except psycopg_pool.PoolTimeout as error:
@@ -116,22 +117,14 @@ class Database:
         except psycopg.Error as error:
             raise translate(error, under_way=False) from error
         try:
-            return self._run(pooled, statement, parameters)
-        except ConnectionLost:
-            if not repeatable:
-                raise
+            return pooled.fetch(statement, parameters)
+        except psycopg.Error as error:
+            translated = translate(error)
+            if not (repeatable and isinstance(translated, ConnectionLost)):
+                raise translated from error
         finally:
             self._pool.putconn(pooled)
         return self.rows(statement, parameters)
-
-    def _run(self, connection: Connection, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        try:
-            # Not connection.cursor(): the caller may have chosen another cursor class or row factory.
-            with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-                cursor.execute(statement, parameters)
-                return cursor.fetchall()
-        except psycopg.Error as error:
-            raise translate(error) from error
 
     def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
         """The pool only says that time ran out; one attempt of our own says what is wrong."""
@@ -142,19 +135,30 @@ class Database:
             return error
 
 
-def _configure(connection: Connection) -> None:
+def _run_on_callers(connection: Connection, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
     arrays.register(connection)
+    try:
+        # Not connection.cursor(): the caller may have chosen another cursor class or row factory.
+        with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
+            cursor.execute(statement.encode(), parameters)
+            return cursor.fetchall()
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
+def _configure(connection: LeanConnection) -> None:
     cursor = connection.execute("select pg_backend_pid(), current_setting('default_transaction_isolation')")
     row = cursor.fetchone()
     behind_pooler = row is not None and row[0] != connection.info.backend_pid
     if behind_pooler:
+        connection.keeps_statements = False
         connection.prepare_threshold = None
     elif row is not None and row[1] != "read committed":
         # Streams can only be read under READ COMMITTED, whatever this database's default.
         connection.execute("set default_transaction_isolation = 'read committed'")
 
 
-def _check(connection: Connection) -> None:
+def _check(connection: LeanConnection) -> None:
     """Refuse a connection that died while it was idle: an idle one has nothing to say, so a readable one is suspect.
 
     One system call, where asking the server would double the cost of a small call.

@@ -44,8 +44,8 @@ class Account:
     def can_reach(self, path: Path) -> bool:
         """Whether this user may read a file or enter a folder there."""
         if not self.other:
-            return os.access(path, os.R_OK)
-        question = ["/bin/sh", "-c", 'test -r "$1"', "sh", str(path)]
+            return os.access(path, os.X_OK if path.is_dir() else os.R_OK)
+        question = ["/bin/sh", "-c", 'test -d "$1" && test -x "$1" || test -r "$1"', "sh", str(path)]
         return subprocess.run(question, cwd="/", check=False, **self.run_as()).returncode == 0
 
 

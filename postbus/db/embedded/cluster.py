@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
+import stat
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +16,7 @@ from typing import Final
 from postbus.db.embedded.account import Account
 from postbus.db.embedded.binaries import Binaries
 from postbus.db.embedded.directory import Directory
+from postbus.db.embedded.postmaster import Address, PidFile
 from postbus.model.errors import EmbeddedError
 
 ROLE: Final = "postbus"
@@ -21,6 +25,11 @@ _MIB: Final = 1024 * 1024
 # Recovery after a crash may take minutes. pg_ctl gives up earlier if the server process ends.
 _START_SECONDS: Final = 3600
 _STOP_SECONDS: Final = 120
+# A backend notices the death of its server when its statement ends; until then no other server can start.
+_ORPHAN_SECONDS: Final = 30
+_POLL_SECONDS: Final = 0.05
+_LOG_PREFIX: Final = re.compile(r"^\S+ \S+ UTC \[\d+\] \w+: +")
+_LOG_NOISE: Final = ("starting PostgreSQL", "database system is shut down")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,10 @@ class Cluster:
     directory: Directory
     binaries: Binaries
     account: Account
+
+    @property
+    def pid_file(self) -> PidFile:
+        return PidFile(self.directory.cluster)
 
     def prepare(self) -> None:
         """Make the cluster if there is none; refuse one of another version.
@@ -47,60 +60,82 @@ class Cluster:
             )
 
     def _initialise(self) -> None:
-        # Under another name first, so that an initdb that was killed leaves nothing that looks like a cluster.
-        new = self.directory.path / "postgres.new"
-        shutil.rmtree(new, ignore_errors=True)
+        # Under a name of its own first: an initdb that was killed leaves nothing that looks like a cluster, and one whose
+        # supervisor was killed may still be writing to its own.
+        for leftover in self.directory.path.glob("postgres.new-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        new = self.directory.path / f"postgres.new-{secrets.token_hex(4)}"
         new.mkdir(mode=0o700)
-        self.account.own(new)
-        password_file = new.with_suffix(".password")
         password = secrets.token_urlsafe(24)
+        # Inside, where nobody else may look; initdb wants an empty folder.
+        data, password_file = new / "data", new / "password"
+        data.mkdir(mode=0o700)
         password_file.write_text(password)
-        self.account.own(password_file)
-        try:
-            self._run(
-                "initdb", "--pgdata", str(new), "--username", ROLE, "--pwfile", str(password_file), "--encoding=UTF8",
-                "--no-locale", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions", "--data-checksums",
-            )  # fmt: skip
-        finally:
-            password_file.unlink()
-        with (new / "postgresql.conf").open("a") as configuration:
-            configuration.write(
-                "\n# Written anew at each start. Your own settings: ALTER SYSTEM SET ….\ninclude = 'postbus.conf'\n"
-            )
+        for path in (new, data, password_file):
+            self.account.own(path)
+        self._run(
+            "initdb", "--pgdata", str(data), "--username", ROLE, "--pwfile", str(password_file), "--encoding=UTF8",
+            "--no-locale", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions", "--data-checksums",
+        )  # fmt: skip
+        with (data / "postgresql.conf").open("a") as configuration:
+            configuration.write(_INCLUDE)
         self.directory.password.touch(mode=0o600)
         self.directory.password.write_text(password)
-        new.rename(self.directory.cluster)
+        data.rename(self.directory.cluster)
+        shutil.rmtree(new, ignore_errors=True)
 
-    def start(self, *, port: int, tcp: bool) -> Path:
-        """Start the server, or find it running, and return the folder of its socket."""
-        socket = self._socket_folder()
-        if self.is_running():
-            return socket
-        self._configure(socket, port=port, tcp=tcp)
+    def start(self, *, port: int, tcp: bool) -> Address:
+        """Start the server, or find it running, and say where it is reached once it is ready.
+
+        Raises:
+            EmbeddedError: It does not start; the message has what it said.
+        """
+        while (address := self.pid_file.address()) is None:
+            if self.pid_file.server() is None:
+                self._launch(port=port, tcp=tcp)
+            else:
+                # Starting or stopping, on behalf of a supervisor that was killed.
+                time.sleep(_POLL_SECONDS)
+        return address
+
+    def _launch(self, *, port: int, tcp: bool) -> None:
+        self._configure(self._socket_folder(), port=port, tcp=tcp)
         self.directory.log.touch(mode=0o600)
         self.account.own(self.directory.log)
-        try:
-            self._pg_ctl("start", f"--timeout={_START_SECONDS}", f"--log={self.directory.log}")
-        except EmbeddedError as error:
-            raise EmbeddedError(f"{error.message}; its log ends with: {self._end_of_log()}", error.hint) from error
-        return socket
+        end = time.monotonic() + _ORPHAN_SECONDS
+        while self.pid_file.server() is None:
+            self.pid_file.remove_if_misleading()
+            log_size = self.directory.log.stat().st_size
+            try:
+                self._pg_ctl("start", f"--timeout={_START_SECONDS}", f"--log={self.directory.log}")
+            except EmbeddedError as error:
+                said = self._logged_since(log_size)
+                if self.pid_file.server() is not None:
+                    return  # Another start, of a supervisor that was killed, came first.
+                if "shared memory block" not in said or time.monotonic() > end:
+                    hint = f"choose another port than {port}" if "Address already in use" in said else error.hint
+                    raise EmbeddedError(f"the server of {self.directory.path} does not start: {said}", hint) from error
+                time.sleep(_POLL_SECONDS)
 
     def stop(self) -> None:
         """Stop the server cleanly: sessions are ended, everything is written."""
-        if self.is_running():
+        if self.pid_file.server() is not None:
             self._pg_ctl("stop", "--mode=fast", f"--timeout={_STOP_SECONDS}")
-
-    def is_running(self) -> bool:
-        return self._command("pg_ctl", "status", f"--pgdata={self.directory.cluster}").returncode == 0
 
     def _socket_folder(self) -> Path:
         socket = self.directory.socket()
-        socket.mkdir(mode=0o700, exist_ok=True)
+        try:
+            socket.mkdir(mode=0o700)
+        except FileExistsError:
+            # The folder may lie in /tmp, where another user could have made it first.
+            found = socket.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {self.account.uid, os.geteuid()}:
+                raise EmbeddedError(
+                    f"the folder {socket} for the socket belongs to somebody else",
+                    "remove it, or choose a shorter path with POSTBUS_DATA_DIR or --data-dir",
+                ) from None
+            socket.chmod(0o700)
         self.account.own(socket)
-        found = socket.lstat()
-        # The folder may lie in /tmp, where another user could have made it first.
-        if found.st_uid != self.account.uid or socket.is_symlink():
-            raise EmbeddedError(f"the folder {socket} for the socket belongs to somebody else")
         return socket
 
     def _configure(self, socket: Path, *, port: int, tcp: bool) -> None:
@@ -157,9 +192,13 @@ class Cluster:
         err.unlink(missing_ok=True)
         return answer
 
-    def _end_of_log(self) -> str:
-        lines = self.directory.log.read_text(errors="replace").splitlines()[-3:]
-        return " / ".join(line.strip() for line in lines)
+    def _logged_since(self, size: int) -> str:
+        """What the server has logged since its log had that size, in one line."""
+        with self.directory.log.open("rb") as log:
+            log.seek(size)
+            lines = log.read().decode(errors="replace").splitlines()
+        said = [_LOG_PREFIX.sub("", line).strip() for line in lines]
+        return "; ".join(line for line in said if not line.startswith(_LOG_NOISE))
 
 
 def reachable(binaries: Binaries, account: Account, directory: Directory) -> Binaries:

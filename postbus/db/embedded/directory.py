@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from postbus.db.embedded.account import Account
+from postbus.db.embedded.locks import FileLock, is_held
 from postbus.model.errors import EmbeddedError
 
 # A unix socket's path may have 107 bytes; 20 are for the name of the socket itself.
 _LONGEST_SOCKET_FOLDER: Final = 87
+# pg_ctl and initdb put the path between double quotes into a command for the shell.
+_UNSAFE: Final = frozenset('"$`\\\n\r')
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,9 @@ class Directory:
         return self.path / "state.json"
 
     def socket(self) -> Path:
-        """The folder of the unix socket: inside, unless that path is too long for one."""
+        """The folder of the unix socket: inside, unless that path is too long for one, or has the comma that parts hosts."""
         inside = self.path / "socket"
-        if len(os.fsencode(inside)) <= _LONGEST_SOCKET_FOLDER:
+        if len(os.fsencode(inside)) <= _LONGEST_SOCKET_FOLDER and "," not in str(inside):
             return inside
         name = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"postbus-{name}"
@@ -83,8 +86,13 @@ class Directory:
         """Make the folder if it is not there.
 
         Raises:
-            EmbeddedError: It cannot be made or written to.
+            EmbeddedError: It cannot be made or written to, or has a name that Postgres cannot take.
         """
+        if unsafe := _UNSAFE.intersection(str(self.path)):
+            raise EmbeddedError(
+                f"the data directory {str(self.path)!r} cannot be used: its path has {', '.join(map(repr, sorted(unsafe)))}",
+                "choose another with POSTBUS_DATA_DIR or --data-dir",
+            )
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.users.touch(mode=0o600)
@@ -112,15 +120,22 @@ class Directory:
             )
 
     def read_state(self) -> State | None:
+        """What the live supervisor told; None until it has, and for what a dead one left behind."""
         try:
-            return State(**json.loads(self._state.read_text()))
+            state = State(**json.loads(self._state.read_text()))
         except (FileNotFoundError, ValueError, TypeError):
             return None
+        return state if is_held(self._state) else None
 
-    def write_state(self, state: State) -> None:
+    def write_state(self, state: State) -> FileLock:
+        """Tell users where the server is. They believe it while the returned lock is held."""
         new = self._state.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        lock = FileLock(new)
+        lock.try_acquire(shared=False)
         new.write_text(json.dumps(asdict(state)))
         new.replace(self._state)
+        return lock
 
     def clear_state(self) -> None:
         self._state.unlink(missing_ok=True)

@@ -63,13 +63,18 @@ class EmbeddedServer:
         Raises:
             EmbeddedError: It cannot be started; the message says why.
         """
+        if self._state is not None:
+            return self
         if sys.platform == "win32":
             raise EmbeddedError(
                 "the embedded Postgres does not run on Windows", "name a Postgres of yours with POSTBUS_URL"
             )
         self.directory.create()
         if not self._lock.acquire(shared=True, seconds=_LOCK_SECONDS):
-            raise EmbeddedError(f"the data directory {self.directory.path} is locked by another process")
+            raise EmbeddedError(
+                f"the data directory {self.directory.path} is locked by another process",
+                f"its server may be stopping: try again, or see {self.directory.log}",
+            )
         try:
             self._state = self._find_or_spawn()
             self._check(self._state)
@@ -132,7 +137,7 @@ class EmbeddedServer:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd="/",
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
                 # Ctrl-C and a closed terminal are for us, not for the server that others use too.
                 start_new_session=True,
             )
@@ -144,8 +149,9 @@ class EmbeddedServer:
             if said
             else {"error": "its supervisor ended", "hint": f"see {self.directory.supervisor_log}"}
         )
-        if "error" in answer:
+        if "ready" not in answer:
             process.wait()
+        if "error" in answer:
             raise EmbeddedError(answer["error"], answer["hint"])
         # It runs on without us; without this, Python would warn of a child that nobody waits for.
         process.returncode = 0
@@ -153,7 +159,8 @@ class EmbeddedServer:
     def _check(self, state: State) -> None:
         if state.major != self._request.major and self._request.home is None:
             raise EmbeddedError(
-                f"the server of {self.directory.path} runs PostgreSQL {state.major}, not {self._request.major}"
+                f"the server of {self.directory.path} runs PostgreSQL {state.major}, not {self._request.major}",
+                "choose another directory with POSTBUS_DATA_DIR or --data-dir",
             )
         port = self._request.port
         if port is not None and not (state.tcp and state.port == port):

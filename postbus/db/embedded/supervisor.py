@@ -6,9 +6,11 @@ on, and the next user's supervisor takes it over.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -26,6 +28,7 @@ from postbus.db.embedded.request import Request
 from postbus.model.errors import EmbeddedError
 
 _POLL_SECONDS: Final = 0.2
+_RETRY_SECONDS: Final = 1.0
 DEFAULT_PORT: Final = 5432
 
 
@@ -43,18 +46,19 @@ def supervise(request: Request) -> None:
     try:
         directory.clear_state()
         cluster = _cluster(directory, request)
-        state = _start(cluster, request)
+        state = _start(cluster, port=request.port or DEFAULT_PORT, tcp=request.port is not None)
     except EmbeddedError as error:
         _answer({"error": error.message, "hint": error.hint})
         return
-    except OSError as error:
-        _answer({"error": f"the embedded Postgres cannot be started: {error}", "hint": None})
+    except (OSError, psycopg.Error, subprocess.SubprocessError) as error:
+        _answer({"error": f"the embedded Postgres cannot be started: {error}", "hint": f"see {directory.log}"})
         return
-    directory.write_state(state)
+    told = directory.write_state(state)
     _answer({"ready": True})
     try:
-        _watch(cluster, request)
+        _watch(cluster, state, linger=request.linger)
     except Stopped:
+        told.release()
         directory.clear_state()
         cluster.stop()
 
@@ -68,27 +72,41 @@ def _cluster(directory: Directory, request: Request) -> Cluster:
     return cluster
 
 
-def _start(cluster: Cluster, request: Request) -> State:
-    port = request.port or DEFAULT_PORT
-    socket = cluster.start(port=port, tcp=request.port is not None)
-    with psycopg.connect(host=str(socket), port=port, user=ROLE, dbname="postgres", autocommit=True) as connection:
+def _start(cluster: Cluster, *, port: int, tcp: bool) -> State:
+    """Start the server, or take over one that runs, which may have another port than this."""
+    address = cluster.start(port=port, tcp=tcp)
+    with psycopg.connect(
+        host=str(address.socket), port=address.port, user=ROLE, dbname="postgres", autocommit=True
+    ) as connection:
         exists = connection.execute("select from pg_database where datname = %s", (ROLE,)).fetchone()
         if exists is None:
             connection.execute(sql.SQL("create database {}").format(sql.Identifier(ROLE)))
-        listens = connection.execute("show listen_addresses").fetchone()
-    tcp = listens is not None and listens[0] != ""
-    return State(supervisor=os.getpid(), socket=str(socket), port=port, tcp=tcp, major=cluster.binaries.major)
+    return State(
+        supervisor=os.getpid(),
+        socket=str(address.socket),
+        port=address.port,
+        tcp=address.tcp,
+        major=cluster.binaries.major,
+    )
 
 
-def _watch(cluster: Cluster, request: Request) -> None:
+def _watch(cluster: Cluster, state: State, *, linger: float) -> None:
     """Wait for the last user to leave, then stop the server; start it again if it dies before."""
     users = FileLock(cluster.directory.users)
     unused_since: float | None = None
+    server = cluster.pid_file.server()
     while True:
         time.sleep(_POLL_SECONDS)
-        if users.try_acquire(shared=False):
+        try:
+            unused = users.try_acquire(shared=False)
+        except FileNotFoundError:
+            # The data directory was deleted; the server itself would notice within a minute.
+            if server is not None:
+                os.kill(server, signal.SIGQUIT)
+            return
+        if unused:
             unused_since = unused_since or time.monotonic()
-            if time.monotonic() - unused_since >= request.linger:
+            if time.monotonic() - unused_since >= linger:
                 # Newcomers wait for the lock until the server is down, then start it anew.
                 cluster.directory.clear_state()
                 cluster.stop()
@@ -96,24 +114,26 @@ def _watch(cluster: Cluster, request: Request) -> None:
             users.release()
         else:
             unused_since = None
-            if not _postmaster_is_alive(cluster.directory):
-                _start(cluster, request)
+            server = cluster.pid_file.server()
+            if server is None:
+                _restart(cluster, state)
 
 
-def _postmaster_is_alive(directory: Directory) -> bool:
+def _restart(cluster: Cluster, state: State) -> None:
+    """Start a server that died under its users, as it was. What prevents it may pass: it is tried again."""
     try:
-        os.kill(int((directory.cluster / "postmaster.pid").read_text().split()[0]), 0)
-    except (FileNotFoundError, ProcessLookupError, ValueError, IndexError):
-        return False
-    except PermissionError:
-        return True
-    return True
+        _start(cluster, port=state.port, tcp=state.tcp)
+    except (EmbeddedError, OSError, psycopg.Error) as error:
+        print(f"the server died and does not start: {error}", file=sys.stderr, flush=True)
+        time.sleep(_RETRY_SECONDS)
 
 
 def _answer(answer: dict[str, object]) -> None:
     """Tell the starter, and let go of it: it waits for the end of our standard output."""
-    sys.stdout.write(json.dumps(answer))
-    sys.stdout.flush()
+    # Nobody listens if the starter was killed. Others may use the server by now, and without us it would never stop.
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.write(json.dumps(answer))
+        sys.stdout.flush()
     log = os.open(os.devnull, os.O_WRONLY)
     os.dup2(log, 1)
     os.close(log)

@@ -7,18 +7,13 @@ Make this transaction a publisher of the stream: hold the horizon, then say wher
 
 Raises   PB404 when the stream does not exist, PB409 when its data type is not the expected one (null expects nothing).
 Touches  stream (read), the layout register (read).
-Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value: readers stay
-         below it until this transaction ends. The setting that remembers it rolls back together with the lock, also to
-         a savepoint; it names the transaction, so that a value that outlived its transaction means nothing.
+Locks    as hold_horizon.
 
-The order matters. The lock comes before the first nextval, so that no number above the lock's key is missed by readers;
-the layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is
-left. Hot: no SET clause (12 µs a call) and no PERFORM (an expression in IF is evaluated without a plan).
+The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
+Hot: no SET clause (12 µs a call) and no PERFORM (an expression in IF is evaluated without a plan).
 */
 declare
     entry postbus_data.entry;
-    transaction_id text := pg_current_xact_id()::text;
-    entered text := current_setting('postbus.entered', true);
 begin
     select s.id, s.data_type, s.max_message_bytes
     into entry.stream_id, entry.data_type, entry.max_message_bytes
@@ -37,23 +32,9 @@ begin
             errcode = 'PB409',
             message = format('stream "%s" holds %s, not %s', stream, entry.data_type, expected_type);
     end if;
-
-    if entered is null or not starts_with(entered, transaction_id || ':') then
-        entered := transaction_id || ':';
+    if postbus_data.hold_horizon(entry.stream_id, entry.sequence) then
+        entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id));
     end if;
-    if strpos(entered, ':' || entry.stream_id || ':') = 0 then
-        if not pg_try_advisory_xact_lock_shared(
-            postbus_data.lock_class(entry.stream_id),
-            postbus_data.lock_key(pg_sequence_last_value(entry.sequence))
-        ) then
-            raise exception using
-                errcode = 'PB503',
-                message = format('another application holds an advisory lock that stream "%s" needs', stream);
-        end if;
-        entered := set_config('postbus.entered', entered || entry.stream_id || ':', true);
-    end if;
-
-    entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id));
     return entry;
 end
 $$;

@@ -23,6 +23,7 @@ Locks    the horizon of the stream, shared, until the transaction ends. Publishe
 #variable_conflict use_variable
 declare
     entry postbus_data.entry := postbus_data.enter(stream, expected_type);
+    sequence regclass := entry.sequence;
     message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
     contents json[];
     seqs bigint[];
@@ -51,8 +52,9 @@ begin
         contents := postbus_data.as_json_array(data);
     end if;
 
-    select array_agg(nextval(entry.sequence)) into seqs from generate_series(1, message_count);
-    -- The hash of partition_of, written out: a call of it per message would cost more than the insert of its row.
+    select array_agg(nextval(sequence)) into seqs from generate_series(1, message_count);
+    -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
+    -- apart side by side in a target list: unnest of several in FROM would store them all first.
     execute format(
         'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers)
         select
@@ -67,7 +69,7 @@ begin
             m.headers
         from (
             select u.*, sha256(convert_to(u.key, ''UTF8'')) as hash
-            from unnest($4, $5, $6, %s) as u (seq, key, headers, data)
+            from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data) as u
             offset 0
         ) as m',
         entry.stream_id,

@@ -36,6 +36,7 @@ begin
         perform postbus_data.set_layout(
             stream_id, next_segment.number, next_segment.partition_base, next_segment.partition_count
         );
+        perform postbus_data.write_publisher(stream_id);
         return 1;
     end if;
 

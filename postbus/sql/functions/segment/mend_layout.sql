@@ -20,6 +20,7 @@ begin
         return 0;
     end if;
     perform postbus_data.set_layout(stream_id, newest.number, newest.partition_base, newest.partition_count);
+    perform postbus_data.write_publisher(stream_id);
     return 1;
 end
 $$;

@@ -22,5 +22,6 @@ begin
         segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
         segment_age = coalesce(alter_stream.segment_age, s.segment_age)
     where s.id = altered;
+    perform postbus_data.write_publisher(altered);
 end
 $$;

@@ -19,7 +19,7 @@ segment_bytes,     how large or old a segment of the log becomes before the next
 segment_age        dropping whole segments.
 
 Raises   PB400 for a name or setting that is not allowed, PB409 when the stream exists.
-Touches  stream, segment (insert); creates the stream's two sequences and its first segment.
+Touches  stream, segment (insert); creates the stream's two sequences, its first segment and its publisher.
 */
 declare
     id integer;
@@ -51,5 +51,6 @@ begin
     perform setval(format('postbus_data.seq_%s', id), 0);
     perform postbus_data.prepare_segment(id, 1, 0, partitions);
     perform postbus_data.set_layout(id, 1, 0, partitions);
+    perform postbus_data.write_publisher(id);
 end
 $$;

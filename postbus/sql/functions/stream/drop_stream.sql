@@ -6,7 +6,7 @@ as $$
 Remove a stream with all its messages.
 
 Raises   PB404.
-Touches  stream, segment (delete); drops the stream's tables and sequences.
+Touches  stream, segment (delete); drops the stream's tables, sequences and publisher.
 Locks    waits for transactions that have published to this stream, and nobody else.
 */
 declare
@@ -18,6 +18,7 @@ begin
     loop
         execute format('drop table postbus_data.log_%s_%s', dropped, segment_number);
     end loop;
+    execute format('drop function postbus_data.publish_%s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
     delete from postbus_data.stream as s where s.id = dropped;

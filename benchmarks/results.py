@@ -1,0 +1,43 @@
+"""What the rounds gave, and the few numbers that stand for them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.comparison import Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Some values by their median and their extremes."""
+
+    median: float
+    minimum: float
+    maximum: float
+
+
+def spread(values: Sequence[float]) -> Spread:
+    return Spread(statistics.median(values), min(values), max(values))
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonResult:
+    """The rates of each contender by name, round by round, in messages per second."""
+
+    name: str
+    rates: dict[str, list[float]]
+    ratios: tuple[Ratio, ...]
+
+    def ratio_by_round(self, ratio: Ratio) -> list[float]:
+        """Each round's own ratio: what slows the machine for a while slows both sides of it."""
+        pairs = zip(self.rates[ratio.over], self.rates[ratio.under], strict=True)
+        return [over / under for over, under in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadResult:
+    name: str
+    question: str
+    comparisons: tuple[ComparisonResult, ...]

@@ -1,0 +1,78 @@
+"""The Postgres that is measured: an embedded one of our own, or the one that POSTBUS_BENCH_URL names."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from benchmarks.progress import say
+from benchmarks.systems.base import System
+from postbus.db.embedded import EmbeddedServer
+from postbus.db.embedded.locks import is_held
+
+_STOP_SECONDS: Final = 120.0
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """The URL of a server that runs while this does."""
+    if url := os.environ.get("POSTBUS_BENCH_URL"):
+        yield url
+        return
+    path = Path(tempfile.mkdtemp(prefix="postbus-bench-"))
+    # Started by root, the server runs as another user, who must get in.
+    path.chmod(0o755)
+    server = EmbeddedServer(path, linger=0)
+    try:
+        yield server.start().url
+    finally:
+        server.stop()
+        _wait_for_stop(server)
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _wait_for_stop(server: EmbeddedServer) -> None:
+    """Wait until the server is down: without its folder, its supervisor could no longer stop it."""
+    end = time.monotonic() + _STOP_SECONDS
+    while is_held(server.directory.supervisor) and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+@contextmanager
+def database(server_url: str, *systems: System) -> Iterator[str]:
+    """The URL of a new database with these systems in it."""
+    name = f"postbus_bench_{secrets.token_hex(4)}"
+    _execute(server_url, sql.SQL("create database {}").format(sql.Identifier(name)))
+    url = urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))
+    try:
+        for system in systems:
+            system.install(url)
+        yield url
+    finally:
+        _execute(server_url, sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+def settle(url: str) -> None:
+    """Do now what a large fill leaves for later, so that no round pays for it: vacuum, statistics, a checkpoint."""
+    say("settling: vacuum, checkpoint")
+    _execute(url, sql.SQL("vacuum analyze"))
+    try:
+        _execute(url, sql.SQL("checkpoint"))
+    except psycopg.errors.InsufficientPrivilege:
+        say("no right to checkpoint here: the first rounds may be slowed by one")
+
+
+def _execute(url: str, statement: sql.SQL | sql.Composed) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)

@@ -1,0 +1,9 @@
+"""One adapter per system. To add one: a file here that offers the roles of base.py, and its name in the workloads."""
+
+from __future__ import annotations
+
+from benchmarks.systems.pgmq import BinaryPgmq, Pgmq
+from benchmarks.systems.postbus import Postbus
+from benchmarks.systems.raw import RawCopy, RawInsert, RawTable
+
+__all__ = ["BinaryPgmq", "Pgmq", "Postbus", "RawCopy", "RawInsert", "RawTable"]
