@@ -1699,7 +1699,7 @@ begin
     loop
         execute format('drop table postbus_data.log_%s_%s', dropped, segment_number);
     end loop;
-    execute format('drop function postbus_data.publish_%s', dropped);
+    execute format('drop function if exists postbus_data.publish_%s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
     delete from postbus_data.stream as s where s.id = dropped;
@@ -1788,7 +1788,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('4d3ad10c183478c2')
+insert into postbus_data.installation (functions_digest) values ('be3a4c082eab1c02')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 
 commit;

@@ -18,7 +18,7 @@ begin
     loop
         execute format('drop table postbus_data.log_%s_%s', dropped, segment_number);
     end loop;
-    execute format('drop function postbus_data.publish_%s', dropped);
+    execute format('drop function if exists postbus_data.publish_%s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
     delete from postbus_data.stream as s where s.id = dropped;

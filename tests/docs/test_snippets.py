@@ -1,0 +1,72 @@
+"""The snippets of README and how-to pages run, as they are printed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+import postbus
+
+ROOT = Path(__file__).parents[2]
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Invoice(Base):
+    __tablename__ = "invoice"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    amount: Mapped[int]
+
+
+def snippets(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.S)
+
+
+def test_the_readme_publishes_in_sql(fresh_url: str) -> None:
+    (snippet,) = snippets("README.md", "sql")
+    with psycopg.connect(fresh_url, autocommit=True) as connection:
+        for statement in snippet.strip().split("\n"):
+            cursor = connection.execute(statement.encode())
+        (row,) = cursor.fetchall()
+    assert row[2:4] == ("orders.cus_a.1", '{"quantity": 4}')
+
+
+def test_the_readme_publishes_in_python(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POSTBUS_URL", fresh_url)
+    (snippet,) = snippets("README.md", "python")
+    scope: dict[str, Any] = {}
+    exec(snippet, scope)
+    scope["bus"].close()
+
+    assert capsys.readouterr().out == "1 invoices.cus_a.1 {'amount': 120}\n"
+
+
+def test_the_how_to_publishes_with_psycopg_and_sqlalchemy(fresh_url: str) -> None:
+    engine = create_engine(fresh_url.replace("postgresql://", "postgresql+psycopg://"))
+    Base.metadata.create_all(engine)
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("orders")
+        scope: dict[str, Any] = {
+            "url": fresh_url,
+            "json": json,
+            "Session": Session,
+            "engine": engine,
+            "Invoice": Invoice,
+        }
+        psycopg_form, sqlalchemy_form = snippets("docs/how-to/publish-in-your-transaction.md", "python")[:2]
+        exec(psycopg_form, scope)
+        exec(sqlalchemy_form, scope)
+        scope["bus"].close()
+        assert [m.data for m in bus.scan("orders")] == [{"invoice": 7}, {"invoice": 8}]
+    engine.dispose()
