@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from postbus.bus._async.bus import AsyncBus
     from postbus.bus._async.connect import connect_async
+    from postbus.bus._async.consumer import AsyncConsumer
     from postbus.bus._sync.bus import Bus
     from postbus.bus._sync.connect import connect
+    from postbus.bus._sync.consumer import Consumer
+    from postbus.model.consumer import ConsumerInfo, Exponential
+    from postbus.model.delivery import Batch, Delivery
     from postbus.model.errors import (
         Conflict,
         ConnectionLost,
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
         Error,
         InvalidInput,
         MigrationDue,
+        NotAllowed,
         NotFound,
         TooLarge,
         Unavailable,
@@ -42,6 +47,10 @@ _HOMES = {
     "postbus.bus._async.connect": ("connect_async",),
     "postbus.bus._sync.bus": ("Bus",),
     "postbus.bus._sync.connect": ("connect",),
+    "postbus.bus._async.consumer": ("AsyncConsumer",),
+    "postbus.bus._sync.consumer": ("Consumer",),
+    "postbus.model.consumer": ("ConsumerInfo", "Exponential"),
+    "postbus.model.delivery": ("Batch", "Delivery"),
     "postbus.model.errors": (
         "Conflict",
         "ConnectionLost",
@@ -49,6 +58,7 @@ _HOMES = {
         "Error",
         "InvalidInput",
         "MigrationDue",
+        "NotAllowed",
         "NotFound",
         "TooLarge",
         "Unavailable",
@@ -62,15 +72,22 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AsyncBus",
+    "AsyncConsumer",
+    "Batch",
     "Bus",
     "Conflict",
     "ConnectionLost",
+    "Consumer",
+    "ConsumerInfo",
+    "Delivery",
     "EmbeddedError",
     "Error",
+    "Exponential",
     "HorizonHolder",
     "InvalidInput",
     "Message",
     "MigrationDue",
+    "NotAllowed",
     "NotFound",
     "Page",
     "StreamInfo",

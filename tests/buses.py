@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import postbus
+
+# More than the default, which a few long polls on a small machine would fill.
+_threads = ThreadPoolExecutor(64)
+
+
+async def _in_thread(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(_threads, partial(function, *args, **kwargs))
 
 
 class AwaitableBus:
@@ -21,13 +30,32 @@ class AwaitableBus:
         return self._bus.url
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self._bus, name)
-        if inspect.isgeneratorfunction(method):
-            return lambda *args, **kwargs: _iterate(method(*args, **kwargs))
-        return lambda *args, **kwargs: asyncio.to_thread(method, *args, **kwargs)
+        return _awaitable(getattr(self._bus, name))
+
+    def consumer(self, stream: str, consumer: str) -> AwaitableConsumer:
+        return AwaitableConsumer(self._bus.consumer(stream, consumer))
+
+    async def create_consumer(self, *args: Any, **kwargs: Any) -> AwaitableConsumer:
+        return AwaitableConsumer(await _in_thread(self._bus.create_consumer, *args, **kwargs))
+
+
+class AwaitableConsumer:
+    """Passes each call to a sync consumer in a thread."""
+
+    def __init__(self, consumer: postbus.Consumer) -> None:
+        self._consumer = consumer
+
+    def __getattr__(self, name: str) -> Any:
+        return _awaitable(getattr(self._consumer, name))
+
+
+def _awaitable(method: Any) -> Any:
+    if inspect.isgeneratorfunction(method):
+        return lambda *args, **kwargs: _iterate(method(*args, **kwargs))
+    return lambda *args, **kwargs: _in_thread(method, *args, **kwargs)
 
 
 async def _iterate(values: Iterator[Any]) -> AsyncIterator[Any]:
     end = object()
-    while (value := await asyncio.to_thread(next, values, end)) is not end:
+    while (value := await _in_thread(next, values, end)) is not end:
         yield value

@@ -9,6 +9,10 @@ from typing import Any
 from postbus.bus import content
 from postbus.bus.content import NotEncodable
 from postbus.db.arrays import BytesArray, JsonbArray, TextArray
+from postbus.db.parameters import encode_interval
+from postbus.model.consumer import Backoff, ConsumerInfo, Exponential
+from postbus.model.delivery import Batch, Delivery
+from postbus.model.errors import InvalidInput
 from postbus.model.message import Message, Page
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo
 
@@ -79,6 +83,8 @@ def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence
     keys: list[bytes | None] = []
     headers: list[bytes | None] = []
     for place, message in enumerate(messages, start=1):
+        if not isinstance(message, Message):
+            raise content.refuse(place, NotEncodable(f"it is {type(message).__name__}, not postbus.Message"))
         try:
             contents.append(encode(message.data))
             keys.append(content.encode_key(message.key))
@@ -93,4 +99,47 @@ def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence
 
 def seconds(duration: float | timedelta | None) -> timedelta | None:
     """A duration given in seconds or as timedelta, for Postgres."""
-    return timedelta(seconds=duration) if isinstance(duration, int | float) else duration
+    if not isinstance(duration, int | float):
+        return duration
+    try:
+        return timedelta(seconds=duration)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(f"{duration} is not a duration in seconds") from error
+
+
+def consumer_info(row: Row) -> ConsumerInfo:
+    return ConsumerInfo(**dict(zip(ConsumerInfo.__dataclass_fields__, row, strict=True)))
+
+
+def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
+    """The deliveries of a receive."""
+    return Batch(
+        tuple(
+            Delivery(
+                key=key,
+                data=content.decode(data_type, data, data_bytes),
+                headers=headers,
+                seq=seq,
+                partition=partition,
+                attempt=attempt,
+                ack_id=ack_id,
+                published_at=published_at,
+            )
+            for ack_id, attempt, seq, partition, key, data, data_bytes, headers, published_at in rows
+        )
+    )
+
+
+def text_array(values: Sequence[str]) -> TextArray:
+    return TextArray([value.encode() for value in values])
+
+
+def backoff_parameters(backoff: Backoff) -> tuple[TextArray, float | None, timedelta | None, float]:
+    """A backoff as delays, factor, cap and jitter."""
+    if isinstance(backoff, Exponential):
+        return _intervals([backoff.first]), backoff.factor, seconds(backoff.cap), backoff.jitter
+    return _intervals(backoff), None, None, 0.0
+
+
+def _intervals(delays: Sequence[float | timedelta]) -> TextArray:
+    return text_array([encode_interval(seconds(delay) or timedelta()) for delay in delays])

@@ -47,7 +47,20 @@ class JsonbArray:
     prefix: ClassVar[bytes] = b"\x01"  # The version of the binary format of jsonb.
 
 
-Array = TextArray | BytesArray | JsonbArray
+@dataclass(frozen=True, slots=True)
+class BigintArray:
+    """A bigint[]."""
+
+    numbers: Sequence[int]
+    element_oid: ClassVar[int] = 20
+    prefix: ClassVar[bytes] = b""
+
+    @property
+    def values(self) -> Sequence[bytes]:
+        return [number.to_bytes(8, "big", signed=True) for number in self.numbers]
+
+
+Array = TextArray | BytesArray | JsonbArray | BigintArray
 
 
 def encode(array: Array) -> bytes:
@@ -84,11 +97,16 @@ class _JsonbArrayDumper(_ArrayDumper):
     oid = 3807
 
 
+class _BigintArrayDumper(_ArrayDumper):
+    oid = 1016
+
+
 def register(context: AdaptContext) -> None:
     """Let a connection pass these arrays. They are types of our own, so nothing else that it does changes."""
     for array, dumper in (
         (TextArray, _TextArrayDumper),
         (BytesArray, _BytesArrayDumper),
         (JsonbArray, _JsonbArrayDumper),
+        (BigintArray, _BigintArrayDumper),
     ):
         context.adapters.register_dumper(array, dumper)

@@ -42,6 +42,8 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
         return _BY_SQLSTATE[sqlstate](f"{message}: {detail}" if detail else message, error.diag.message_hint)
     if sqlstate == "42883" and "postbus_data.publish_" in message:
         return errors.NotFound("the stream was dropped")
+    if sqlstate == "42P01" and "postbus_data.log_" in message:
+        return errors.Unavailable(f"a segment of the log was dropped meanwhile: {message}", "try again")
     if sqlstate in _NOT_INSTALLED and "postbus" in message:
         return errors.MigrationDue(f"Postbus is not installed in this database: {message}", "run: postbus migrate")
     if sqlstate == "53200":
@@ -56,7 +58,10 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
         )
     if sqlstate in _CANNOT_NOW or sqlstate.startswith("53"):
         return errors.Unavailable(f"Postgres cannot do this now: {message}", error.diag.message_hint)
-    if sqlstate.startswith("22"):
+    if sqlstate == "42501":
+        return errors.NotAllowed(message, error.diag.message_hint)
+    # 54001: JSON nested too deeply.
+    if sqlstate.startswith("22") or sqlstate == "54001":
         return errors.InvalidInput(message, error.diag.message_hint)
     return errors.Error(f"Postgres: {message} (SQLSTATE {sqlstate})", error.diag.message_hint)
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from postbus.db import arrays
+from postbus.model.errors import InvalidInput
 
 TEXT: Final = 0
 BINARY: Final = 1
@@ -19,7 +20,8 @@ def encode(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
     """The values and the format of each.
 
     Raises:
-        TypeError: A value is of a type that no statement takes.
+        InvalidInput: A value cannot be sent: its type is not one that a statement takes, it has a NUL character, which would cut
+            it off, or a time has no time zone.
     """
     encoded: list[bytes | None] = []
     formats: list[int] = []
@@ -29,7 +31,7 @@ def encode(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
             encoded.append(None)
             formats.append(TEXT)
         elif kind is str:
-            encoded.append(value.encode())
+            encoded.append(_encode_text(value))
             formats.append(TEXT)
         elif kind is bytes:
             encoded.append(value)
@@ -38,7 +40,7 @@ def encode(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
             encoded.append(arrays.encode(value))
             formats.append(BINARY)
         else:
-            encoded.append(_as_text(value).encode())
+            encoded.append(_encode_text(_as_text(value)))
             formats.append(TEXT)
     return encoded, formats
 
@@ -47,7 +49,22 @@ def _as_text(value: Any) -> str:
     if isinstance(value, str | bool | int | float):
         return str(value)
     if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidInput(f"the time {value} has no time zone", "use datetime.now(UTC), or .astimezone()")
         return value.isoformat()
     if isinstance(value, timedelta):
-        return f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"
-    raise TypeError(f"{type(value).__name__} is not a parameter that Postgres is given")
+        return encode_interval(value)
+    raise InvalidInput(f"{value!r} is of type {type(value).__name__}, which is not allowed here")
+
+
+def _encode_text(value: str) -> bytes:
+    if "\x00" in value:
+        raise InvalidInput(f"{value!r} has a NUL character")
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{value!r} is not valid Unicode: {error.reason}") from error
+
+
+def encode_interval(value: timedelta) -> str:
+    return f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"

@@ -29,8 +29,42 @@ select m.*
 from postbus.read($1, from_seq => $2, to_seq => $3, from_time => $4, to_time => $5, key => $6, key_pattern => $7,
     partition => $8, max_messages => $9, backwards => $10, resume => $11, expected_type => $12) as m
 """
-PURGE: Final = "select postbus.purge($1, before_seq => $2, before_time => $3)"
+PURGE: Final = "select postbus.purge($1, before_seq => $2, before_time => $3, everything => $4)"
 
 HORIZON: Final = "select postbus.horizon($1)"
 HORIZON_HOLDERS: Final = "select h.* from postbus.horizon_holders($1) as h"
 MAINTAIN: Final = "select postbus.maintain($1)"
+
+CREATE_CONSUMER: Final = """
+select postbus.create_consumer($1, $2, ordering => $3, ack_wait => $4, max_ack_pending => $5, max_deliver => $6,
+    backoff => $7::text[]::interval[], backoff_factor => $8, backoff_cap => $9, backoff_jitter => $10, retain_dead => $11,
+    start => $12, from_seq => $13, from_time => $14)
+"""
+ALTER_CONSUMER: Final = """
+select postbus.alter_consumer($1, $2, ordering => $3, ack_wait => $4, max_ack_pending => $5, max_deliver => $6,
+    backoff => $7::text[]::interval[], backoff_factor => $8, backoff_cap => $9, backoff_jitter => $10,
+    retain_dead => $11, unset => $12)
+"""
+DROP_CONSUMER: Final = "select postbus.drop_consumer($1, $2)"
+CONSUMER_INFO: Final = "select i.* from postbus.consumer_info($1, $2) as i"
+LIST_CONSUMERS: Final = "select i.* from postbus.list_consumers($1) as i"
+PAUSE: Final = "select postbus.pause($1, $2)"
+RESUME: Final = "select postbus.resume($1, $2)"
+SEEK: Final = "select postbus.seek($1, $2, start => $3, from_seq => $4, from_time => $5)"
+
+# A claim need not wait for its flush: losing it in a crash means a redelivery, which at least once allows. Only a statement that
+# is a transaction of its own may say so; a function that did would take the durability of the caller's other writes with it.
+RECEIVE: Final = """
+select d.*
+from (select set_config('synchronous_commit', 'off', true)) as s
+cross join lateral postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d
+"""
+RECEIVE_IN_TRANSACTION: Final = """
+select d.* from postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d
+"""
+ACK: Final = "select postbus.ack($1, $2, $3)"
+NACK: Final = "select postbus.nack($1, $2, $3, delay => $4, reason => $5)"
+EXTEND: Final = "select postbus.extend($1, $2, $3, ack_wait => $4, shorten => $5)"
+TERMINATE: Final = "select postbus.terminate($1, $2, $3, reason => $4)"
+SWEEP: Final = "select postbus.sweep($1)"
+PULSE: Final = "select p.wake, p.seen_now from postbus_data.pulse($1, $2) as p"

@@ -37,6 +37,14 @@ class InvalidInput(Error):
     exit_status = 2
 
 
+class NotAllowed(Error):
+    """The role may not do this."""
+
+    sqlstate = "PB403"
+    http_status = 403
+    exit_status = 4
+
+
 class NotFound(Error):
     """What was named does not exist."""
 

@@ -50,7 +50,7 @@ class HorizonHolder:
 
     Attributes:
         held_at_seq: Readers stop here until it ends.
-        held_for: How long the transaction has been open.
+        held_for: How long the transaction has been open. What follows is None where this role may not see it.
         transaction_started_at: When it began.
         pid: Its backend; None for a prepared transaction.
         user_name: Whose transaction it is.
@@ -61,10 +61,10 @@ class HorizonHolder:
     """
 
     held_at_seq: int
-    held_for: timedelta
-    transaction_started_at: datetime
+    held_for: timedelta | None
+    transaction_started_at: datetime | None
     pid: int | None
-    user_name: str
+    user_name: str | None
     application_name: str | None
     state: str | None
     query: str | None

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-TABLES = ("schema", "migration", "stream", "segment", "types")
+TABLES = ("schema", "migration", "stream", "segment", "consumer", "types")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,10 @@ def records() -> str:
         f"insert into postbus_data.migration (number, name) values {rows} on conflict do nothing;\n"  # noqa: S608
         f"insert into postbus_data.installation (functions_digest) values ('{functions_digest()}')\n"
         "on conflict (singleton) do update set functions_digest = excluded.functions_digest;\n"
+        # The functions that are written for each stream and segment may have changed with their templates.
+        "select postbus_data.write_publisher(s.id) from postbus_data.stream as s;\n"
+        "select postbus_data.write_fetcher(g.stream_id, g.number, s.data_type)\n"
+        "from postbus_data.segment as g join postbus_data.stream as s on s.id = g.stream_id;\n"
     )
 
 

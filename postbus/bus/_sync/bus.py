@@ -11,9 +11,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from postbus.bus import rows
+from postbus.bus._sync.consumer import Consumer
+from postbus.bus._sync.wakeups import Wakeups
 from postbus.db import statements
 from postbus.db._sync.database import Database
 from postbus.db.embedded import EmbeddedServer
+from postbus.model.consumer import Backoff, ConsumerInfo, Ordering, Start
 from postbus.model.errors import Conflict, NotFound
 from postbus.model.message import Message, Page
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo
@@ -44,6 +47,7 @@ class Bus:
         self._database = database
         self._server = server
         self._streams: dict[str, KnownStream] = {}
+        self._wakeups = Wakeups(database)
 
     @property
     def url(self) -> str:
@@ -173,8 +177,8 @@ class Bus:
                 found = self._database.rows(known.publisher, rows.publisher_parameters(known.data_type, message))
                 return int(found[0][0])
             except NotFound:
-                del self._streams[stream]  # It was dropped, and perhaps created again: look it up once more.
-        found = self._with_data_type(
+                self._streams.pop(stream, None)  # It was dropped, and perhaps created again: look it up once more.
+        _, found = self._with_data_type(
             stream,
             connection,
             statements.PUBLISH,
@@ -202,7 +206,7 @@ class Bus:
             ConnectionLost: The connection broke on the way: all messages or none have been published.
         """
         batch = list(messages)
-        found = self._with_data_type(
+        _, found = self._with_data_type(
             stream,
             connection,
             statements.PUBLISH_MANY,
@@ -252,8 +256,8 @@ class Bus:
             bounds = (from_seq, to_seq, from_time, to_time, key, key_pattern, partition)
             return (stream, *bounds, max_messages, backwards, resume, data_type)
 
-        found = self._with_data_type(stream, None, statements.READ, parameters, repeatable=True)
-        return rows.page(self._streams[stream].data_type, found)
+        data_type, found = self._with_data_type(stream, None, statements.READ, parameters, repeatable=True)
+        return rows.page(data_type, found)
 
     def scan(
         self,
@@ -291,15 +295,100 @@ class Bus:
                 return
             resume = page.resume
 
-    def purge(self, stream: str, *, before_seq: int | None = None, before_time: datetime | None = None) -> int:
-        """Remove the messages below a seq, or published before a time, or, without either, all that are complete now.
+    def create_consumer(
+        self,
+        stream: str,
+        consumer: str,
+        *,
+        order: Ordering = "none",
+        ack_wait: float | timedelta = 30,
+        max_ack_pending: int = 10_000,
+        max_deliver: int | None = None,
+        backoff: Backoff = (),
+        retain_dead: float | timedelta | None = None,
+        start: Start | None = None,
+        from_seq: int | None = None,
+        from_time: datetime | None = None,
+        connection: Connection | None = None,
+    ) -> Consumer:
+        """Create a consumer of a stream. It costs publishers nothing.
+
+        Args:
+            stream: The stream's name.
+            consumer: Its own name: 1 to 63 letters, digits, "_" or "-".
+            order: none: any message that is not in flight. partition: one batch of a partition at a time, and a message that
+                fails holds its partition.
+            ack_wait: How long a delivery is leased before somebody else gets it.
+            max_ack_pending: How many messages may be in flight.
+            max_deliver: How many deliveries before a message becomes a dead letter; None for ever.
+            backoff: How long a message waits after its first, second, … failure (the last repeats), or an `Exponential`.
+            retain_dead: How long dead letters are kept; None for ever.
+            start: "earliest", which is the default, or "latest".
+            from_seq: Start with this message.
+            from_time: Start with what was published since.
+            connection: A connection of yours, to create it in your transaction.
+
+        Raises:
+            InvalidInput: A name or setting is not allowed; the error names the range.
+            NotFound: There is no such stream.
+            Conflict: The consumer exists.
+        """
+        self._database.rows(
+            statements.CREATE_CONSUMER,
+            (
+                stream,
+                consumer,
+                order,
+                rows.seconds(ack_wait),
+                max_ack_pending,
+                max_deliver,
+                *rows.backoff_parameters(backoff),
+                rows.seconds(retain_dead),
+                start,
+                from_seq,
+                from_time,
+            ),
+            connection=connection,
+        )
+        return self.consumer(stream, consumer)
+
+    def consumer(self, stream: str, consumer: str) -> Consumer:
+        """A consumer that exists; its first use says if it does not."""
+        return Consumer(self, stream, consumer)
+
+    def list_consumers(self, stream: str) -> list[ConsumerInfo]:
+        """The consumers of a stream, by name."""
+        found = self._database.rows(statements.LIST_CONSUMERS, (stream,), repeatable=True)
+        return [rows.consumer_info(row) for row in found]
+
+    def sweep(self, stream: str | None = None) -> int:
+        """Redeliver what has expired or come due, for the consumers of a stream or of all.
+
+        Returns:
+            How many messages became available.
+        """
+        found = self._database.rows(statements.SWEEP, (stream,))
+        return int(found[0][0])
+
+    def purge(
+        self,
+        stream: str,
+        *,
+        before_seq: int | None = None,
+        before_time: datetime | None = None,
+        everything: bool = False,
+    ) -> int:
+        """Remove the messages below a seq, or published before a time, or everything that is complete now.
 
         They are gone for readers at once; maintenance frees their space.
 
         Returns:
             The stream's new start: messages below this seq are gone.
+
+        Raises:
+            InvalidInput: Not exactly one of the three was given.
         """
-        found = self._database.rows(statements.PURGE, (stream, before_seq, before_time), repeatable=True)
+        found = self._database.rows(statements.PURGE, (stream, before_seq, before_time, everything))
         start: int = found[0][0]
         return start
 
@@ -333,7 +422,7 @@ class Bus:
         parameters: Callable[[DataType], tuple[Any, ...]],
         *,
         repeatable: bool = False,
-    ) -> list[rows.Row]:
+    ) -> tuple[DataType, list[rows.Row]]:
         """Run a statement whose parameters depend on what the stream holds.
 
         That is asked once for each stream. The statement names it, so that a stream dropped and created with another type
@@ -342,14 +431,17 @@ class Bus:
         known = self._streams.get(stream)
         if known is not None:
             try:
-                return self._database.rows(
+                return known.data_type, self._database.rows(
                     statement, parameters(known.data_type), connection=connection, repeatable=repeatable
                 )
             except Conflict:
+                self._streams.pop(stream, None)
                 if connection is not None:
                     raise  # The caller's transaction has failed; only the caller can repeat it.
         known = self._learn(stream, connection)
-        return self._database.rows(statement, parameters(known.data_type), connection=connection, repeatable=repeatable)
+        return known.data_type, self._database.rows(
+            statement, parameters(known.data_type), connection=connection, repeatable=repeatable
+        )
 
     def _learn(self, stream: str, connection: Connection | None) -> KnownStream:
         ((stream_id, data_type),) = self._database.rows(statements.STREAM, (stream,), connection=connection)

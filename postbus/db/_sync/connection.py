@@ -27,6 +27,7 @@ class LeanConnection(psycopg.Connection[Any]):
     """A connection with `fetch`. Whoever uses it has it to himself, as the pool ensures."""
 
     _names: dict[str, bytes] | None = None
+    _prepared_count = 0
     keeps_statements = True
     """Whether the server remembers prepared statements. Not so behind a pooler in transaction mode."""
 
@@ -46,7 +47,8 @@ class LeanConnection(psycopg.Connection[Any]):
             known = self._known()
             name = known.get(statement)
             if name is None:
-                name = b"postbus_%d" % len(known)
+                self._prepared_count += 1
+                name = b"postbus_%d" % self._prepared_count
                 self.pgconn.send_prepare(name, statement.encode())
                 yield from self._result()
                 known[statement] = name

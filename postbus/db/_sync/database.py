@@ -16,7 +16,7 @@ from psycopg.rows import tuple_row
 from postbus.db import arrays, migrations
 from postbus.db._sync.connection import LeanConnection
 from postbus.db.errors import translate
-from postbus.model.errors import ConnectionLost
+from postbus.model.errors import ConnectionLost, InvalidInput
 
 Connection = psycopg.Connection[Any]
 _Parameters = ParamSpec("_Parameters")
@@ -49,7 +49,7 @@ class Database:
             max_size=pool_size,
             timeout=connect_timeout,
             reconnect_timeout=connect_timeout,
-            kwargs={"autocommit": True},
+            kwargs={"autocommit": True, "client_encoding": "UTF8"},
             configure=_configure,
             check=_check,
             open=False,
@@ -136,6 +136,10 @@ class Database:
 
 
 def _run_on_callers(connection: Connection, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    if connection.pgconn.parameter_status(b"client_encoding") != b"UTF8":
+        raise InvalidInput(
+            "the client_encoding of your connection is not UTF8", "set client_encoding to UTF8 before publishing"
+        )
     arrays.register(connection)
     try:
         # Not connection.cursor(): the caller may have chosen another cursor class or row factory.

@@ -46,3 +46,78 @@ create type postbus_data.read_filter as (
     from_time timestamptz,
     to_time timestamptz
 );
+
+-- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery of it, and no other.
+create type postbus.delivery as (
+    ack_id text,
+    attempt integer,
+    seq bigint,
+    partition integer,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz
+);
+
+-- A consumer's settings.
+create type postbus.consumer_info as (
+    stream text,
+    name text,
+    id integer,
+    ordering text,
+    ack_wait interval,
+    max_ack_pending integer,
+    max_deliver integer,
+    backoff interval[],
+    backoff_factor double precision,
+    backoff_cap interval,
+    backoff_jitter double precision,
+    retain_dead interval,
+    paused boolean,
+    created_at timestamptz
+);
+
+-- What a receive has found out so far, handed from one of its steps to the next.
+create type postbus_data.claim as (
+    data_type text,
+    start_seq bigint,
+    lease_until timestamptz,
+    -- How many messages of a partition may be in flight; null when max_ack_pending is counted for all partitions together.
+    quota integer,
+    -- The horizon, once this receive has looked.
+    horizon bigint,
+    -- The step's messages, null for none.
+    messages postbus.delivery[],
+    -- The step could not look, because somebody else was at it.
+    busy boolean
+);
+
+-- A message that a consumer gave up, with its story.
+create type postbus.dead_letter as (
+    seq bigint,
+    partition integer,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz,
+    attempts integer,
+    reason text,
+    died_at timestamptz
+);
+
+-- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when a lease ends or a retry is due.
+create type postbus.peeked as (
+    seq bigint,
+    partition integer,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz,
+    state text,
+    attempts integer,
+    until timestamptz,
+    reason text
+);

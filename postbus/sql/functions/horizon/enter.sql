@@ -10,7 +10,9 @@ Touches  stream (read), the layout register (read).
 Locks    as hold_horizon.
 
 The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
-Hot: no SET clause (12 µs a call) and no PERFORM (an expression in IF is evaluated without a plan).
+Hot: no SET clause (12 µs a call) and no PERFORM (an expression in IF is evaluated without a plan). Without a search_path of its own,
+every call in it and in what it calls has arguments of exactly the types that pg_catalog's function has: a function of another
+schema that fitted better would be run instead.
 */
 declare
     entry postbus_data.entry;
@@ -20,20 +22,15 @@ begin
     from postbus_data.stream as s
     where s.name = enter.stream;
 
-    entry.sequence := to_regclass('postbus_data.seq_' || entry.stream_id);
-    if entry.sequence is null then
-        raise exception using
-            errcode = 'PB404',
-            message = format('stream "%s" does not exist', stream),
-            hint = format('create it with: select postbus.create_stream(%L)', stream);
-    end if;
-    if expected_type <> entry.data_type then
-        raise exception using
-            errcode = 'PB409',
-            message = format('stream "%s" holds %s, not %s', stream, entry.data_type, expected_type);
+    entry.sequence := to_regclass('postbus_data.seq_' || entry.stream_id::text);
+    if entry.sequence is null or expected_type <> entry.data_type then
+        perform postbus_data.refuse_entry(stream, entry.data_type, expected_type);
     end if;
     if postbus_data.hold_horizon(entry.stream_id, entry.sequence) then
-        entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id));
+        entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text));
+    end if;
+    if entry.layout is null then
+        perform postbus_data.live_value('postbus_data.layout_' || entry.stream_id::text);
     end if;
     return entry;
 end

@@ -14,20 +14,26 @@ Locks    once per transaction and stream, a shared advisory lock whose key is th
 declare
     transaction_id text := pg_current_xact_id()::text;
     entered text := current_setting('postbus.entered', true);
+    last_seq bigint;
 begin
     if entered is null or not starts_with(entered, transaction_id || ':') then
         entered := transaction_id || ':';
     end if;
-    if strpos(entered, ':' || stream_id || ':') = 0 then
+    if strpos(entered, ':' || stream_id::text || ':') = 0 then
+        last_seq := pg_sequence_last_value(sequence);
+        if last_seq is null then
+            -- Postgres 18 says null to a role that may not read the sequence; without the lock, readers would skip its messages.
+            raise exception using errcode = 'PB403', message = 'permission denied for sequence ' || sequence::text;
+        end if;
         if not pg_try_advisory_xact_lock_shared(
             postbus_data.lock_class(stream_id),
-            postbus_data.lock_key(pg_sequence_last_value(sequence))
+            postbus_data.lock_key(last_seq)
         ) then
             raise exception using
                 errcode = 'PB503',
-                message = format('another application holds an advisory lock that stream %s needs', stream_id);
+                message = 'another application holds an advisory lock that stream ' || stream_id::text || ' needs';
         end if;
-        entered := set_config('postbus.entered', entered || stream_id || ':', true);
+        entered := set_config('postbus.entered', entered || stream_id::text || ':', true);
     end if;
     return true;
 end

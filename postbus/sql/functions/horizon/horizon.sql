@@ -2,6 +2,7 @@ create or replace function postbus.horizon(stream text)
 returns bigint
 language plpgsql
 volatile
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 The seq up to which a stream may be read: no publishing transaction at or below it is still open.

@@ -12,6 +12,7 @@ returns table (
 )
 language plpgsql
 volatile
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Who keeps readers of a stream from going on, the one that holds it furthest back first.

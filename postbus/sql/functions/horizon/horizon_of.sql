@@ -15,12 +15,7 @@ declare
     last_seq bigint;
     oldest bigint;
 begin
-    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-        raise exception using
-            errcode = 'PB412',
-            message = format('a stream cannot be read in a %s transaction', upper(current_setting('transaction_isolation'))),
-            hint = 'its snapshot may be older than messages that have been numbered before it: use READ COMMITTED';
-    end if;
+    perform postbus_data.check_isolation();
     if pg_is_in_recovery() then
         raise exception using
             errcode = 'PB503',
@@ -28,7 +23,7 @@ begin
             hint = 'connect to the primary';
     end if;
 
-    last_seq := pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_id));
+    last_seq := postbus_data.live_value('postbus_data.seq_' || stream_id::text);
     select min(l.held_at) into oldest from postbus_data.publisher_locks(stream_id, last_seq) as l;
     return least(last_seq, oldest);
 end

@@ -10,10 +10,10 @@ A key is 32 bits of a seq, so it is placed by its distance below last_seq modulo
 publisher may fall four thousand million messages behind. A lock taken since last_seq was read lies a little above it.
 */
     select l.pid, l.virtualtransaction, last_seq - distance.behind
-    from pg_locks as l
+    from pg_catalog.pg_locks as l
     cross join lateral (select (last_seq - l.objid::bigint) & 4294967295 as behind) as distance
     where l.locktype = 'advisory'
-        and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+        and l.database = (select d.oid from pg_catalog.pg_database as d where d.datname = current_database())
         and l.classid = postbus_data.lock_class(stream_id)::oid
         and l.objsubid = 2
         and l.mode = 'ShareLock'

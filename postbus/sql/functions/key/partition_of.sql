@@ -10,5 +10,5 @@ The same in every language and for ever. SHA-256 because Postgres, Python and Sp
 (it has no MD5; Postgres's own hash functions are not the same everywhere).
 */
     select mod((get_byte(h.hash, 0) << 16) | (get_byte(h.hash, 1) << 8) | get_byte(h.hash, 2), partitions)
-    from (select sha256(convert_to(key, 'UTF8')) as hash offset 0) as h
+    from (select sha256(convert_to(key, 'UTF8'::name)) as hash offset 0) as h
 $$;

@@ -29,10 +29,15 @@ begin
                 message = format('key pattern "%s" is not allowed', left(pattern, 300)),
                 hint = 'tokens are separated by "."; "*" stands for one token and ">", at the end, for one or more';
         end if;
-        regex := regex || case when position > 1 then '\.' else '^' end || case token
+        regex := regex || case when position > 1 then '[.]' else '^' end || case token
             when '*' then '[^.]+'
             when '>' then '.+'
-            else regexp_replace(token, '([^[:alnum:]_-])', '\\\1', 'g')
+            -- Each character by itself in brackets needs no escape, but for "^" and the backslash, which is written as a
+            -- number because its meaning in a literal depends on a setting.
+            else (
+                select string_agg(case when c in ('^', chr(92)) then chr(92) || c else '[' || c || ']' end, '' order by n)
+                from regexp_split_to_table(token, '') with ordinality as s (c, n)
+            )
         end;
     end loop;
     return regex || '$';

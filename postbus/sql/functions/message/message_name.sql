@@ -4,5 +4,5 @@ language sql
 immutable parallel safe
 as $$
 /* How an error speaks of a message: by its place in the batch, counted from 1, or simply as "message". */
-    select coalesce('message ' || place, 'message')
+    select coalesce('message ' || place::text, 'message')
 $$;

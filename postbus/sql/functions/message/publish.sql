@@ -28,11 +28,11 @@ that at 20 µs (docs/decisions/0003).
 #variable_conflict use_variable
 declare
     entry postbus_data.entry := postbus_data.enter(stream, expected_type);
-    place text := 'insert into postbus_data.log_' || entry.stream_id || '_' || (entry.layout >> 35)
+    place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || (entry.layout >> 35)::text
         || ' (seq, published_at, partition, key, data, headers) values ($1, $2, $3, $4, $5, $6)';
-    partition_count integer := entry.layout & 2047;
+    partition_count integer := entry.layout & 2047::bigint;
     -- partition_of written out: a call of it costs as much as the insert.
-    hash bytea := sha256(convert_to(key, 'UTF8'));
+    hash bytea := sha256(convert_to(key, 'UTF8'::name));
     partition integer := mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), partition_count);
     content json;
     seq bigint;
@@ -47,10 +47,14 @@ begin
         perform postbus_data.refuse(entry, null, key, data, headers, bytes);
     end if;
 
-    seq := nextval(entry.sequence);
-    partition := ((entry.layout >> 11) & 16777215) + coalesce(partition, mod(seq, partition_count));
     if entry.data_type = 'json' then
         content := postbus_data.as_json(data, null);
+    end if;
+    -- Number and time are taken in one moment: a time that lags its number would hide the message from readers by time.
+    seq := nextval(entry.sequence);
+    partition := ((entry.layout >> 11) & 16777215::bigint)::integer
+        + coalesce(partition, mod(seq, partition_count::bigint)::integer);
+    if entry.data_type = 'json' then
         execute place using seq, clock_timestamp(), partition, key, content, headers;
     elsif entry.data_type = 'text' then
         execute place using seq, clock_timestamp(), partition, key, data, headers;

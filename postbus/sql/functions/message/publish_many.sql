@@ -8,6 +8,7 @@ create or replace function postbus.publish_many(
 )
 returns bigint[]
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
@@ -62,13 +63,13 @@ begin
             $1,
             $2 + coalesce(
                 mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), $3),
-                mod(m.seq, $3)
+                mod(m.seq, $3::bigint)::integer
             ),
             m.key,
             m.data,
             m.headers
         from (
-            select u.*, sha256(convert_to(u.key, ''UTF8'')) as hash
+            select u.*, sha256(convert_to(u.key, ''UTF8''::name)) as hash
             from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data) as u
             offset 0
         ) as m',

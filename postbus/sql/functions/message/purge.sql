@@ -1,15 +1,21 @@
-create or replace function postbus.purge(stream text, before_seq bigint default null, before_time timestamptz default null)
+create or replace function postbus.purge(
+    stream text,
+    before_seq bigint default null,
+    before_time timestamptz default null,
+    everything boolean default false
+)
 returns bigint
 language plpgsql
 volatile
+set search_path = pg_catalog, pg_temp
 as $$
 /*
-Remove the messages below a seq, or published before a time, or, without either, all that are complete now.
+Remove the messages below a seq, or published before a time (those of its last second may stay), or everything that is complete now.
 
 They are gone for readers at once; their space is freed by maintenance, which drops the segments that hold nothing else.
 
 Returns  the stream's new start: messages below this seq are gone. It never moves back.
-Raises   PB400 when both bounds are given, PB404, PB412 outside READ COMMITTED.
+Raises   PB400 unless exactly one of the three is given, PB404, PB412 outside READ COMMITTED.
 Touches  stream (update).
 */
 declare
@@ -17,8 +23,11 @@ declare
     horizon bigint := postbus_data.horizon_of(purged);
     new_start bigint;
 begin
-    if before_seq is not null and before_time is not null then
-        raise exception using errcode = 'PB400', message = 'purge takes before_seq or before_time, not both';
+    if num_nonnulls(before_seq, before_time, nullif(everything, false)) <> 1 then
+        raise exception using
+            errcode = 'PB400',
+            message = 'purge needs to know what to remove',
+            hint = 'give exactly one of before_seq, before_time, everything => true';
     end if;
     update postbus_data.stream as s
     set start_seq = greatest(
@@ -26,7 +35,7 @@ begin
         least(
             horizon + 1,
             case
-                when before_time is not null then postbus_data.seq_before(purged, before_time) + 1
+                when before_time is not null then postbus_data.seq_before(purged, before_time - interval '1 second') + 1
                 else before_seq
             end
         )
@@ -36,7 +45,11 @@ begin
     update postbus_data.stream as s
     set roll_due = true
     where s.id = purged
-        and s.start_seq > pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id));
+        and s.start_seq > postbus_data.live_value('postbus_data.seq_' || s.id::text)
+        -- An empty segment has nothing to free.
+        and s.start_seq > 1 + (
+            select max(g.after_seq) from postbus_data.segment as g where g.stream_id = s.id
+        );
     return new_start;
 end
 $$;

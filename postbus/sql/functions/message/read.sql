@@ -21,6 +21,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_material = off
 set jit = off
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 A page of a stream's messages in order of seq, or backwards. Reading changes nothing.
@@ -55,17 +56,23 @@ begin
     select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
     perform postbus_data.check_read(source, max_messages, key, expected_type);
     high := least(postbus_data.horizon_of(source.id), to_seq);
-    low := greatest(source.start_seq - 1, from_seq - 1, 0);
+    low := greatest(source.start_seq, from_seq, 1) - 1;
     if resume is not null then
         edge := postbus_data.parse_resume(resume, source.id, backwards);
+        if edge > postbus_data.live_value('postbus_data.seq_' || source.id::text) then
+            raise exception using
+                errcode = 'PB409',
+                message = 'the resume token is beyond the end of the stream: messages were lost in a crash, a failover or a restore',
+                hint = 'read on from a seq or a time';
+        end if;
         if backwards then high := least(high, edge); else low := greatest(low, edge); end if;
     end if;
     -- Clocks and numbers may disagree by a moment: look a second further, and compare the times themselves.
     if from_time is not null then
-        low := greatest(low, postbus_data.seq_before(source.id, from_time - interval '1 second'));
+        low := greatest(low, postbus_data.seq_before(source.id, greatest(from_time, '2000-01-01') - interval '1 second'));
     end if;
     if to_time is not null then
-        high := least(high, postbus_data.next_seq(source.id, postbus_data.seq_before(source.id, to_time + interval '1 second')));
+        high := least(high, postbus_data.seq_since(source.id, least(to_time, '290000-01-01') + interval '1 second'));
     end if;
 
     width := case when filter is null then greatest(max_messages, 100) else 10000 end;

@@ -8,6 +8,7 @@ create or replace function postbus_data.refuse(
 )
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Raise the error for a message that may not be published, or return when nothing is wrong with it.
@@ -34,7 +35,7 @@ begin
             else 'its data is missing'
         end
         when jsonb_typeof(headers) <> 'object' then 'its headers are not a JSON object'
-        when headers @? '$.* ? (@.type() != "string")' then 'a header''s value is not a string'
+        when headers @? 'strict $.* ? (@.type() != "string")' then 'a header''s value is not a string'
     end;
     if problem is not null then
         raise exception using errcode = 'PB400', message = format('%s is not allowed: %s', name, problem);

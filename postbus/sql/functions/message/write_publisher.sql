@@ -1,6 +1,7 @@
 create or replace function postbus_data.write_publisher(stream_id integer)
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Write the function postbus_data.publish_<stream id>, which publishes one message to one stream as postbus.publish does.
@@ -25,23 +26,23 @@ language plpgsql
 as $body$
 #variable_conflict use_variable
 declare
-    hash bytea := sha256(convert_to(key, 'UTF8'));
+    hash bytea := sha256(convert_to(key, 'UTF8'::name));
     seq bigint;
 begin
-    if not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s')
-        or pg_sequence_last_value('postbus_data.layout_%1$s') <> %3$s
+    if not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+        or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
         or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
         or (octet_length(data) <= %4$s) is not true
         or headers is not null
     then
         return postbus.publish(%5$L, key, %6$s => data, headers => headers);
     end if;
-    seq := nextval('postbus_data.seq_%1$s');
+    seq := nextval('postbus_data.seq_%1$s'::regclass);
     insert into %7$s (seq, published_at, partition, key, data)
     values (
         seq,
         clock_timestamp(),
-        %8$s + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), %9$s), mod(seq, %9$s)),
+        %8$s + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), %9$s), mod(seq, %9$s::bigint)::integer),
         key,
         %10$s
     );

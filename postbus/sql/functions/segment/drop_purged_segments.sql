@@ -20,13 +20,12 @@ begin
         where g.stream_id = drop_purged_segments.stream_id
             and g.last_seq < s.start_seq
         order by g.number
+        -- Each takes several entries of the server's lock table.
+        limit 50
     loop
         begin
             execute format('lock table %s in access exclusive mode nowait', postbus_data.log_table(stream_id, purged_number));
-            execute format('drop table %s', postbus_data.log_table(stream_id, purged_number));
-            delete from postbus_data.segment as g
-            where g.stream_id = drop_purged_segments.stream_id
-                and g.number = purged_number;
+            perform postbus_data.drop_segment(stream_id, purged_number);
             step_count := step_count + 1;
         exception when lock_not_available then
             null;

@@ -4,5 +4,5 @@ language sql
 immutable parallel safe
 as $$
 /* The qualified name of a segment's table. */
-    select 'postbus_data.log_' || stream_id || '_' || number
+    select 'postbus_data.log_' || stream_id::text || '_' || number::text
 $$;

@@ -4,18 +4,23 @@ language plpgsql
 volatile
 as $$
 /*
-Take the steps that are due on one stream's log. Its caller holds the maintenance mutex.
+Take the steps that are due on one stream's log.
 
 A roll takes two calls, because the next segment must be committed before publishers are pointed at it: prepare in one, advance
 the register in a later transaction. Every step can be the last before a crash: what the register says is recorded in the next
 call, and a bound that is recorded late is only more careful.
 
 Touches  segment (insert, update, delete), the layout register; creates and drops segments' tables.
+Locks    the stream's maintenance mutex; returns 0 at once when somebody else has it.
 */
 declare
     sequence regclass := to_regclass('postbus_data.seq_' || stream_id);
     step_count integer := 0;
 begin
+    perform postbus_data.check_isolation();
+    if sequence is null or not pg_try_advisory_xact_lock(1610612736, stream_id) then
+        return 0;
+    end if;
     step_count := postbus_data.mend_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
     step_count := step_count + postbus_data.advance_segment(stream_id, sequence);
     step_count := step_count + postbus_data.drop_purged_segments(stream_id);

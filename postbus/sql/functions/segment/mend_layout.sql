@@ -16,9 +16,10 @@ begin
     where s.stream_id = mend_layout.stream_id
     order by s.number desc
     limit 1;
-    if named <= newest.number then
+    if (named > newest.number) is not true then
         return 0;
     end if;
+    perform from postbus_data.stream as s where s.id = stream_id for update;
     perform postbus_data.set_layout(stream_id, newest.number, newest.partition_base, newest.partition_count);
     perform postbus_data.write_publisher(stream_id);
     return 1;

@@ -24,16 +24,20 @@ begin
         order by s.number
     loop
         exit when found_seq <= segment.after_seq;
-        execute format(
-            'select min(m.seq)
-            from generate_series(%s, %s) as p (n)
-            cross join lateral (
-                select l.seq from %s as l where l.partition = p.n and l.seq > $1 order by l.seq limit 1
-            ) as m',
-            segment.partition_base,
-            segment.partition_base + segment.partition_count - 1,
-            postbus_data.log_table(stream_id, segment.number)
-        ) into candidate using after_seq;
+        begin
+            execute format(
+                'select min(m.seq)
+                from generate_series(%s, %s) as p (n)
+                cross join lateral (
+                    select l.seq from %s as l where l.partition = p.n and l.seq > $1 order by l.seq limit 1
+                ) as m',
+                segment.partition_base,
+                segment.partition_base + segment.partition_count - 1,
+                postbus_data.log_table(stream_id, segment.number)
+            ) into candidate using after_seq;
+        exception when undefined_table then
+            candidate := null; -- Purged and dropped meanwhile.
+        end;
         found_seq := least(found_seq, candidate);
     end loop;
     return found_seq;

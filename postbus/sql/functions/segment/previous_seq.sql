@@ -20,16 +20,20 @@ begin
         order by s.number desc
     loop
         exit when found_seq >= segment.last_seq;
-        execute format(
-            'select max(m.seq)
-            from generate_series(%s, %s) as p (n)
-            cross join lateral (
-                select l.seq from %s as l where l.partition = p.n and l.seq <= $1 order by l.seq desc limit 1
-            ) as m',
-            segment.partition_base,
-            segment.partition_base + segment.partition_count - 1,
-            postbus_data.log_table(stream_id, segment.number)
-        ) into candidate using up_to_seq;
+        begin
+            execute format(
+                'select max(m.seq)
+                from generate_series(%s, %s) as p (n)
+                cross join lateral (
+                    select l.seq from %s as l where l.partition = p.n and l.seq <= $1 order by l.seq desc limit 1
+                ) as m',
+                segment.partition_base,
+                segment.partition_base + segment.partition_count - 1,
+                postbus_data.log_table(stream_id, segment.number)
+            ) into candidate using up_to_seq;
+        exception when undefined_table then
+            candidate := null; -- Purged and dropped meanwhile.
+        end;
         found_seq := greatest(found_seq, candidate);
     end loop;
     return found_seq;

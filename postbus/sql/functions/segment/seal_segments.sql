@@ -22,6 +22,10 @@ begin
     where s.stream_id = seal_segments.stream_id
         and s.number < current_number
         and s.rolled_at_seq is null;
+    if found then
+        -- The call that moved the register may have failed after it.
+        perform postbus_data.write_publisher(stream_id);
+    end if;
 
     last_value := pg_sequence_last_value(sequence);
     select min(l.held_at) into oldest from postbus_data.publisher_locks(stream_id, last_value) as l;

@@ -28,11 +28,13 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
     ) as log
     where (only_id is null or s.id = only_id)
         and (
-            g.open_count > 1
+            only_id is not null
+            or g.open_count > 1
             or g.has_purged
             or s.roll_due
             or log.bytes >= s.segment_bytes
             or (log.bytes > 0 and g.begun_at < clock_timestamp() - s.segment_age)
         )
-    order by s.id
+    -- In no order, so that streams which cannot get on do not keep the others waiting.
+    order by random()
 $$;

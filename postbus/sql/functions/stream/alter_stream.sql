@@ -6,6 +6,7 @@ create or replace function postbus.alter_stream(
 )
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Change settings of a stream; null leaves a setting as it is. They hold for what is published from now on.

@@ -8,6 +8,7 @@ create or replace function postbus.create_stream(
 )
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Create a stream.

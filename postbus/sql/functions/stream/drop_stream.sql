@@ -1,26 +1,31 @@
 create or replace function postbus.drop_stream(stream text)
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Remove a stream with all its messages.
 
 Raises   PB404.
-Touches  stream, segment (delete); drops the stream's tables, sequences and publisher.
+Touches  stream, segment, the consumers and all they hold (delete); drops the stream's tables, sequences and publisher.
 Locks    waits for transactions that have published to this stream, and nobody else.
 */
 declare
     dropped integer := postbus_data.stream_id(stream);
     segment_number integer;
 begin
-    for segment_number in
-        select s.number from postbus_data.segment as s where s.stream_id = dropped order by s.number
-    loop
-        execute format('drop table postbus_data.log_%s_%s', dropped, segment_number);
-    end loop;
+    -- In the order in which publishers lock: sequences first, tables last. Maintenance has to be out of the way.
+    perform from postbus_data.stream as s where s.id = dropped for update;
+    perform pg_advisory_xact_lock(1610612736, dropped);
     execute format('drop function if exists postbus_data.publish_%s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
+    perform postbus.drop_consumer(stream, c.name) from postbus_data.consumer as c where c.stream_id = dropped;
+    for segment_number in
+        select s.number from postbus_data.segment as s where s.stream_id = dropped order by s.number
+    loop
+        perform postbus_data.drop_segment(dropped, segment_number);
+    end loop;
     delete from postbus_data.stream as s where s.id = dropped;
 end
 $$;

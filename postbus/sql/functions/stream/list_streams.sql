@@ -1,7 +1,8 @@
-create or replace function postbus.list_streams(after_name text default '', max_streams integer default 1000)
+create or replace function postbus.list_streams(after_name text default '', max_streams integer default 200)
 returns setof postbus.stream_info
 language sql
 volatile
+set search_path = pg_catalog, pg_temp
 as $$
 /* The streams in order of their names, up to max_streams of them after a name: pages of what stream_info says of one. */
     select i.*

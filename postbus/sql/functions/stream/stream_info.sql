@@ -2,6 +2,7 @@ create or replace function postbus.stream_info(stream text)
 returns postbus.stream_info
 language plpgsql
 volatile
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 A stream's settings and size.

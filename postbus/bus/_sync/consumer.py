@@ -1,0 +1,219 @@
+# Generated from postbus/bus/_async/consumer.py by `make generate`; edit that file.
+
+"""A consumer: receiving, and settling what was received."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from postbus.bus import rows
+from postbus.db import statements
+from postbus.model.consumer import Backoff, ConsumerInfo, Ordering, Start
+from postbus.model.delivery import Batch, Deliveries, ack_ids
+
+if TYPE_CHECKING:
+    from postbus.bus._sync.bus import Bus
+    from postbus.db._sync.database import Connection
+
+
+class Consumer:
+    """A named reader of a stream; get one from `bus.consumer`. Safe to share between threads.
+
+    Every method raises `postbus.NotFound` when the stream or the consumer does not exist.
+    """
+
+    def __init__(self, bus: Bus, stream: str, name: str) -> None:
+        self._bus = bus
+        self.stream = stream
+        self.name = name
+
+    def receive(
+        self,
+        max_messages: int = 1,
+        *,
+        wait: float | timedelta = 0,
+        ack_wait: float | timedelta | None = None,
+        connection: Connection | None = None,
+    ) -> Batch:
+        """Lease the next messages: nobody else gets them until they are acked, nacked or the lease ends.
+
+        Args:
+            max_messages: How many at most, 1 to 10,000.
+            wait: How many seconds to wait for a message if there is none. No transaction or connection is held meanwhile.
+            ack_wait: How long they are leased; None takes the consumer's setting.
+            connection: A connection of yours, to receive in your transaction; then nothing is waited for.
+
+        Returns:
+            The batch, in order within each partition; empty when there was nothing.
+        """
+        if connection is not None:
+            return self._receive(statements.RECEIVE_IN_TRANSACTION, max_messages, ack_wait, connection)
+        batch = self._receive(statements.RECEIVE, max_messages, ack_wait, None)
+        if batch or not wait:
+            return batch
+        waiter = self._bus._wakeups.waiter(self.stream, self.name, rows.seconds(wait) or timedelta())
+        with waiter:
+            while not batch and waiter.wait():
+                batch = self._receive(statements.RECEIVE, max_messages, ack_wait, None)
+        return batch
+
+    def ack(self, deliveries: Deliveries, *, connection: Connection | None = None) -> int:
+        """Finish deliveries: a batch, some of it, or ack ids. Durable when this returns.
+
+        Args:
+            deliveries: What is done.
+            connection: A connection of yours: your writes and the ack commit together, or neither.
+
+        Returns:
+            How many were finished. One that was settled before, or has expired and been given to somebody else, is not counted.
+        """
+        return self._settle(statements.ACK, deliveries, connection)
+
+    def nack(
+        self,
+        deliveries: Deliveries,
+        *,
+        delay: float | timedelta | None = None,
+        reason: str | None = None,
+        connection: Connection | None = None,
+    ) -> int:
+        """Give deliveries back: they have failed and come again, or become dead letters after `max_deliver`.
+
+        Args:
+            deliveries: What has failed.
+            delay: How long each waits first; None takes the consumer's backoff.
+            reason: Why, kept with the message.
+            connection: A connection of yours.
+
+        Returns:
+            How many were given back by this call.
+        """
+        return self._settle(statements.NACK, deliveries, connection, rows.seconds(delay), reason)
+
+    def extend(
+        self,
+        deliveries: Deliveries,
+        *,
+        ack_wait: float | timedelta | None = None,
+        shorten: bool = False,
+        connection: Connection | None = None,
+    ) -> int:
+        """Lease deliveries for longer, counted from now.
+
+        Args:
+            deliveries: What is still being worked on.
+            ack_wait: For how long; None takes the consumer's setting.
+            shorten: Let a lease end earlier too. Without it a lease is never shortened.
+            connection: A connection of yours.
+
+        Returns:
+            How many are leased until then, or longer already.
+        """
+        return self._settle(statements.EXTEND, deliveries, connection, rows.seconds(ack_wait), shorten)
+
+    def terminate(
+        self, deliveries: Deliveries, *, reason: str | None = None, connection: Connection | None = None
+    ) -> int:
+        """Make deliveries dead letters at once.
+
+        Returns:
+            How many were buried by this call.
+        """
+        return self._settle(statements.TERMINATE, deliveries, connection, reason)
+
+    def info(self) -> ConsumerInfo:
+        """Its settings."""
+        return rows.consumer_info((self._call(statements.CONSUMER_INFO, repeatable=True))[0])
+
+    def alter(
+        self,
+        *,
+        order: Ordering | None = None,
+        ack_wait: float | timedelta | None = None,
+        max_ack_pending: int | None = None,
+        max_deliver: int | None = None,
+        backoff: Backoff | None = None,
+        retain_dead: float | timedelta | None = None,
+        unset: tuple[str, ...] = (),
+    ) -> None:
+        """Change settings; None leaves one as it is.
+
+        Args:
+            order: none, or partition.
+            ack_wait: How long a delivery is leased.
+            max_ack_pending: How many messages may be in flight.
+            max_deliver: How many deliveries before a message becomes a dead letter.
+            backoff: How long a message waits after each failure.
+            retain_dead: How long dead letters are kept.
+            unset: Settings to put back to none: max_deliver, backoff, retain_dead.
+
+        Raises:
+            InvalidInput: A value is not allowed.
+        """
+        delays = (None, None, None, None) if backoff is None else rows.backoff_parameters(backoff)
+        self._call(
+            statements.ALTER_CONSUMER,
+            order,
+            rows.seconds(ack_wait),
+            max_ack_pending,
+            max_deliver,
+            *delays,
+            rows.seconds(retain_dead),
+            rows.text_array(unset),
+        )
+
+    def pause(self) -> None:
+        """Give no more messages until `resume`. What is in flight may be acked."""
+        self._call(statements.PAUSE, repeatable=True)
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._call(statements.RESUME, repeatable=True)
+
+    def seek(
+        self, start: Start | None = None, *, from_seq: int | None = None, from_time: datetime | None = None
+    ) -> int:
+        """Read on from another position. What is in flight or waits is given up, and its acks are refused.
+
+        Args:
+            start: "earliest" (the oldest message kept) or "latest" (what is published from now on).
+            from_seq: This message.
+            from_time: What was published since.
+
+        Returns:
+            The seq after which it reads on.
+
+        Raises:
+            InvalidInput: Not exactly one position was given.
+        """
+        return int((self._call(statements.SEEK, start, from_seq, from_time))[0][0])
+
+    def drop(self) -> None:
+        """Remove the consumer with its position, leases and dead letters."""
+        self._call(statements.DROP_CONSUMER)
+
+    def _receive(
+        self, statement: str, max_messages: int, ack_wait: float | timedelta | None, connection: Connection | None
+    ) -> Batch:
+        duration = rows.seconds(ack_wait)
+        data_type, found = self._bus._with_data_type(
+            self.stream,
+            connection,
+            statement,
+            lambda data_type: (self.stream, self.name, max_messages, duration, data_type),
+        )
+        return rows.batch(data_type, found)
+
+    def _settle(self, statement: str, deliveries: Deliveries, connection: Connection | None, *arguments: Any) -> int:
+        ids = ack_ids(deliveries)
+        if not ids:
+            return 0
+        found = self._call(statement, rows.text_array(ids), *arguments, connection=connection)
+        return int(found[0][0])
+
+    def _call(
+        self, statement: str, *arguments: Any, connection: Connection | None = None, repeatable: bool = False
+    ) -> list[rows.Row]:
+        parameters = (self.stream, self.name, *arguments)
+        return self._bus._database.rows(statement, parameters, connection=connection, repeatable=repeatable)

@@ -1,0 +1,123 @@
+# Generated from postbus/bus/_async/wakeups.py by `make generate`; edit that file.
+
+"""Wakes receivers that wait for messages, with one small query at a time for all of them.
+
+Postgres could notify, but a NOTIFY in each publish would make publishers queue. Instead one waiting receiver looks, for all
+of them, whether numbers were drawn, a lease has expired or a retry is due: a hundred times a second while there is traffic, forty
+times while there is none. When it leaves, another takes its turn. No thread or task runs while nobody waits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from types import TracebackType
+from typing import Final, Self
+
+from postbus.bus import rows
+from postbus.bus.signals import Signal, sleep
+from postbus.db import statements
+from postbus.db._sync.database import Database
+from postbus.db.arrays import BigintArray
+from postbus.model.errors import Unavailable
+
+_BUSY_INTERVAL: Final = 0.01
+_IDLE_INTERVAL: Final = 0.025
+# After the last wake-up, how long to keep looking often.
+_BUSY_SECONDS: Final = 2.0
+# A waiter that nobody woke looks after itself this often, in case that the one who looked is gone.
+_OWN_LOOK_SECONDS: Final = 1.0
+
+
+class Wakeups:
+    """The receivers of one bus that wait."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiters: list[Waiter] = []
+        self._turn = threading.Lock()
+        self._last_wake = 0.0
+
+    def waiter(self, stream: str, consumer: str, timeout: timedelta) -> Waiter:
+        return Waiter(self, stream, consumer, timeout.total_seconds())
+
+    def find_consumer(self, stream: str, consumer: str) -> int:
+        found = self._database.rows(statements.CONSUMER_INFO, (stream, consumer), repeatable=True)
+        return rows.consumer_info(found[0]).id
+
+    def join(self, waiter: Waiter) -> None:
+        self._waiters.append(waiter)
+
+    def leave(self, waiter: Waiter) -> None:
+        self._waiters.remove(waiter)
+        # If it was the one who looked, another has to.
+        if self._waiters:
+            self._waiters[0].signal.set()
+
+    def take_turn(self) -> bool:
+        return self._turn.acquire(blocking=False)
+
+    def end_turn(self) -> None:
+        self._turn.release()
+
+    def look(self, at_most: float) -> None:
+        """Pause a moment, then wake those for whom there may be something."""
+        is_busy = time.monotonic() - self._last_wake < _BUSY_SECONDS
+        sleep(min(_BUSY_INTERVAL if is_busy else _IDLE_INTERVAL, at_most))
+        waiters = list(self._waiters)
+        parameters = (
+            BigintArray([waiter.consumer_id for waiter in waiters]),
+            BigintArray([waiter.seen for waiter in waiters]),
+        )
+        try:
+            found = self._database.rows(statements.PULSE, parameters, repeatable=True)
+        except Unavailable:
+            return  # The next receive will say so, if it is still true then.
+        for waiter, (wake, seen) in zip(waiters, found, strict=True):
+            waiter.seen = seen
+            if wake:
+                self._last_wake = time.monotonic()
+                waiter.woken = True
+                waiter.signal.set()
+
+
+class Waiter:
+    """One receive that waits."""
+
+    def __init__(self, wakeups: Wakeups, stream: str, consumer: str, timeout: float) -> None:
+        self._wakeups = wakeups
+        self._stream = stream
+        self._consumer = consumer
+        self._end = time.monotonic() + timeout
+        self.consumer_id = 0
+        # Up to here there was nothing left to receive.
+        self.seen = 0
+        self.woken = False
+        self.signal = Signal()
+
+    def __enter__(self) -> Self:
+        self.consumer_id = self._wakeups.find_consumer(self._stream, self._consumer)
+        self._wakeups.join(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wakeups.leave(self)
+
+    def wait(self) -> bool:
+        """Wait until there may be something to receive; False when time is up."""
+        while not self.woken:
+            remaining = self._end - time.monotonic()
+            if remaining <= 0:
+                return False
+            if self._wakeups.take_turn():
+                try:
+                    self._wakeups.look(remaining)
+                finally:
+                    self._wakeups.end_turn()
+            else:
+                self.signal.wait(min(remaining, _OWN_LOOK_SECONDS))
+        self.woken = False
+        return True

@@ -1,0 +1,78 @@
+"""A message as a consumer receives it, and the batches in which it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, overload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One delivery of a message to one worker.
+
+    Attributes:
+        key: The message's key, or None.
+        data: Its data, as it was published.
+        headers: Its headers, or None.
+        seq: Its number in the stream.
+        partition: The partition that it lies in.
+        attempt: Which delivery of it this is, counted from 1.
+        ack_id: Names this delivery: what is acked, nacked, extended or terminated.
+        published_at: When it was published.
+    """
+
+    key: str | None
+    data: Any
+    headers: Mapping[str, str] | None
+    seq: int
+    partition: int
+    attempt: int
+    ack_id: str
+    published_at: datetime
+
+
+# The part of an ack id that names the whole lease.
+_TOKEN_LENGTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Sequence[Delivery]):
+    """What one receive returned, in order within each partition. Empty when there was nothing."""
+
+    deliveries: tuple[Delivery, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> Delivery: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Delivery, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Delivery | tuple[Delivery, ...]:
+        return self.deliveries[index]
+
+    def __len__(self) -> int:
+        return len(self.deliveries)
+
+    def __iter__(self) -> Iterator[Delivery]:
+        return iter(self.deliveries)
+
+    def lease_ids(self) -> list[str]:
+        """The ack ids of its leases: with them a batch is settled as a whole, however many messages it has."""
+        return list(dict.fromkeys(delivery.ack_id[:_TOKEN_LENGTH] for delivery in self.deliveries))
+
+
+Deliveries = Batch | Delivery | str | Iterable[Delivery | str]
+"""What can be acked: a batch, a delivery, an ack id, or several of these."""
+
+
+def ack_ids(deliveries: Deliveries) -> list[str]:
+    """The ack ids of what is to be settled."""
+    if isinstance(deliveries, Batch):
+        return deliveries.lease_ids()
+    if isinstance(deliveries, Delivery):
+        return [deliveries.ack_id]
+    if isinstance(deliveries, str):
+        return [deliveries]
+    return [each if isinstance(each, str) else each.ack_id for each in deliveries]

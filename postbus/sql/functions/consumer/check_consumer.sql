@@ -1,0 +1,38 @@
+create or replace function postbus_data.check_consumer(settings postbus_data.consumer)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse settings of a consumer that are out of their range (PB400). */
+declare
+    problem text;
+begin
+    problem := case
+        when settings.ordering is null or settings.ordering not in ('none', 'partition')
+            then format('ordering = %L is not one of none, partition', settings.ordering)
+        when (settings.ack_wait between interval '1 millisecond' and interval '7 days') is not true
+            then format('ack_wait = %s is not between 1 millisecond and 7 days', settings.ack_wait)
+        when (settings.max_ack_pending between 1 and 1000000) is not true
+            then format('max_ack_pending = %s is not between 1 and 1000000', settings.max_ack_pending)
+        when settings.max_deliver not between 1 and 1000000
+            then format('max_deliver = %s is not between 1 and 1000000', settings.max_deliver)
+        when settings.backoff is null or cardinality(settings.backoff) > 100 or array_position(settings.backoff, null) is not null
+            then 'backoff is not a list of at most 100 delays'
+        when exists (select from unnest(settings.backoff) as b where b not between interval '0' and interval '30 days')
+            then 'a delay of backoff is not between 0 and 30 days'
+        when settings.backoff_factor is not null and cardinality(settings.backoff) <> 1
+            then 'backoff_factor needs exactly one delay in backoff, the first'
+        when settings.backoff_factor not between 1 and 100
+            then format('backoff_factor = %s is not between 1 and 100', settings.backoff_factor)
+        when settings.backoff_cap not between interval '0' and interval '30 days'
+            then format('backoff_cap = %s is not between 0 and 30 days', settings.backoff_cap)
+        when (settings.backoff_jitter between 0 and 1) is not true
+            then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
+        when settings.retain_dead not between interval '0' and interval '3650 days'
+            then format('retain_dead = %s is not between 0 and 3650 days', settings.retain_dead)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;

@@ -1,0 +1,15 @@
+create or replace function postbus.consumer_info(stream text, consumer text)
+returns postbus.consumer_info
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* A consumer's settings. Raises PB404. */
+declare
+    found_id integer := (postbus_data.find_consumer(stream, consumer)).id;
+    info postbus.consumer_info;
+begin
+    select i.* into info from postbus.list_consumers(stream) as i where i.id = found_id;
+    return info;
+end
+$$;

@@ -1,0 +1,14 @@
+create or replace function postbus.drop_consumer(stream text, consumer text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/* Remove a consumer with its position, leases and dead letters. Acks for it are refused from now on. Raises PB404. */
+declare
+    dropped integer := (postbus_data.find_consumer(stream, consumer)).id;
+begin
+    perform postbus_data.forget(dropped);
+    delete from postbus_data.dead_letter as d where d.consumer_id = dropped;
+    delete from postbus_data.consumer as c where c.id = dropped;
+end
+$$;

@@ -1,0 +1,23 @@
+create or replace function postbus_data.find_consumer(stream text, consumer text)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* The row of a consumer. Raises PB404 when the stream or the consumer does not exist. */
+declare
+    found_consumer postbus_data.consumer;
+begin
+    select c.* into found_consumer
+    from postbus_data.consumer as c
+    where c.stream_name = find_consumer.stream
+        and c.name = find_consumer.consumer;
+    if found_consumer.id is null then
+        perform postbus_data.stream_id(stream);
+        raise exception using
+            errcode = 'PB404',
+            message = format('consumer "%s" of stream "%s" does not exist', consumer, stream),
+            hint = format('create it with: select postbus.create_consumer(%L, %L)', stream, consumer);
+    end if;
+    return found_consumer;
+end
+$$;

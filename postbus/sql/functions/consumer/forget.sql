@@ -1,0 +1,14 @@
+create or replace function postbus_data.forget(consumer_id integer)
+returns void
+language sql
+as $$
+/* Remove what a consumer has read, holds and waits for: it is dropped, or starts again. Dead letters stay. */
+    delete from postbus_data.settled as s
+    using postbus_data.lease as l
+    where l.consumer_id = forget.consumer_id
+        and s.token = l.token;
+    delete from postbus_data.lease as l where l.consumer_id = forget.consumer_id;
+    delete from postbus_data.waiting as w where w.consumer_id = forget.consumer_id;
+    delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
+    delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
+$$;

@@ -1,0 +1,19 @@
+create or replace function postbus.list_consumers(stream text)
+returns setof postbus.consumer_info
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The consumers of a stream, by name. Raises PB404. */
+declare
+    listed integer := postbus_data.stream_id(stream);
+begin
+    return query
+    select
+        c.stream_name, c.name, c.id, c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.backoff, c.backoff_factor, c.backoff_cap,
+        c.backoff_jitter, c.retain_dead, c.paused, c.created_at
+    from postbus_data.consumer as c
+    where c.stream_id = listed
+    order by c.name;
+end
+$$;

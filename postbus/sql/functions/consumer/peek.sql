@@ -1,0 +1,62 @@
+create or replace function postbus.peek(
+    stream text,
+    consumer text,
+    state text default null,
+    key_pattern text default null,
+    after_seq bigint default 0,
+    max_messages integer default 100
+)
+returns setof postbus.peeked
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Messages as a consumer sees them, in order of seq above after_seq, without touching anything.
+
+state    available (to be received), delivered (leased and not settled), waiting (for another delivery) or dead; null for all.
+
+A lease that has expired is shown as available. With a key pattern a page may hold fewer messages than there are: go on from its last seq, or
+from after_seq + 10,000 when it was empty.
+
+Raises   PB400, PB404, PB412 outside READ COMMITTED.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    regex text := postbus_data.pattern_regex(key_pattern);
+    now_at timestamptz := clock_timestamp();
+begin
+    if state not in ('available', 'delivered', 'waiting', 'dead') then
+        raise exception using
+            errcode = 'PB400',
+            message = format('state "%s" is not one of available, delivered, waiting, dead', state);
+    end if;
+    if max_messages is null or max_messages not between 1 and 10000 then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
+    end if;
+    return query
+    select p.*
+    from (
+        select h.*
+        from postbus_data.peek_held(reader, after_seq, max_messages, now_at) as h
+        union all
+        select a.*
+        from postbus_data.peek_available(reader, after_seq, max_messages) as a
+        where state is null or state = 'available'
+        union all
+        select
+            d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason
+        from postbus_data.dead_letter as d
+        where d.consumer_id = reader.id
+            and d.seq > after_seq
+            and (state is null or state = 'dead')
+    ) as p
+    where (state is null or p.state = state)
+        and (regex is null or p.key ~ regex)
+    order by p.seq
+    limit max_messages;
+end
+$$;

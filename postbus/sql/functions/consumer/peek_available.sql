@@ -1,0 +1,33 @@
+create or replace function postbus_data.peek_available(reader postbus_data.consumer, after_seq bigint, max_messages integer)
+returns setof postbus.peeked
+language plpgsql
+volatile
+as $$
+/* The messages that a consumer has not been given yet: of each partition, the first max_messages above a seq. */
+#variable_conflict use_variable
+declare
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    partition_base integer := (layout >> 11) & 16777215;
+    horizon bigint := postbus_data.horizon_of(reader.stream_id);
+    start_seq bigint;
+    hi bigint;
+begin
+    select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
+    for partition in partition_base .. partition_base + (layout & 2047)::integer - 1 loop
+        select p.hi into hi
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1;
+        return query
+        select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text
+        from unnest(
+            postbus_data.fetch_messages(
+                reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages, 0
+            )
+        ) as m;
+    end loop;
+end
+$$;

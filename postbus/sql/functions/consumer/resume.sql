@@ -1,0 +1,12 @@
+create or replace function postbus.resume(stream text, consumer text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/* Let a paused consumer go on. Raises PB404. */
+declare
+    resumed_id integer := (postbus_data.find_consumer(stream, consumer)).id;
+begin
+    update postbus_data.consumer as c set paused = false where c.id = resumed_id;
+end
+$$;

@@ -1,0 +1,32 @@
+create or replace function postbus.seek(
+    stream text,
+    consumer text,
+    "start" text default null,
+    from_seq bigint default null,
+    from_time timestamptz default null
+)
+returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make a consumer read on from another position: start => 'earliest' or 'latest', from_seq, or from_time.
+
+What is in flight or waits for another delivery is given up: its acks are refused. Dead letters stay. It begins a new epoch, so a
+receive that runs at the same moment may still return messages of the old one, whose acks are refused too.
+
+Returns  the seq after which it reads on.
+Raises   PB400 unless exactly one position is given, PB404, PB412 outside READ COMMITTED.
+*/
+declare
+    sought postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    new_start bigint := postbus_data.start_position(sought.stream_id, "start", from_seq, from_time);
+begin
+    update postbus_data.consumer as c
+    set epoch = c.epoch + 1,
+        start_after = new_start
+    where c.id = sought.id;
+    perform postbus_data.forget(sought.id);
+    return new_start;
+end
+$$;

@@ -1,0 +1,29 @@
+create or replace function postbus_data.start_position(stream_id integer, "start" text, from_seq bigint, from_time timestamptz)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The seq after which to read, for a consumer that starts or seeks at
+    earliest  the oldest message that is kept
+    latest    what is published from now on
+    a seq     that message
+    a time    what was published since; messages a moment older may come too
+
+Raises   PB400 unless exactly one of them is given.
+*/
+begin
+    if num_nonnulls("start", from_seq, from_time) <> 1 or "start" not in ('earliest', 'latest') then
+        raise exception using
+            errcode = 'PB400',
+            message = 'a position is "earliest", "latest", a seq or a time',
+            hint = 'give exactly one of: start => ''earliest'' or ''latest'', from_seq, from_time';
+    end if;
+    return case
+        when from_seq is not null then greatest(from_seq - 1, 0)
+        when from_time is not null then postbus_data.seq_before(stream_id, from_time - interval '1 second')
+        when "start" = 'latest' then postbus_data.horizon_of(stream_id)
+        else 0
+    end;
+end
+$$;

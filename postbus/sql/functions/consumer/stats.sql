@@ -1,0 +1,90 @@
+create or replace function postbus.stats(stream text, consumer text)
+returns table (
+    partition integer,
+    position_seq bigint,
+    horizon_seq bigint,
+    lag_estimate bigint,
+    oldest_unread_at timestamptz,
+    in_flight bigint,
+    waiting bigint,
+    dead bigint,
+    oldest_in_flight_at timestamptz
+)
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Where a consumer stands: a row for each partition, and one with partition null for the consumer as a whole. Its cost does not depend on the
+depth of the stream.
+
+position_seq         up to here the partition was given out.
+lag_estimate         about how many messages are left: seqs are shared by all partitions, so it assumes that they are spread evenly. 0 is exact.
+oldest_unread_at     when the next message to be given out was published.
+in_flight            how many messages are leased and not settled.
+waiting, dead        how many failed messages wait for another delivery, and how many were given up; 10,000 stands for that many or more.
+oldest_in_flight_at  when the oldest lease was given.
+
+Raises   PB404, PB412 outside READ COMMITTED.
+*/
+#variable_conflict use_column
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    partition_count integer := layout & 2047;
+    total_lag bigint := 0;
+    oldest timestamptz;
+    next_message postbus.delivery;
+begin
+    horizon_seq := postbus_data.horizon_of(reader.stream_id);
+    for place in 0 .. partition_count - 1 loop
+        partition := ((layout >> 11) & 16777215) + place;
+        position_seq := null;
+        select p.hi into position_seq
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = stats.partition
+        order by p.hi desc
+        limit 1;
+        position_seq := greatest(
+            coalesce(position_seq, reader.start_after),
+            (select s.start_seq - 1 from postbus_data.stream as s where s.id = reader.stream_id)
+        );
+        next_message := (
+            postbus_data.fetch_messages(reader.stream_id, partition, position_seq, horizon_seq, 1, 0)
+        )[1];
+        oldest_unread_at := next_message.published_at;
+        lag_estimate := case
+            when next_message.seq is null then 0
+            else greatest(1, (horizon_seq - next_message.seq + 1) / partition_count)
+        end;
+        in_flight := postbus_data.in_flight(reader.id, reader.epoch, partition, null);
+        oldest := least(oldest, oldest_unread_at);
+        total_lag := total_lag + lag_estimate;
+        return next;
+    end loop;
+
+    partition := null;
+    position_seq := null;
+    lag_estimate := total_lag;
+    oldest_unread_at := oldest;
+    in_flight := postbus_data.in_flight(reader.id, reader.epoch, null, null);
+    select count(*) into waiting
+    from (
+        (select from postbus_data.waiting as w where w.consumer_id = reader.id limit 10000)
+        union all
+        (select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch limit 10000)
+    ) as w;
+    waiting := least(waiting, 10000);
+    select count(*) into dead
+    from (select from postbus_data.dead_letter as d where d.consumer_id = reader.id limit 10000) as d;
+    select min(l.received_at) into oldest_in_flight_at
+    from postbus_data.lease as l
+    where l.consumer_id = reader.id
+        and l.epoch = reader.epoch;
+    return next;
+end
+$$;

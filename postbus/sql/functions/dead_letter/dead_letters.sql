@@ -1,0 +1,29 @@
+create or replace function postbus.dead_letters(
+    stream text,
+    consumer text,
+    seqs bigint[] default null,
+    key_pattern text default null,
+    reason_like text default null,
+    after_seq bigint default 0,
+    max_messages integer default 100
+)
+returns setof postbus.dead_letter
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+A page of a consumer's dead letters, in order of seq: those above after_seq.
+
+seqs, key_pattern, reason_like   only these; reason_like is a pattern of LIKE, such as 'timeout%'.
+Raises   PB400, PB404.
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+begin
+    return query
+    select d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, d.attempts, d.reason, d.died_at
+    from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, after_seq, max_messages) as d
+    order by d.seq;
+end
+$$;

@@ -1,0 +1,26 @@
+create or replace function postbus.discard(
+    stream text,
+    consumer text,
+    seqs bigint[] default null,
+    key_pattern text default null,
+    reason_like text default null,
+    max_messages integer default 10000
+)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Remove dead letters, up to max_messages of them: see dead_letters for which. Returns how many. Raises PB400, PB404. */
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    discarded integer;
+begin
+    delete from postbus_data.dead_letter as d
+    using postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, 0, max_messages) as m
+    where d.consumer_id = reader.id
+        and d.seq = m.seq;
+    get diagnostics discarded = row_count;
+    return discarded;
+end
+$$;

@@ -1,0 +1,55 @@
+create or replace function postbus.redrive(
+    stream text,
+    consumer text,
+    seqs bigint[] default null,
+    key_pattern text default null,
+    reason_like text default null,
+    max_messages integer default 1000,
+    to_stream text default null
+)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give dead letters another chance, the oldest first and up to max_messages of them: to their consumer, counting deliveries anew, or
+published again to a stream. See dead_letters for which.
+
+To go at a rate, call it for a few at a time.
+
+Returns  how many were moved. One whose message was purged from the stream since cannot go back to the consumer and stays; it can go to
+         a stream.
+Raises   PB400, PB404 for stream, consumer or to_stream, PB409 when to_stream holds another type of data.
+Touches  dead_letter (delete), waiting or the log of to_stream (insert).
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    source postbus_data.stream;
+    letter postbus_data.dead_letter;
+    moved integer := 0;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = reader.stream_id;
+    for letter in
+        select d.*
+        from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, 0, max_messages) as m
+        join postbus_data.dead_letter as d on d.consumer_id = reader.id and d.seq = m.seq
+        order by d.seq
+        for update of d skip locked
+    loop
+        if to_stream is not null then
+            perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type);
+        elsif letter.seq < source.start_seq or postbus_data.fetch_named(
+            source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0
+        ) is null then
+            continue;
+        else
+            insert into postbus_data.waiting (consumer_id, partition, seq, attempts, due_at, reason)
+            values (reader.id, letter.partition, letter.seq, 0, clock_timestamp(), letter.reason);
+        end if;
+        delete from postbus_data.dead_letter as d where d.consumer_id = letter.consumer_id and d.seq = letter.seq;
+        moved := moved + 1;
+    end loop;
+    return moved;
+end
+$$;

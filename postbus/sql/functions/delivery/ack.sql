@@ -1,0 +1,34 @@
+create or replace function postbus.ack(stream text, consumer text, ack_ids text[])
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Finish the deliveries named by these ack ids, in the caller's transaction.
+
+Returns  how many were finished by this call. One that was acked or nacked before, or has expired and been swept, is not counted: it
+         may be with somebody else by now.
+Raises   PB404, PB412 outside READ COMMITTED.
+Touches  lease, settled (delete), or settled (insert) for part of a lease.
+Locks    the leases, in order of their tokens.
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    named record;
+    finished integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
+        -- What a worker does all day: a whole lease, by its token.
+        return postbus_data.finish_lease(reader, postbus_data.parse_token(ack_ids[1]), null);
+    end if;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        finished := finished + postbus_data.finish_lease(reader, named.token, named.seqs);
+    end loop;
+    return finished;
+end
+$$;

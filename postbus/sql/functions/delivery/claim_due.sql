@@ -1,0 +1,94 @@
+create or replace function postbus_data.claim_due(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+Lease messages of the redelivery log, the ones that came due first: a row of lease for each partition among them.
+
+A look at an empty log costs two index probes and no lock. A message that was purged since is passed over.
+
+Touches  lease, position (insert; delete of the last position), due (delete).
+Locks    the mutex of the redelivery log; busy when somebody else has it.
+*/
+#variable_conflict use_variable
+declare
+    place postbus_data.position;
+    last_n bigint;
+    token bigint;
+    batch record;
+    messages postbus.delivery[];
+    bound integer;
+begin
+    claim.messages := null;
+    claim.busy := false;
+    place := postbus_data.due_position(reader);
+    if not exists (
+        select
+        from postbus_data.due as d
+        where d.consumer_id = reader.id
+            and d.epoch = reader.epoch
+            and d.n > place.hi
+    ) then
+        return claim;
+    end if;
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -1);
+    if claim.busy then
+        return claim;
+    end if;
+    place := postbus_data.due_position(reader);
+    bound := place.pending_bound;
+    if bound + wanted > claim.quota then
+        bound := postbus_data.in_flight(reader.id, reader.epoch, null, true);
+        wanted := least(wanted, claim.quota - bound);
+        if wanted <= 0 then
+            return claim;
+        end if;
+    end if;
+
+    for batch in
+        select
+            d.partition,
+            array_agg(d.seq) as seqs,
+            array_agg(d.attempts + 1) as attempts,
+            max(d.n) as last_n
+        from (
+            select d.*
+            from postbus_data.due as d
+            where d.consumer_id = reader.id
+                and d.epoch = reader.epoch
+                and d.n > place.hi
+            order by d.n
+            limit wanted
+        ) as d
+        group by d.partition
+    loop
+        token := postbus_data.new_token();
+        messages := postbus_data.fetch_named(
+            reader.stream_id, claim.data_type, batch.partition, batch.seqs, batch.attempts, token
+        );
+        last_n := greatest(last_n, batch.last_n);
+        continue when messages is null;
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
+        select token, reader.id, reader.epoch, batch.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until
+        from unnest(messages) as m;
+        claim.messages := claim.messages || messages;
+    end loop;
+    if last_n is null then
+        return claim;
+    end if;
+    delete from postbus_data.due as d
+    where d.consumer_id = reader.id
+        and d.epoch = reader.epoch
+        and d.n > place.hi
+        and d.n <= last_n;
+    delete from postbus_data.position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = -1
+        and p.hi = place.hi;
+    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+    values (reader.id, reader.epoch, -1, last_n, 0, bound + coalesce(cardinality(claim.messages), 0));
+    return claim;
+end
+$$;

@@ -1,0 +1,69 @@
+create or replace function postbus.extend(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    ack_wait interval default null,
+    shorten boolean default false
+)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Lease deliveries for longer: from now on for ack_wait, or as long as the consumer's setting says.
+
+shorten  let a lease end earlier too; without it a lease is never shortened.
+
+Returns  how many messages are leased until then (or longer already).
+Raises   PB400 for an ack_wait that is not between 1 millisecond and 7 days, PB404, PB412 outside READ COMMITTED.
+Touches  lease (update; insert of a piece, when only some messages of a lease are extended).
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    lease_until timestamptz := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
+    named record;
+    held postbus_data.lease;
+    chosen bigint[];
+    extended integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    if (ack_wait between interval '1 millisecond' and interval '7 days') is false then
+        raise exception using
+            errcode = 'PB400', message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
+    end if;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        for held in
+            select l.*
+            from postbus_data.lease as l
+            where l.token = named.token
+                and l.consumer_id = reader.id
+                and l.epoch = reader.epoch
+            order by l.piece
+            for no key update
+        loop
+            chosen := array(
+                select h.seq
+                from unnest(held.seqs) with ordinality as h (seq, place)
+                where (named.seqs is null or h.seq = any (named.seqs))
+                    and not exists (select from postbus_data.settled as s where s.token = held.token and s.seq = h.seq)
+                order by h.place
+            );
+            extended := extended + cardinality(chosen);
+            continue when cardinality(chosen) = 0 or (held.deadline >= lease_until and not shorten);
+            if held.seqs <@ chosen then
+                update postbus_data.lease as l
+                set deadline = lease_until
+                where l.token = held.token
+                    and l.piece = held.piece;
+            else
+                perform postbus_data.split_lease(held, chosen, lease_until);
+            end if;
+        end loop;
+    end loop;
+    return extended;
+end
+$$;

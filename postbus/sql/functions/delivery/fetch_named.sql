@@ -1,0 +1,50 @@
+create or replace function postbus_data.fetch_named(
+    stream_id integer,
+    data_type text,
+    partition integer,
+    seqs bigint[],
+    attempts integer[],
+    token bigint
+)
+returns postbus.delivery[]
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+/*
+The named messages of a partition as deliveries of a lease with that token, in order of seq; those that are gone are left out.
+*/
+declare
+    prefix text := lpad(to_hex(token), 16, '0') || '-';
+    source text;
+    messages postbus.delivery[];
+begin
+    select string_agg(
+        format(
+            'select a.attempt, l.seq, l.partition, l.key, %s, l.headers, l.published_at
+            from unnest($1, $2) as a (seq, attempt)
+            join postbus_data.log_%s_%s as l on l.partition = $3 and l.seq = a.seq',
+            case when data_type = 'bytes' then 'null::text as data, l.data as bytes' else 'l.data::text as data, null::bytea as bytes' end,
+            g.stream_id,
+            g.number
+        ),
+        ' union all '
+    )
+    into source
+    from postbus_data.segment as g
+    where g.stream_id = fetch_named.stream_id
+        and (g.sealed_at is null or g.last_seq >= (select min(s) from unnest(seqs) as s))
+        and g.after_seq < (select max(s) from unnest(seqs) as s);
+    if source is null then
+        return null;
+    end if;
+    execute 'select array_agg(row($4 || m.seq, m.attempt, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+        order by m.seq) from (' || source || ') as m'
+    into messages
+    using seqs, attempts, partition, prefix;
+    return messages;
+end
+$$;

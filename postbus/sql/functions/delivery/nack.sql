@@ -1,0 +1,46 @@
+create or replace function postbus.nack(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    delay interval default null,
+    reason text default null
+)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give deliveries back: they have failed and are delivered again, or become dead letters after max_deliver.
+
+delay    how long each waits first; null takes the consumer's backoff.
+reason   why; kept with the message.
+
+Returns  how many were given back by this call, as ack counts.
+Raises   PB400 for a delay that is not between 0 and 30 days, PB404, PB412 outside READ COMMITTED.
+Touches  settled, waiting, dead_letter (insert), lease (delete).
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    named record;
+    message record;
+    failed integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    if (delay between interval '0' and interval '30 days') is false then
+        raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 30 days', delay);
+    end if;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        for message in select s.* from postbus_data.settle(reader, named.token, named.seqs) as s loop
+            perform postbus_data.fail(
+                reader, message.partition, message.seq, message.attempt, delay, coalesce(reason, 'nacked')
+            );
+            failed := failed + 1;
+        end loop;
+    end loop;
+    return failed;
+end
+$$;

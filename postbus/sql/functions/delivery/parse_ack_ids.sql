@@ -1,0 +1,22 @@
+create or replace function postbus_data.parse_ack_ids(ack_ids text[])
+returns table (token bigint, seqs bigint[])
+language sql
+immutable
+as $$
+/*
+What ack ids name: for each lease its token and the seqs of the messages, or null for the whole lease.
+
+An ack id is <token>-<seq>, or <token> alone for the whole lease; the token has 16 hexadecimal digits. What is not one is left out: it
+was never issued. In order of the token, so that two callers lock leases in the same order.
+*/
+    select a.token, case when bool_or(a.seq is null) then null else array_agg(a.seq) end
+    from (
+        select
+            ('x' || left(i.id, 16))::bit(64)::bigint as token,
+            nullif(substr(i.id, 18), '')::bigint as seq
+        from unnest(ack_ids) as i (id)
+        where i.id ~ '^[0-9a-f]{16}(-[0-9]{1,18})?$'
+    ) as a
+    group by a.token
+    order by a.token
+$$;

@@ -1,0 +1,52 @@
+create or replace function postbus_data.settle(reader postbus_data.consumer, token bigint, seqs bigint[])
+returns table (partition integer, seq bigint, attempt integer)
+language plpgsql
+volatile
+as $$
+/*
+Finish messages of a lease, one by one: each is returned to the one caller that settles it.
+
+seqs     which messages; null for all.
+Touches  settled (insert), and lease, settled (delete) when nothing of the lease is left.
+Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
+         Two that settle the same message meet in the key of settled; the second waits, and gets nothing.
+*/
+#variable_conflict use_column
+declare
+    held postbus_data.lease;
+    left_count bigint := 0;
+begin
+    for held in
+        select l.*
+        from postbus_data.lease as l
+        where l.token = settle.token
+            and l.consumer_id = reader.id
+            and l.epoch = reader.epoch
+        order by l.piece
+        for key share
+    loop
+        return query
+        with inserted as (
+            insert into postbus_data.settled as s (token, seq)
+            select settle.token, h.seq
+            from unnest(held.seqs) as h (seq)
+            where settle.seqs is null or h.seq = any (settle.seqs)
+            on conflict do nothing
+            returning s.seq
+        )
+        select held.partition, i.seq, coalesce(held.attempts[array_position(held.seqs, i.seq)], 1)
+        from inserted as i;
+        left_count := left_count + cardinality(held.seqs) - (
+            select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
+        );
+    end loop;
+    if left_count = 0 then
+        delete from postbus_data.lease as l
+        where l.token = settle.token
+            and l.consumer_id = reader.id;
+        if found then
+            delete from postbus_data.settled as s where s.token = settle.token;
+        end if;
+    end if;
+end
+$$;

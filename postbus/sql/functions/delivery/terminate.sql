@@ -1,0 +1,34 @@
+create or replace function postbus.terminate(stream text, consumer text, ack_ids text[], reason text default null)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make deliveries dead letters at once, whatever max_deliver says.
+
+Returns  how many were buried by this call, as ack counts.
+Raises   PB404, PB412 outside READ COMMITTED.
+Touches  settled, dead_letter (insert), lease (delete).
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    named record;
+    message record;
+    buried integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        for message in select s.* from postbus_data.settle(reader, named.token, named.seqs) as s loop
+            perform postbus_data.bury(
+                reader, message.partition, message.seq, message.attempt, coalesce(reason, 'terminated')
+            );
+            buried := buried + 1;
+        end loop;
+    end loop;
+    return buried;
+end
+$$;

@@ -1,0 +1,50 @@
+create or replace function postbus_data.append_due(reader postbus_data.consumer, from_time timestamptz, to_time timestamptz)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Move messages whose time has come to the redelivery log, in order of that time.
+
+Its caller holds the sweep mutex until it commits, so numbers are given and become visible in one order.
+
+Returns  how many were moved.
+Touches  waiting (delete), due (insert).
+*/
+declare
+    last_n bigint;
+    moved integer;
+begin
+    select d.n into last_n
+    from postbus_data.due as d
+    where d.consumer_id = reader.id
+        and d.epoch = reader.epoch
+    order by d.n desc
+    limit 1;
+    last_n := greatest(last_n, (postbus_data.due_position(reader)).hi);
+
+    with ripe as materialized (
+        select w.consumer_id, w.partition, w.seq, w.due_at
+        from postbus_data.waiting as w
+        where w.consumer_id = reader.id
+            and w.due_at > from_time
+            and w.due_at <= to_time
+        order by w.due_at
+        limit 10000
+        for update skip locked
+    ),
+    taken as (
+        delete from postbus_data.waiting as w
+        using ripe as r
+        where w.consumer_id = r.consumer_id
+            and w.partition = r.partition
+            and w.seq = r.seq
+        returning w.partition, w.seq, w.attempts, w.due_at
+    )
+    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts)
+    select reader.id, reader.epoch, last_n + row_number() over (order by t.due_at, t.seq), t.partition, t.seq, t.attempts
+    from taken as t;
+    get diagnostics moved = row_count;
+    return moved;
+end
+$$;

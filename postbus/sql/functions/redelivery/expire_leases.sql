@@ -1,0 +1,46 @@
+create or replace function postbus_data.expire_leases(reader postbus_data.consumer, from_time timestamptz, to_time timestamptz)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+End the leases whose deadline lies in a span of time; each message of them that was not settled has failed.
+
+Returns  how many messages failed.
+Touches  lease, settled (delete), waiting, dead_letter (insert).
+*/
+declare
+    expired postbus_data.lease;
+    message record;
+    failed integer := 0;
+begin
+    for expired in
+        select l.*
+        from postbus_data.lease as l
+        where l.consumer_id = reader.id
+            and l.deadline > from_time
+            and l.deadline <= to_time
+        order by l.deadline
+        limit 1000
+        for update skip locked
+    loop
+        if expired.epoch = reader.epoch then
+            for message in
+                select m.seq, coalesce(m.attempt, 1) as attempt
+                from unnest(expired.seqs, expired.attempts) as m (seq, attempt)
+                where not exists (
+                    select from postbus_data.settled as s where s.token = expired.token and s.seq = m.seq
+                )
+            loop
+                perform postbus_data.fail(
+                    reader, expired.partition, message.seq, message.attempt, null, 'the lease expired'
+                );
+                failed := failed + 1;
+            end loop;
+        end if;
+        delete from postbus_data.settled as s where s.token = expired.token and s.seq = any (expired.seqs);
+        delete from postbus_data.lease as l where l.token = expired.token and l.piece = expired.piece;
+    end loop;
+    return failed;
+end
+$$;

@@ -1,0 +1,28 @@
+create or replace function postbus.sweep(stream text default null)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Redeliver what has expired or come due, for the consumers of a stream or of all streams.
+
+Any number of callers may run it, one at a time does each consumer. receive does the same for its consumer, so this is only needed
+for wake-ups and for dead letters of consumers that nobody receives from.
+
+Returns  how many messages became available.
+Raises   PB404 for a named stream that does not exist.
+*/
+declare
+    reader postbus_data.consumer;
+    only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    made integer := 0;
+begin
+    for reader in
+        select c.* from postbus_data.consumer as c where only_id is null or c.stream_id = only_id order by c.id
+    loop
+        made := made + postbus_data.sweep_consumer(reader);
+    end loop;
+    return made;
+end
+$$;

@@ -1,0 +1,66 @@
+create or replace function postbus_data.sweep_consumer(reader postbus_data.consumer)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set enable_sort = off
+as $$
+/*
+Turn expired leases into failures, one for each message that was not settled, and put what is due into the redelivery log.
+
+Each entry of the two indexes by time is passed once: a mark says up to when they were swept. What commits behind the mark (a receive or
+nack inside a longer transaction) is found within five seconds, and by a full pass each minute at the latest.
+
+Returns  how many messages became available.
+Touches  lease, settled, waiting (delete), waiting, due, dead_letter, position (insert).
+Locks    the consumer's sweep mutex; returns 0 at once when somebody else has it. Skips leases that are locked: somebody settles them.
+*/
+declare
+    now_at timestamptz := clock_timestamp();
+    mark postbus_data.position;
+    from_time timestamptz;
+    is_full boolean;
+    made integer;
+begin
+    if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -2) then
+        return 0;
+    end if;
+    mark := postbus_data.sweep_mark(reader);
+    is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000;
+    from_time := case
+        when is_full then '-infinity'
+        else to_timestamp(mark.hi / 1000000.0) - interval '5 seconds'
+    end;
+
+    made := postbus_data.expire_leases(reader, from_time, now_at);
+    if reader.ordering = 'none' then
+        -- What has just expired may be due at once.
+        made := postbus_data.append_due(reader, from_time, clock_timestamp());
+    end if;
+
+    if is_full and reader.retain_dead is not null then
+        delete from postbus_data.dead_letter as d
+        where d.consumer_id = reader.id
+            and d.died_at < now_at - reader.retain_dead;
+    end if;
+
+    -- Moved now and then only: an idle consumer that is asked all the time should not write all the time.
+    if made > 0 or is_full or mark.hi < extract(epoch from now_at) * 1000000 - 2000000 then
+        delete from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = -2
+            and p.hi = mark.hi;
+        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+        values (
+            reader.id, reader.epoch, -2,
+            extract(epoch from now_at) * 1000000,
+            case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
+            0
+        );
+    end if;
+    return made;
+end
+$$;

@@ -1,0 +1,22 @@
+create or replace function postbus_data.sweep_mark(reader postbus_data.consumer)
+returns postbus_data.position
+language plpgsql
+volatile
+as $$
+/* Up to which moment a consumer was swept, in microseconds: hi, and for the last full pass horizon. 0 if never. */
+declare
+    mark postbus_data.position;
+begin
+    select p.* into mark
+    from postbus_data.position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = -2
+    order by p.hi desc
+    limit 1;
+    if mark.hi is null then
+        mark := row(reader.id, reader.epoch, -2, 0, 0, null, 0);
+    end if;
+    return mark;
+end
+$$;

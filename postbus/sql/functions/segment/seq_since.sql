@@ -1,0 +1,29 @@
+create or replace function postbus_data.seq_since(stream_id integer, at timestamptz)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+A seq such that every message from it on was published at or after a time; null when none is known. As exact as seq_before says.
+
+Any message of that time is such a bound, in whatever partition; the lowest that eight partitions of a segment give is taken.
+*/
+declare
+    segment postbus_data.segment;
+    bound bigint;
+begin
+    for segment in
+        select s.*
+        from postbus_data.segment as s
+        where s.stream_id = seq_since.stream_id
+            and (s.sealed_at is null or s.last_published_at >= at)
+        order by s.number
+    loop
+        for partition in segment.partition_base .. segment.partition_base + least(segment.partition_count, 8) - 1 loop
+            bound := least(bound, (postbus_data.bisect_time(segment, partition, at)).since_seq);
+        end loop;
+        exit when bound is not null;
+    end loop;
+    return bound;
+end
+$$;

@@ -1,0 +1,127 @@
+-- A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.
+create table postbus_data.consumer (
+    -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/mutex_class.sql.
+    id integer generated always as identity (maxvalue 536870911) primary key,
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    -- Streams keep their names, so a consumer is found by both in one probe.
+    stream_name text collate "C" not null,
+    name text collate "C" not null,
+    ordering text collate "C" not null,
+    ack_wait interval not null,
+    max_ack_pending integer not null,
+    -- Null delivers for ever.
+    max_deliver integer,
+    -- How long a message waits after its first, second, … failure; the last one repeats. With a factor, backoff[1] grows by it at
+    -- each failure up to the cap. jitter 0.2 makes each delay up to 20 % shorter or longer.
+    backoff interval[] not null,
+    backoff_factor double precision,
+    backoff_cap interval,
+    backoff_jitter double precision not null,
+    -- Null keeps dead letters for ever.
+    retain_dead interval,
+    paused boolean not null default false,
+    -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
+    epoch integer not null default 1,
+    -- Where partitions without a position are read from: above this seq.
+    start_after bigint not null,
+    created_at timestamptz not null default clock_timestamp(),
+    unique (stream_name, name)
+);
+
+-- The consumers of a stream.
+create index consumer_stream on postbus_data.consumer (stream_id);
+
+-- A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition's mutex, inserts the next row and
+-- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
+-- Besides partitions there are two rows by the numbers of functions/consumer/mutex_class.sql: how far the redelivery log was read (-1), and
+-- up to which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep).
+create table postbus_data.position (
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    hi bigint not null,
+    -- The horizon last seen: up to it, no look at pg_locks is needed.
+    horizon bigint not null,
+    -- The lease that this claim made: while it lives, order "partition" gives no other.
+    lease_token bigint,
+    -- At most so many messages of the partition are in flight.
+    pending_bound integer not null,
+    primary key (consumer_id, epoch, partition, hi)
+);
+
+-- A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled
+-- already is in the table settled.
+create table postbus_data.lease (
+    token bigint not null,
+    -- Extending some messages of a lease moves them to a piece of their own; the first piece, 0, remembers that there are others.
+    piece integer not null default 0,
+    is_split boolean not null default false,
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    seqs bigint[] not null,
+    -- Which delivery of each message this is; null when it is the first of all.
+    attempts integer[],
+    received_at timestamptz not null,
+    deadline timestamptz not null,
+    primary key (token, piece)
+);
+
+-- The leases of a consumer that have expired, and how many there are in all.
+create index lease_deadline on postbus_data.lease (consumer_id, deadline);
+
+-- A row is a message of a lease that was acked or nacked one by one. Inserted beside the lease instead of updated into it, so that
+-- two workers that ack parts of a batch do not wait for each other and an open ack does not hold up a heartbeat.
+create table postbus_data.settled (
+    token bigint not null,
+    seq bigint not null,
+    primary key (token, seq)
+);
+
+-- A row is a message that failed (was nacked, or its lease expired) and waits for its time to be delivered again.
+create table postbus_data.waiting (
+    consumer_id integer not null,
+    partition integer not null,
+    seq bigint not null,
+    -- How many times it was delivered.
+    attempts integer not null,
+    due_at timestamptz not null,
+    reason text,
+    failed_at timestamptz not null default clock_timestamp(),
+    -- In order "partition" the first one that waits decides whether the partition goes on.
+    primary key (consumer_id, partition, seq)
+);
+
+-- What is due.
+create index waiting_due on postbus_data.waiting (consumer_id, due_at);
+
+-- A row is a message to be delivered again now: the redelivery log, read by position like a stream. The sweeper numbers its rows under a
+-- mutex, so a reader passes none that commits late.
+create table postbus_data.due (
+    consumer_id integer not null,
+    epoch integer not null,
+    n bigint not null,
+    partition integer not null,
+    seq bigint not null,
+    attempts integer not null,
+    primary key (consumer_id, epoch, n)
+);
+
+-- A row is a message that a consumer gave up, with a copy of it.
+create table postbus_data.dead_letter (
+    consumer_id integer not null,
+    seq bigint not null,
+    partition integer not null,
+    key text collate "C",
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz,
+    attempts integer not null,
+    reason text,
+    died_at timestamptz not null default clock_timestamp(),
+    primary key (consumer_id, seq)
+);
+
+-- Dead letters past their retention.
+create index dead_letter_died on postbus_data.dead_letter (consumer_id, died_at);
