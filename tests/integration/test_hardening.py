@@ -113,9 +113,9 @@ def test_functions_and_operators_of_other_schemas_are_never_run(server: servers.
                 bus.publish("s", key=f"k{n}", data=n)
                 bus.publish("s", data="x" * 30_000)
             bus.publish_many("s", [Message(key="k", data=1, headers={"a": "b"})])
-            for bad in ({"key": "a b", "data": 1}, {"data": 1, "headers": {"a": "b"}, "key": "x" * 300}):
+            for bad in ("a b", "x" * 300):
                 with pytest.raises(postbus.InvalidInput):
-                    bus.publish("s", **bad)
+                    bus.publish("s", key=bad, data=1, headers={"a": "b"})
             with pytest.raises(postbus.NotFound):
                 bus.publish("unknown", data=1)
             bus.maintain()

@@ -110,6 +110,7 @@ def test_who_holds_the_horizon_is_shown_with_how_long(plain: postbus.Bus, name: 
     )
     assert first.held_at_seq == plain.horizon(name) == 1
     assert second.held_at_seq == 2
+    assert first.held_for is not None
     assert first.held_for.total_seconds() > 0
 
 

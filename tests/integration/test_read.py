@@ -9,7 +9,7 @@ import postbus
 from postbus import Message
 
 
-async def fill(bus: Any, stream: str, count: int = 100) -> list[Message]:
+async def fill(bus: Any, stream: str, count: int = 100) -> list[Any]:
     for start in range(0, count, 10):
         await bus.publish_many(
             stream, [Message(key=f"orders.cus_{n % 5}.{n}", data=n) for n in range(start, min(start + 10, count))]
