@@ -32,21 +32,25 @@ def snippets(page: str, language: str) -> list[str]:
 
 
 def test_the_readme_publishes_in_sql(fresh_url: str) -> None:
-    (snippet,) = snippets("README.md", "sql")
+    publishing, receiving = snippets("README.md", "sql")
     with psycopg.connect(fresh_url, autocommit=True) as connection:
-        for statement in snippet.strip().split("\n"):
+        for statement in publishing.strip().split("\n"):
             cursor = connection.execute(statement.encode())
-        (row,) = cursor.fetchall()
-    assert row[2:4] == ("orders.cus_a.1", '{"quantity": 4}')
+        (read,) = cursor.fetchall()
+        for statement in receiving.strip().split("\n"):
+            cursor = connection.execute(statement.encode())
+        (received,) = cursor.fetchall()
+    assert read[2:4] == received[1:] == ("orders.cus_a.1", '{"quantity": 4}')
 
 
 def test_the_readme_publishes_in_python(
     fresh_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("POSTBUS_URL", fresh_url)
-    (snippet,) = snippets("README.md", "python")
     scope: dict[str, Any] = {}
-    exec(snippet, scope)
+    for snippet in snippets("README.md", "python"):
+        exec(snippet, scope)
+    assert len(scope["batch"]) == 100
     scope["bus"].close()
 
     assert capsys.readouterr().out == "1 invoices.cus_a.1 {'amount': 120}\n"
