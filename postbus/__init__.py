@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from postbus.bus._sync.bus import Bus
     from postbus.bus._sync.connect import connect
     from postbus.bus._sync.consumer import Consumer
-    from postbus.model.consumer import ConsumerInfo, Exponential
+    from postbus.model.consumer import ConsumerInfo, ConsumerStats, DeadLetter, Exponential, PartitionStats, Peeked
     from postbus.model.delivery import Batch, Delivery
     from postbus.model.errors import (
         Conflict,
@@ -49,7 +49,14 @@ _HOMES = {
     "postbus.bus._sync.connect": ("connect",),
     "postbus.bus._async.consumer": ("AsyncConsumer",),
     "postbus.bus._sync.consumer": ("Consumer",),
-    "postbus.model.consumer": ("ConsumerInfo", "Exponential"),
+    "postbus.model.consumer": (
+        "ConsumerInfo",
+        "ConsumerStats",
+        "DeadLetter",
+        "Exponential",
+        "PartitionStats",
+        "Peeked",
+    ),
     "postbus.model.delivery": ("Batch", "Delivery"),
     "postbus.model.errors": (
         "Conflict",
@@ -79,6 +86,8 @@ __all__ = [
     "ConnectionLost",
     "Consumer",
     "ConsumerInfo",
+    "ConsumerStats",
+    "DeadLetter",
     "Delivery",
     "EmbeddedError",
     "Error",
@@ -90,6 +99,8 @@ __all__ = [
     "NotAllowed",
     "NotFound",
     "Page",
+    "PartitionStats",
+    "Peeked",
     "StreamInfo",
     "TooLarge",
     "Unavailable",

@@ -10,7 +10,15 @@ from postbus.bus import content
 from postbus.bus.content import NotEncodable
 from postbus.db.arrays import BytesArray, JsonbArray, TextArray
 from postbus.db.parameters import encode_interval
-from postbus.model.consumer import Backoff, ConsumerInfo, Exponential
+from postbus.model.consumer import (
+    Backoff,
+    ConsumerInfo,
+    ConsumerStats,
+    DeadLetter,
+    Exponential,
+    PartitionStats,
+    Peeked,
+)
 from postbus.model.delivery import Batch, Delivery
 from postbus.model.errors import InvalidInput
 from postbus.model.message import Message, Page
@@ -143,3 +151,54 @@ def backoff_parameters(backoff: Backoff) -> tuple[TextArray, float | None, timed
 
 def _intervals(delays: Sequence[float | timedelta]) -> TextArray:
     return text_array([encode_interval(seconds(delay) or timedelta()) for delay in delays])
+
+
+def dead_letter(data_type: DataType, row: Row) -> DeadLetter:
+    seq, partition, key, data, data_bytes, headers, published_at, attempts, reason, died_at = row
+    return DeadLetter(
+        seq=seq,
+        partition=partition,
+        key=key,
+        data=content.decode(data_type, data, data_bytes),
+        headers=headers,
+        published_at=published_at,
+        attempts=attempts,
+        reason=reason,
+        died_at=died_at,
+    )
+
+
+def peeked(data_type: DataType, row: Row) -> Peeked:
+    seq, partition, key, data, data_bytes, headers, published_at, state, attempts, until, reason = row
+    return Peeked(
+        seq=seq,
+        partition=partition,
+        key=key,
+        data=content.decode(data_type, data, data_bytes),
+        headers=headers,
+        published_at=published_at,
+        state=state,
+        attempts=attempts,
+        until=until,
+        reason=reason,
+    )
+
+
+def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
+    """The rows of postbus.stats: one for each partition, then one for the consumer."""
+    *partitions, (_, _, horizon, lag, oldest_unread, in_flight, waiting, dead, oldest_in_flight) = rows
+    return ConsumerStats(
+        horizon_seq=horizon,
+        lag_estimate=lag,
+        oldest_unread_at=oldest_unread,
+        in_flight=in_flight,
+        oldest_in_flight_at=oldest_in_flight,
+        waiting=waiting,
+        dead=dead,
+        partitions=[
+            PartitionStats(
+                partition=row[0], position_seq=row[1], lag_estimate=row[3], oldest_unread_at=row[4], in_flight=row[5]
+            )
+            for row in partitions
+        ],
+    )

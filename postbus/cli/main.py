@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,7 @@ DataDir = Annotated[
     typer.Option("--data-dir", envvar="POSTBUS_DATA_DIR", help="Where the embedded Postgres lives."),
 ]
 MAINTENANCE_SECONDS = 5.0
+SWEEP_SECONDS = 1.0
 
 
 def show_version(wanted: bool) -> None:
@@ -108,9 +110,13 @@ def _serve(url: str, shown_url: str) -> None:
         signal.signal(number, lambda *_: stopped.set())
     with postbus.connect(url) as bus:
         _greet(bus, shown_url)
-        while not stopped.wait(MAINTENANCE_SECONDS):
+        next_maintenance = time.monotonic()
+        while not stopped.wait(SWEEP_SECONDS):
             try:
-                bus.maintain()
+                bus.sweep()
+                if time.monotonic() >= next_maintenance:
+                    bus.maintain()
+                    next_maintenance = time.monotonic() + MAINTENANCE_SECONDS
             except postbus.Unavailable as error:
                 typer.echo(f"maintenance is put off: {error.message}", err=True)
     typer.echo("stopped", err=True)

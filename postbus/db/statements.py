@@ -68,3 +68,15 @@ EXTEND: Final = "select postbus.extend($1, $2, $3, ack_wait => $4, shorten => $5
 TERMINATE: Final = "select postbus.terminate($1, $2, $3, reason => $4)"
 SWEEP: Final = "select postbus.sweep($1)"
 PULSE: Final = "select p.wake, p.seen_now from postbus_data.pulse($1, $2) as p"
+STATS: Final = "select s.* from postbus.stats($1, $2) as s"
+PEEK: Final = """
+select p.* from postbus.peek($1, $2, state => $3, key_pattern => $4, after_seq => $5, max_messages => $6) as p
+"""
+DEAD_LETTERS: Final = """
+select d.*
+from postbus.dead_letters($1, $2, seqs => $3, key_pattern => $4, reason_like => $5, after_seq => $6, max_messages => $7) as d
+"""
+DISCARD: Final = "select postbus.discard($1, $2, seqs => $3, key_pattern => $4, reason_like => $5)"
+REDRIVE: Final = """
+select postbus.redrive($1, $2, seqs => $3, key_pattern => $4, reason_like => $5, max_messages => $6, to_stream => $7)
+"""

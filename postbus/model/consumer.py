@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 Ordering = Literal["none", "partition"]
 Start = Literal["earliest", "latest"]
+State = Literal["available", "delivered", "waiting", "dead"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +67,103 @@ class ConsumerInfo:
     retain_dead: timedelta | None
     paused: bool
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A message that a consumer gave up.
+
+    Attributes:
+        seq: Its number in the stream.
+        partition: Its partition.
+        key: Its key, or None.
+        data: A copy of its data.
+        headers: A copy of its headers.
+        published_at: When it was published.
+        attempts: How often it was delivered.
+        reason: Why it was given up.
+        died_at: When that was.
+    """
+
+    seq: int
+    partition: int
+    key: str | None
+    data: Any
+    headers: Mapping[str, str] | None
+    published_at: datetime
+    attempts: int
+    reason: str
+    died_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peeked:
+    """A message as a consumer sees it.
+
+    Attributes:
+        seq: Its number in the stream.
+        partition: Its partition.
+        key: Its key, or None.
+        data: Its data.
+        headers: Its headers.
+        published_at: When it was published.
+        state: available, delivered (leased), waiting (for another delivery) or dead.
+        attempts: How often it was delivered.
+        until: When its lease ends or its retry is due.
+        reason: Why it failed last.
+    """
+
+    seq: int
+    partition: int
+    key: str | None
+    data: Any
+    headers: Mapping[str, str] | None
+    published_at: datetime
+    state: State
+    attempts: int
+    until: datetime | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStats:
+    """Where a consumer stands in a partition.
+
+    Attributes:
+        partition: Its number.
+        position_seq: Up to here it was given out.
+        lag_estimate: About how many messages are left; 0 is exact.
+        oldest_unread_at: When the next message to be given out was published.
+        in_flight: How many messages are leased and not settled.
+    """
+
+    partition: int
+    position_seq: int
+    lag_estimate: int
+    oldest_unread_at: datetime | None
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerStats:
+    """Where a consumer stands. Its cost does not depend on the depth of the stream.
+
+    Attributes:
+        horizon_seq: How far the stream can be read now.
+        lag_estimate: About how many messages are left to be given out; 0 is exact.
+        oldest_unread_at: When the oldest of them was published.
+        in_flight: How many messages are leased and not settled.
+        oldest_in_flight_at: When the oldest lease was given.
+        waiting: How many failed messages wait for another delivery; 10,000 stands for that many or more.
+        dead: How many dead letters there are; 10,000 stands for that many or more.
+        partitions: The same for each partition.
+    """
+
+    horizon_seq: int
+    lag_estimate: int
+    oldest_unread_at: datetime | None
+    in_flight: int
+    oldest_in_flight_at: datetime | None
+    waiting: int
+    dead: int
+    partitions: Sequence[PartitionStats]

@@ -441,6 +441,9 @@ class AsyncBus:
             statement, parameters(known.data_type), connection=connection, repeatable=repeatable
         )
 
+    async def _data_type(self, stream: str) -> DataType:
+        return (self._streams.get(stream) or await self._learn(stream, None)).data_type
+
     async def _learn(self, stream: str, connection: Connection | None) -> KnownStream:
         ((stream_id, data_type),) = await self._database.rows(statements.STREAM, (stream,), connection=connection)
         publisher = statements.publish_to(stream_id) if len(self._streams) < _MAX_PUBLISHERS else None

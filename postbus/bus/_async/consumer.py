@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from postbus.bus import rows
+from postbus.bus.signals import async_sleep
 from postbus.db import statements
-from postbus.model.consumer import Backoff, ConsumerInfo, Ordering, Start
+from postbus.db.arrays import BigintArray
+from postbus.model.consumer import Backoff, ConsumerInfo, ConsumerStats, DeadLetter, Ordering, Peeked, Start, State
 from postbus.model.delivery import Batch, Deliveries, ack_ids
 
 if TYPE_CHECKING:
@@ -186,6 +190,108 @@ class AsyncConsumer:
             InvalidInput: Not exactly one position was given.
         """
         return int((await self._call(statements.SEEK, start, from_seq, from_time))[0][0])
+
+    async def stats(self) -> ConsumerStats:
+        """Where it stands: lag, in flight, waiting, dead, by partition and in all."""
+        return rows.consumer_stats(await self._call(statements.STATS, repeatable=True))
+
+    async def peek(
+        self,
+        *,
+        state: State | None = None,
+        key_pattern: str | None = None,
+        after_seq: int = 0,
+        max_messages: int = 100,
+    ) -> list[Peeked]:
+        """Messages as it sees them, in order of seq, without touching anything.
+
+        Args:
+            state: Only those available, delivered, waiting or dead.
+            key_pattern: Only messages whose key matches.
+            after_seq: Only messages above this seq: the last of the page before.
+            max_messages: How many at most, 1 to 10,000.
+        """
+        data_type = await self._bus._data_type(self.stream)
+        found = await self._call(statements.PEEK, state, key_pattern, after_seq, max_messages, repeatable=True)
+        return [rows.peeked(data_type, row) for row in found]
+
+    async def dead_letters(
+        self,
+        *,
+        seqs: Sequence[int] | None = None,
+        key_pattern: str | None = None,
+        reason_like: str | None = None,
+        after_seq: int = 0,
+        max_messages: int = 100,
+    ) -> list[DeadLetter]:
+        """A page of its dead letters, in order of seq.
+
+        Args:
+            seqs: Only these.
+            key_pattern: Only messages whose key matches.
+            reason_like: Only those whose reason matches this pattern of SQL's LIKE, such as "timeout%".
+            after_seq: Only messages above this seq: the last of the page before.
+            max_messages: How many at most, 1 to 10,000.
+        """
+        data_type = await self._bus._data_type(self.stream)
+        found = await self._call(
+            statements.DEAD_LETTERS,
+            seqs and BigintArray(seqs),
+            key_pattern,
+            reason_like,
+            after_seq,
+            max_messages,
+            repeatable=True,
+        )
+        return [rows.dead_letter(data_type, row) for row in found]
+
+    async def discard(
+        self, *, seqs: Sequence[int] | None = None, key_pattern: str | None = None, reason_like: str | None = None
+    ) -> int:
+        """Remove dead letters, all or those that match.
+
+        Returns:
+            How many.
+        """
+        discarded = 0
+        while found := await self._call(statements.DISCARD, seqs and BigintArray(seqs), key_pattern, reason_like):
+            discarded += int(found[0][0])
+            if found[0][0] == 0:
+                break
+        return discarded
+
+    async def redrive(
+        self,
+        *,
+        seqs: Sequence[int] | None = None,
+        key_pattern: str | None = None,
+        reason_like: str | None = None,
+        to_stream: str | None = None,
+        rate: float | None = None,
+    ) -> AsyncIterator[int]:
+        """Give dead letters another chance, the oldest first: all, or those that match.
+
+        Use it as a loop; each turn says how many have been moved so far. Leaving the loop cancels the rest.
+
+        Args:
+            seqs: Only these.
+            key_pattern: Only messages whose key matches.
+            reason_like: Only those whose reason matches this pattern of SQL's LIKE.
+            to_stream: Publish them to this stream instead of giving them back to the consumer.
+            rate: How many per second at most; None as fast as it goes.
+        """
+        at_once = 1000 if rate is None else max(1, min(1000, int(rate / 10)))
+        moved = 0
+        started = time.monotonic()
+        while True:
+            parameters = (seqs and BigintArray(seqs), key_pattern, reason_like, at_once, to_stream)
+            found = await self._call(statements.REDRIVE, *parameters)
+            if found[0][0] == 0:
+                return
+            moved += int(found[0][0])
+            yield moved
+            if rate is not None:
+                await async_sleep(max(0.0, started + moved / rate - time.monotonic()))
 
     async def drop(self) -> None:
         """Remove the consumer with its position, leases and dead letters."""

@@ -443,6 +443,9 @@ class Bus:
             statement, parameters(known.data_type), connection=connection, repeatable=repeatable
         )
 
+    def _data_type(self, stream: str) -> DataType:
+        return (self._streams.get(stream) or self._learn(stream, None)).data_type
+
     def _learn(self, stream: str, connection: Connection | None) -> KnownStream:
         ((stream_id, data_type),) = self._database.rows(statements.STREAM, (stream,), connection=connection)
         publisher = statements.publish_to(stream_id) if len(self._streams) < _MAX_PUBLISHERS else None
