@@ -55,6 +55,20 @@ class ReadingSystem(System, Protocol):
     def open_reader(self, url: str) -> AbstractContextManager[Reader]: ...
 
 
+class Consumer(Protocol):
+    """One worker's connection."""
+
+    def receive_and_ack(self, max_messages: int) -> int:
+        """Take messages, decode them to Python values and finish them, durably; how many, 0 when there are none left."""
+
+
+class ConsumingSystem(System, Protocol):
+    def fill(self, url: str, place: str, message_count: int) -> None:
+        """As for ReadingSystem."""
+
+    def open_consumer(self, url: str, place: str) -> AbstractContextManager[Consumer]: ...
+
+
 @contextmanager
 def fresh_place(system: System, url: str) -> Iterator[str]:
     """A new place for one round, so that no round meets what another left behind."""

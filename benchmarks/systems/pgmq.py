@@ -18,12 +18,23 @@ import orjson
 import psycopg
 from psycopg import sql
 
-from benchmarks.messages import Message
+from benchmarks.messages import SQL_DATA, Message
 from postbus.db import arrays
 from postbus.db.arrays import JsonbArray
 
 _SEND: Final = "select pgmq.send(%s::text, %s::jsonb)"
 _SEND_BATCH: Final = "select pgmq.send_batch(%s::text, %s::jsonb[])"
+_READ: Final = "select r.msg_id, r.read_ct, r.enqueued_at, r.message from pgmq.read(%s::text, 30, %s) as r"
+_DELETE: Final = "select pgmq.delete(%s::text, %s::bigint[])"
+_FILL: Final = f"""
+select count(*)
+from (
+    select array_agg(({SQL_DATA})::jsonb) as data
+    from generate_series(0, %s - 1) as i
+    group by i / 10000
+) as batch
+cross join lateral pgmq.send_batch(%s::text, batch.data) as sent
+"""
 
 
 class PgmqPublisher:
@@ -43,6 +54,19 @@ class BinaryPgmqPublisher(PgmqPublisher):
     def publish_many(self, place: str, messages: Sequence[Message]) -> None:
         encoded = JsonbArray([orjson.dumps(message.data) for message in messages])
         self._connection.execute(_SEND_BATCH, (place, encoded)).fetchall()
+
+
+class PgmqConsumer:
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], place: str) -> None:
+        self._connection = connection
+        self._place = place
+
+    def receive_and_ack(self, max_messages: int) -> int:
+        """Read, which hides the messages for 30 s, then delete. psycopg decodes jsonb with the standard library's json."""
+        rows = self._connection.execute(_READ, (self._place, max_messages)).fetchall()
+        if rows:
+            self._connection.execute(_DELETE, (self._place, [row[0] for row in rows])).fetchall()
+        return len(rows)
 
 
 class Pgmq:
@@ -72,6 +96,15 @@ class Pgmq:
     def open_publisher(self, url: str) -> Iterator[PgmqPublisher]:
         with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
             yield PgmqPublisher(connection)
+
+    def fill(self, url: str, place: str, message_count: int) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(_FILL, (message_count, place))
+
+    @contextmanager
+    def open_consumer(self, url: str, place: str) -> Iterator[PgmqConsumer]:
+        with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
+            yield PgmqConsumer(connection, place)
 
     def _call(self, url: str, statement: LiteralString, place: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:

@@ -21,6 +21,7 @@ from (
     group by i / 10000
 ) as batch
 """
+_CONSUMER: Final = "bench"
 _COUNT_PAGE: Final = """
 select count(m.seq), max(m.resume) from postbus.read(%s, max_messages => 10000, resume => %s) as m
 """
@@ -51,6 +52,17 @@ class PostbusReader:
             resume = page.resume
 
 
+class PostbusConsumer:
+    def __init__(self, bus: postbus.Bus, place: str) -> None:
+        self._consumer = bus.consumer(place, _CONSUMER)
+
+    def receive_and_ack(self, max_messages: int) -> int:
+        batch = self._consumer.receive(max_messages)
+        if batch:
+            self._consumer.ack(batch)
+        return len(batch)
+
+
 class Postbus:
     name: Final = "postbus"
 
@@ -64,6 +76,7 @@ class Postbus:
         with postbus.connect(url) as bus:
             for place in places:
                 bus.create_stream(place)
+                bus.create_consumer(place, _CONSUMER)
 
     def drop_place(self, url: str, place: str) -> None:
         with postbus.connect(url) as bus:
@@ -92,3 +105,8 @@ class Postbus:
     def open_reader(self, url: str) -> Iterator[PostbusReader]:
         with postbus.connect(url) as bus:
             yield PostbusReader(bus)
+
+    @contextmanager
+    def open_consumer(self, url: str, place: str) -> Iterator[PostbusConsumer]:
+        with postbus.connect(url) as bus:
+            yield PostbusConsumer(bus, place)

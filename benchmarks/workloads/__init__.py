@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.workloads import publish_batches, publish_depth, publish_single, publish_streams, read_pages
+from benchmarks.workloads import publish_batches, publish_depth, publish_single, publish_streams, read_pages, receive
 from benchmarks.workloads.base import Bench, Workload
 
 __all__ = ["WORKLOADS", "Bench", "Workload"]
@@ -17,5 +17,6 @@ WORKLOADS: Final = {
         publish_depth.WORKLOAD,
         publish_streams.WORKLOAD,
         read_pages.WORKLOAD,
+        receive.WORKLOAD,
     )
 }

@@ -1,0 +1,31 @@
+"""Receive and ack: what a message costs a worker, in batches and one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks.comparison import Comparison, against_each
+from benchmarks.jobs.receive import ReceiveLoad, receive_contenders
+from benchmarks.systems import Pgmq, Postbus
+from benchmarks.workloads.base import Bench, Workload
+
+
+@contextmanager
+def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
+    systems = (Postbus(), Pgmq())
+    loads = (
+        ReceiveLoad(worker_count=2, batch_size=100, message_count=bench.size(100_000, quick=10_000)),
+        ReceiveLoad(worker_count=2, batch_size=10, message_count=bench.size(30_000, quick=3_000)),
+        ReceiveLoad(worker_count=2, batch_size=1, message_count=bench.size(5_000, quick=500)),
+    )
+    with bench.database(*systems) as url:
+        yield tuple(_comparison(systems, url, load) for load in loads)
+
+
+def _comparison(systems: tuple[Postbus, Pgmq], url: str, load: ReceiveLoad) -> Comparison:
+    contenders = receive_contenders(systems, url, load)
+    return Comparison(load.name, contenders, against_each(Postbus.name, contenders))
+
+
+WORKLOAD = Workload("receive", "How fast do messages come out, received and acked?", _prepare)
