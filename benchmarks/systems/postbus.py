@@ -55,12 +55,12 @@ class PostbusReader:
 class PostbusConsumer:
     def __init__(self, bus: postbus.Bus, place: str) -> None:
         self._consumer = bus.consumer(place, _CONSUMER)
+        self._last: postbus.Batch | None = None
 
     def receive_and_ack(self, max_messages: int) -> int:
-        batch = self._consumer.receive(max_messages)
-        if batch:
-            self._consumer.ack(batch)
-        return len(batch)
+        """Receive, and ack the batch before in the same call, durably. The one that comes back empty acks the very last."""
+        self._last = self._consumer.receive(max_messages, ack=self._last)
+        return len(self._last)
 
 
 class Postbus:

@@ -119,7 +119,7 @@ def consumer_info(row: Row) -> ConsumerInfo:
     return ConsumerInfo(**dict(zip(ConsumerInfo.__dataclass_fields__, row, strict=True)))
 
 
-def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
+def batch(data_type: DataType, rows: Sequence[Row], acked_count: int = 0) -> Batch:
     """The deliveries of a receive."""
     return Batch(
         tuple(
@@ -134,8 +134,14 @@ def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
                 published_at=published_at,
             )
             for ack_id, attempt, seq, partition, key, data, data_bytes, headers, published_at in rows
-        )
+        ),
+        acked_count,
     )
+
+
+def batch_with_ack(data_type: DataType, rows: Sequence[Row]) -> Batch:
+    """The deliveries of a receive on which an ack rode; its count stands in each row, also when there is no delivery."""
+    return batch(data_type, [row[1:] for row in rows if row[1] is not None], rows[0][0])
 
 
 def text_array(values: Sequence[str]) -> TextArray:

@@ -59,6 +59,12 @@ select d.*
 from (select set_config('synchronous_commit', 'off', true)) as s
 cross join lateral postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d
 """
+# The ack has to be durable, so this one waits for its flush: one round trip and one commit where two of each would be needed.
+ACK_AND_RECEIVE: Final = """
+select a.acked, d.*
+from (select postbus.ack($1, $2, $6) as acked) as a
+left join lateral postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d on true
+"""
 RECEIVE_IN_TRANSACTION: Final = """
 select d.* from postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d
 """

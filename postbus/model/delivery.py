@@ -39,9 +39,15 @@ _TOKEN_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Batch(Sequence[Delivery]):
-    """What one receive returned, in order within each partition. Empty when there was nothing."""
+    """What one receive returned, in order within each partition. Empty when there was nothing.
+
+    Attributes:
+        deliveries: The deliveries.
+        acked_count: How many deliveries were finished by the ack that rode on this receive.
+    """
 
     deliveries: tuple[Delivery, ...]
+    acked_count: int = 0
 
     @overload
     def __getitem__(self, index: int) -> Delivery: ...

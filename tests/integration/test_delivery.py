@@ -386,3 +386,17 @@ async def test_messages_are_delivered_across_segments(bus: Any, name: str) -> No
         found += [d.data[0] for d in batch]
         await consumer.ack(batch)
     assert sorted(found) == list(range(300))
+
+
+async def test_an_ack_may_ride_on_the_next_receive(bus: Any, stream: str, consumer: Any) -> None:
+    await publish(bus, stream, 7)
+    first = await consumer.receive(3)
+    second = await consumer.receive(3, ack=first)
+    assert (first.acked_count, second.acked_count, len(second)) == (0, 3, 3)
+    assert await consumer.ack(first) == 0
+    third = await consumer.receive(3, ack=second[:1])
+    assert (third.acked_count, len(third)) == (1, 1)
+    last = await consumer.receive(3, ack=[*second, *third])
+    assert (last.acked_count, len(last)) == (3, 0)
+    waited = await consumer.receive(3, ack=third, wait=0.1)
+    assert (waited.acked_count, len(waited)) == (0, 0)

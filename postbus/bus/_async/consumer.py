@@ -34,6 +34,7 @@ class AsyncConsumer:
         self,
         max_messages: int = 1,
         *,
+        ack: Deliveries | None = None,
         wait: float | timedelta = 0,
         ack_wait: float | timedelta | None = None,
         connection: Connection | None = None,
@@ -42,6 +43,7 @@ class AsyncConsumer:
 
         Args:
             max_messages: How many at most, 1 to 10,000.
+            ack: Finish these deliveries in the same round trip, durably; `batch.acked_count` says how many counted.
             wait: How many seconds to wait for a message if there is none. No transaction or connection is held meanwhile.
             ack_wait: How long they are leased; None takes the consumer's setting.
             connection: A connection of yours, to receive in your transaction; then nothing is waited for.
@@ -49,16 +51,22 @@ class AsyncConsumer:
         Returns:
             The batch, in order within each partition; empty when there was nothing.
         """
+        if connection is not None and ack is not None:
+            await self.ack(ack, connection=connection)
         if connection is not None:
             return await self._receive(statements.RECEIVE_IN_TRANSACTION, max_messages, ack_wait, connection)
-        batch = await self._receive(statements.RECEIVE, max_messages, ack_wait, None)
+        if ack is None:
+            batch = await self._receive(statements.RECEIVE, max_messages, ack_wait, None)
+        else:
+            batch = await self._ack_and_receive(ack, max_messages, ack_wait)
         if batch or not wait:
             return batch
+        acked_count = batch.acked_count
         waiter = self._bus._wakeups.waiter(self.stream, self.name, rows.seconds(wait) or timedelta())
         async with waiter:
             while not batch and await waiter.wait():
                 batch = await self._receive(statements.RECEIVE, max_messages, ack_wait, None)
-        return batch
+        return Batch(batch.deliveries, acked_count)
 
     async def ack(self, deliveries: Deliveries, *, connection: Connection | None = None) -> int:
         """Finish deliveries: a batch, some of it, or ack ids. Durable when this returns.
@@ -308,6 +316,19 @@ class AsyncConsumer:
             lambda data_type: (self.stream, self.name, max_messages, duration, data_type),
         )
         return rows.batch(data_type, found)
+
+    async def _ack_and_receive(
+        self, deliveries: Deliveries, max_messages: int, ack_wait: float | timedelta | None
+    ) -> Batch:
+        duration = rows.seconds(ack_wait)
+        ids = rows.text_array(ack_ids(deliveries))
+        data_type, found = await self._bus._with_data_type(
+            self.stream,
+            None,
+            statements.ACK_AND_RECEIVE,
+            lambda data_type: (self.stream, self.name, max_messages, duration, data_type, ids),
+        )
+        return rows.batch_with_ack(data_type, found)
 
     async def _settle(
         self, statement: str, deliveries: Deliveries, connection: Connection | None, *arguments: Any
