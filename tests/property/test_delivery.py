@@ -18,21 +18,21 @@ import postbus
 from postbus import Message
 from tests import servers
 
-MAX_DELIVER = 3
+MAX_DELIVER = 2
 PARTITIONS = 2
 
 
 @dataclass
 class Known:
-    """What the model knows of a message: state is available, delivered, waiting, acked or dead."""
+    """What the model knows of a message: state is available, delivered, waiting, due, acked or dead."""
 
     partition: int
     state: str = "available"
     attempts: int = 0
     ack_id: str = ""
 
-    def fail(self) -> None:
-        self.state = "dead" if self.attempts >= MAX_DELIVER else "waiting"
+    def fail(self, *, later: bool) -> None:
+        self.state = "dead" if self.attempts >= MAX_DELIVER else "waiting" if later else "due"
 
 
 class Delivery(RuleBasedStateMachine):
@@ -52,6 +52,8 @@ class Delivery(RuleBasedStateMachine):
         self.consumer_id = self.consumer.info().id
         self.messages: dict[int, Known] = {}
         self.old_ack_ids: list[str] = []
+        # Dead letters stay when a consumer seeks back and their messages come again.
+        self.buried: set[int] = set()
         self.paused = False
 
     def in_state(self, *states: str) -> list[int]:
@@ -114,11 +116,12 @@ class Delivery(RuleBasedStateMachine):
         assert self.consumer.ack([self.messages[seq].ack_id for seq in chosen]) == len(chosen)
         self.finish(chosen, "acked")
 
-    @rule(data=st.data())
-    def nack(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), later=st.booleans())
+    def nack(self, data: st.DataObject, later: bool) -> None:
         chosen = self.some(data)
-        assert self.consumer.nack([self.messages[seq].ack_id for seq in chosen], delay=3600) == len(chosen)
-        self.finish(chosen, None)
+        ids = [self.messages[seq].ack_id for seq in chosen]
+        assert self.consumer.nack(ids, delay=3600 if later else 0) == len(chosen)
+        self.finish(chosen, "waiting" if later else "due")
 
     @rule(data=st.data())
     def terminate(self, data: st.DataObject) -> None:
@@ -131,12 +134,12 @@ class Delivery(RuleBasedStateMachine):
         chosen = self.some(data)
         assert self.consumer.extend([self.messages[seq].ack_id for seq in chosen], ack_wait=7200) == len(chosen)
 
-    def finish(self, chosen: list[int], state: str | None) -> None:
+    def finish(self, chosen: list[int], state: str) -> None:
         for seq in chosen:
             known = self.messages[seq]
             self.old_ack_ids.append(known.ack_id)
-            if state is None:
-                known.fail()
+            if state in ("waiting", "due"):
+                known.fail(later=state == "waiting")
             else:
                 known.state = state
 
@@ -147,15 +150,12 @@ class Delivery(RuleBasedStateMachine):
 
     @rule()
     def expire(self) -> None:
-        """Every lease ends now, and what failed waits for an hour."""
+        """Every lease ends now."""
         self.connection.execute(
             "update postbus_data.lease set deadline = clock_timestamp() where consumer_id = %s", (self.consumer_id,)
         )
-        self.connection.execute(
-            "update postbus_data.consumer set backoff = '{1 hour}' where id = %s", (self.consumer_id,)
-        )
         self.bus.sweep(self.stream)
-        self.finish(self.in_state("delivered"), None)
+        self.finish(self.in_state("delivered"), "due")
 
     @rule()
     def come_due(self) -> None:
@@ -173,9 +173,10 @@ class Delivery(RuleBasedStateMachine):
         for other, known in self.messages.items():
             if known.state == "delivered":
                 self.old_ack_ids.append(known.ack_id)
-            dead = known.state == "dead"
-            known.attempts = 0 if other >= seq or not dead else known.attempts
-            known.state = "available" if other >= seq else "dead" if dead else "acked"
+            if known.state == "dead":
+                self.buried.add(other)
+            known.attempts = 0
+            known.state = "available" if other >= seq else "acked"
 
     @rule()
     def pause_or_resume(self) -> None:
@@ -189,6 +190,7 @@ class Delivery(RuleBasedStateMachine):
         stats = self.consumer.stats()
         assert stats.in_flight == len(self.in_state("delivered"))
         assert stats.waiting == len(self.in_state("waiting", "due"))
+        assert [letter.seq for letter in self.consumer.dead_letters()] == sorted({*self.in_state("dead"), *self.buried})
         assert (stats.lag_estimate == 0) == (not self.in_state("available"))
 
 
@@ -202,6 +204,6 @@ def test_delivery_follows_the_model(server: servers.Server, order: str) -> None:
         machine = type("Machine", (Delivery,), {"bus": bus, "connection": connection, "order": order})
         case: Any = machine.TestCase  # type: ignore[attr-defined]
         case.settings = settings(
-            max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         )
         case("runTest").runTest()
