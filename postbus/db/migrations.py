@@ -89,6 +89,8 @@ def migrate(url: str, *, dry_run: bool = False) -> list[Step]:
     """
     try:
         with psycopg.connect(url, autocommit=True) as connection:
+            # Whatever the database's default: a snapshot from before the wait for the lock would not see what another did.
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             if dry_run:
                 return pending(_state(connection))
             return _take_steps(connection)
@@ -116,6 +118,8 @@ def _record(connection: psycopg.Connection[Any], step: Step) -> None:
             connection.execute(
                 "insert into postbus_data.migration (number, name) values (%s, %s)", (migration.number, migration.name)
             )
+            # A step may drop functions together with a type; so they are due after it, also if their text is the same.
+            connection.execute("update postbus_data.installation set functions_digest = 'due'")
 
 
 def _state(connection: psycopg.Connection[Any]) -> InstalledState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
@@ -48,6 +49,8 @@ class Cluster:
         Raises:
             EmbeddedError: The cluster belongs to another version, or initdb failed.
         """
+        for leftover in self.directory.path.glob("postgres.new-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
         version_file = self.directory.cluster / "PG_VERSION"
         if not version_file.exists():
             self._initialise()
@@ -62,8 +65,6 @@ class Cluster:
     def _initialise(self) -> None:
         # Under a name of its own first: an initdb that was killed leaves nothing that looks like a cluster, and one whose
         # supervisor was killed may still be writing to its own.
-        for leftover in self.directory.path.glob("postgres.new-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
         new = self.directory.path / f"postgres.new-{secrets.token_hex(4)}"
         new.mkdir(mode=0o700)
         password = secrets.token_urlsafe(24)
@@ -99,12 +100,13 @@ class Cluster:
         return address
 
     def _launch(self, *, port: int, tcp: bool) -> None:
-        self._configure(self._socket_folder(), port=port, tcp=tcp)
+        socket = self._socket_folder()
+        self._configure(socket, port=port, tcp=tcp)
         self.directory.log.touch(mode=0o600)
         self.account.own(self.directory.log)
         end = time.monotonic() + _ORPHAN_SECONDS
         while self.pid_file.server() is None:
-            self.pid_file.remove_if_misleading()
+            self.pid_file.remove_if_misleading(socket)
             log_size = self.directory.log.stat().st_size
             try:
                 self._pg_ctl("start", f"--timeout={_START_SECONDS}", f"--log={self.directory.log}")
@@ -121,6 +123,10 @@ class Cluster:
         """Stop the server cleanly: sessions are ended, everything is written."""
         if self.pid_file.server() is not None:
             self._pg_ctl("stop", "--mode=fast", f"--timeout={_STOP_SECONDS}")
+        socket = self.directory.socket()
+        if socket.parent != self.directory.path:
+            with contextlib.suppress(OSError):
+                socket.rmdir()
 
     def _socket_folder(self) -> Path:
         socket = self.directory.socket()

@@ -41,37 +41,45 @@ class PidFile:
 
     def server(self) -> int | None:
         """The process id of the running server, or None if none runs."""
-        pid = self._living_process()
+        pid = _living_process(self.path)
         return pid if pid is not None and _is_server_of(self.cluster, pid) else None
 
     def address(self) -> Address | None:
         """Where the server is reached, or None until it is ready."""
-        lines = self._lines()
+        lines = _lines(self.path)
         if self.server() is None or len(lines) < 8 or lines[7].strip() != "ready":
             return None
         return Address(socket=Path(lines[4]), port=int(lines[3]), tcp=lines[5] != "")
 
-    def remove_if_misleading(self) -> None:
-        """Remove the file of a dead server whose number another process has: Postgres would take that for the server."""
-        if self._living_process() is not None and self.server() is None:
-            self.path.unlink(missing_ok=True)
+    def remove_if_misleading(self, socket: Path) -> None:
+        """Remove this file, and its like beside the socket, if another process has the number of a dead server.
 
-    def _living_process(self) -> int | None:
-        try:
-            pid = int(self._lines()[0])
-            os.kill(pid, 0)
-        except (IndexError, ValueError, ProcessLookupError):
-            return None
-        except PermissionError:
-            # Somebody else's process, or ours in a container that does not let root signal others.
-            return pid
+        Postgres would take that for the server, and not start. Also a zombie, which a container may have for ever.
+        """
+        for path in (self.path, *socket.glob(".s.PGSQL.*.lock")):
+            pid = _living_process(path)
+            if pid is not None and not _is_server_of(self.cluster, pid):
+                path.unlink(missing_ok=True)
+
+
+def _living_process(path: Path) -> int | None:
+    """The number in the first line of a file, if a process has it."""
+    try:
+        pid = int(_lines(path)[0])
+        os.kill(pid, 0)
+    except (IndexError, ValueError, ProcessLookupError):
+        return None
+    except PermissionError:
+        # Somebody else's process, or ours in a container that does not let root signal others.
         return pid
+    return pid
 
-    def _lines(self) -> list[str]:
-        try:
-            return self.path.read_text().splitlines()
-        except FileNotFoundError:
-            return []
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except FileNotFoundError:
+        return []
 
 
 def _is_server_of(cluster: Path, pid: int) -> bool:

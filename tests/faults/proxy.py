@@ -1,0 +1,69 @@
+"""A proxy before a Postgres that cuts connections at the two moments which matter."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Literal, Self
+from urllib.parse import quote
+
+from psycopg.conninfo import conninfo_to_dict
+
+Moment = Literal["before the request arrives", "before the answer arrives"]
+
+
+class Proxy:
+    """Passes bytes on, until it is told to cut the next connection that something goes over.
+
+    Args:
+        url: The database, over a unix socket.
+    """
+
+    def __init__(self, url: str) -> None:
+        settings = conninfo_to_dict(url)
+        self._server = f"{settings['host']}/.s.PGSQL.{settings['port']}"
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        port = self._listener.getsockname()[1]
+        self.url = f"postgresql://{quote(str(settings['user']))}@127.0.0.1:{port}/{settings['dbname']}"
+        self._cut: Moment | None = None
+
+    def cut(self, moment: Moment) -> None:
+        """Cut the next connection that is used, at that moment."""
+        self._cut = moment
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Closing alone does not wake the thread that waits for clients.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(self._server)
+                for ends in (
+                    (client, server, "before the request arrives"),
+                    (server, client, "before the answer arrives"),
+                ):
+                    threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket, moment: Moment) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if self._cut == moment:
+                    self._cut = None
+                    break
+                target.sendall(data)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()

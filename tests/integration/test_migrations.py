@@ -1,0 +1,268 @@
+"""Installing Postbus, upgrading it, and refusing what does not fit."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import secrets
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+import postbus
+from postbus import sql
+from postbus.db import migrations
+from postbus.db.embedded import binaries
+from tests import servers
+from tests.catalogs import catalog, differences
+from tests.waiting import until
+
+INSTALL_SCRIPT = Path(sql.__file__).parent / "install.sql"
+RELEASES = sorted(
+    (Path(__file__).parents[1] / "releases").glob("*.sql"),
+    key=lambda release: [int(number) for number in re.findall(r"\d+", release.stem)],
+)
+
+
+def test_a_fresh_install_is_one_step_and_can_be_used(empty_url: str) -> None:
+    assert names(migrations.migrate(empty_url)) == ["install"]
+
+    with postbus.connect(empty_url) as bus:
+        bus.create_stream("orders")
+        seq = bus.publish("orders", key="a", data=1)
+        assert [message.seq for message in bus.read("orders")] == [seq]
+
+
+def test_the_second_time_there_is_nothing_to_do(fresh_url: str) -> None:
+    before = catalog(fresh_url)
+
+    assert migrations.migrate(fresh_url) == []
+    assert catalog(fresh_url) == before
+
+
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read", "serializable"])
+def test_of_two_who_install_at_once_one_waits_and_finds_it_done(empty_url: str, isolation: str) -> None:
+    with psycopg.connect(empty_url, autocommit=True) as observer, ThreadPoolExecutor(2) as installers:
+        execute(
+            observer, f"alter database \"{observer.info.dbname}\" set default_transaction_isolation = '{isolation}'"
+        )
+        with observer.transaction():
+            execute(observer, f"select pg_advisory_xact_lock({migrations._INSTALL_LOCK})")
+            both = [installers.submit(migrations.migrate, empty_url) for _ in range(2)]
+            with psycopg.connect(empty_url, autocommit=True) as onlooker:
+                until(lambda: waiting_count(onlooker) == 2, "both wait for their turn")
+
+        assert sorted(names(installer.result()) for installer in both) == [[], ["install"]]
+    postbus.connect(empty_url).close()
+
+
+def test_a_dry_run_tells_the_steps_and_changes_nothing(empty_url: str) -> None:
+    (step,) = migrations.migrate(empty_url, dry_run=True)
+
+    assert step.name == "install"
+    assert "create schema postbus_data" in step.statements
+    with psycopg.connect(empty_url) as connection:
+        assert execute(connection, "select nspname from pg_namespace where nspname like 'postbus%'") == []
+
+
+@pytest.mark.parametrize("connect", [postbus.connect, postbus.connect_async], ids=["sync", "async"])
+async def test_connecting_to_a_database_without_postbus_says_what_to_run(empty_url: str, connect: Any) -> None:
+    with pytest.raises(postbus.MigrationDue, match="not installed") as refused:
+        await connected(connect, empty_url)
+
+    assert refused.value.hint == "run: postbus migrate"
+
+
+@pytest.mark.parametrize("connect", [postbus.connect, postbus.connect_async], ids=["sync", "async"])
+async def test_a_database_newer_than_the_code_is_refused(fresh_url: str, connect: Any) -> None:
+    with psycopg.connect(fresh_url) as connection:
+        execute(connection, "insert into postbus_data.migration (number, name) values (9999, 'from the future')")
+    before = catalog(fresh_url)
+
+    for attempt in (connected(connect, fresh_url), asyncio.to_thread(migrations.migrate, fresh_url)):
+        with pytest.raises(postbus.MigrationDue, match="at step 9999") as refused:
+            await attempt
+        assert "pip install --upgrade postbus" in str(refused.value.hint)
+    assert catalog(fresh_url) == before
+
+
+def test_functions_that_differ_from_the_codes_are_due_and_are_replaced(fresh_url: str) -> None:
+    before = catalog(fresh_url)
+    with psycopg.connect(fresh_url) as connection:
+        execute(connection, "update postbus_data.installation set functions_digest = 'other'")
+        execute(
+            connection,
+            "create or replace function postbus.horizon(stream text) returns bigint language sql as 'select 1::bigint'",
+        )
+
+    with pytest.raises(postbus.MigrationDue, match="lacks functions") as due:
+        postbus.connect(fresh_url)
+    assert due.value.hint == "run: postbus migrate"
+
+    assert names(migrations.migrate(fresh_url)) == ["functions"]
+    assert differences(catalog(fresh_url), before) == []
+
+
+def test_an_install_that_fails_leaves_nothing(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = f"{sql.functions()}\nselect 1 / 0;"
+    monkeypatch.setattr(sql, "functions", lambda: broken)
+
+    with pytest.raises(postbus.Error, match="division by zero"):
+        migrations.migrate(empty_url)
+
+    with psycopg.connect(empty_url) as connection:
+        assert execute(connection, "select nspname from pg_namespace where nspname like 'postbus%'") == []
+
+
+def test_an_upgrade_stops_at_a_step_that_fails_and_goes_on_from_there(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = sql.Migration(9001, "good", "create table postbus_data.good ();")
+    broken = sql.Migration(9002, "broken", "create table postbus_data.half (); select 1 / 0;")
+    mended = sql.Migration(9002, "mended", "drop function postbus.horizon;")
+    known = sql.migrations()
+
+    monkeypatch.setattr(sql, "migrations", lambda: (*known, good, broken))
+    with pytest.raises(postbus.Error, match="division by zero"):
+        migrations.migrate(fresh_url)
+    with psycopg.connect(fresh_url) as connection:
+        assert execute(connection, "select max(number) from postbus_data.migration") == [(9001,)]
+        assert execute(connection, "select to_regclass('postbus_data.half')") == [(None,)]
+    with pytest.raises(postbus.MigrationDue, match="lacks 9002_broken, functions"):
+        postbus.connect(fresh_url)
+
+    monkeypatch.setattr(sql, "migrations", lambda: (*known, good, mended))
+    assert names(migrations.migrate(fresh_url)) == ["9002_mended", "functions"]
+    with psycopg.connect(fresh_url) as connection:
+        assert execute(connection, "select to_regproc('postbus.horizon') is not null") == [(True,)]
+    assert migrations.migrate(fresh_url) == []
+
+
+def test_an_install_needs_no_more_than_create_on_the_database(plain_url: str) -> None:
+    migrations.migrate(plain_url)
+
+    with postbus.connect(plain_url) as bus:
+        bus.create_stream("orders", segment_bytes=65536)
+        seqs = bus.publish_many("orders", [postbus.Message(key="a", data="x" * 1000) for _ in range(200)])
+        assert [message.seq for message in bus.scan("orders")] == seqs
+        assert bus.maintain() > 0
+        assert bus.horizon_holders("orders") == []
+        bus.drop_stream("orders")
+
+
+def test_psql_installs_the_same_from_the_one_file(empty_url: str, fresh_url: str) -> None:
+    run_script(empty_url, INSTALL_SCRIPT)
+
+    assert differences(catalog(empty_url), catalog(fresh_url)) == []
+    assert migrations.migrate(empty_url) == []
+
+
+def test_psql_cannot_install_twice_nor_by_halves(empty_url: str) -> None:
+    run_script(empty_url, INSTALL_SCRIPT)
+    before = catalog(empty_url)
+
+    with pytest.raises(subprocess.CalledProcessError):
+        run_script(empty_url, INSTALL_SCRIPT)
+
+    assert catalog(empty_url) == before
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.stem)
+def test_an_upgraded_release_equals_a_fresh_install(empty_url: str, fresh_url: str, release: Path) -> None:
+    run_script(empty_url, release)
+
+    migrations.migrate(empty_url)
+
+    assert differences(catalog(empty_url), catalog(fresh_url)) == []
+
+
+@pytest.mark.parametrize("release", RELEASES[-1:], ids=lambda release: release.stem)
+def test_other_functions_than_the_last_releases_come_with_a_migration(release: Path) -> None:
+    """Else the last release would take this one's database for an older one, and offer to put its own functions there."""
+    script = release.read_text()
+    digest = re.findall(r"functions_digest\) values \('(\w+)'\)", script)
+    numbers = re.findall(r"[(](\d+), '\w+'[)]", "".join(re.findall(r"postbus_data.migration .*", script)))
+
+    assert len(digest) == 1
+    assert digest[0] == sql.functions_digest() or sql.migrations()[-1].number > max(map(int, numbers))
+
+
+def test_the_comparison_of_catalogs_sees_every_kind_of_difference(fresh_url: str) -> None:
+    changes = {
+        "column": "alter table postbus_data.stream alter column roll_due drop default",
+        "constraint": "alter table postbus_data.stream add check (id > 0)",
+        "index": "drop index postbus_data.segment_last_seq",
+        "function": "alter function postbus.horizon(text) stable",
+        "type": "create type postbus_data.left_behind as enum ()",
+        "sequence": "alter sequence postbus_data.stream_id_seq cache 7",
+        "trigger": """create trigger meddle before update on postbus_data.stream
+            for each row execute function suppress_redundant_updates_trigger()""",
+        "schema": "grant usage on schema postbus to public",
+    }
+    for kind, change in changes.items():
+        before = catalog(fresh_url)
+        with psycopg.connect(fresh_url) as connection:
+            execute(connection, change)
+
+        assert kind in {thing[0] for thing in differences(before, catalog(fresh_url))}
+
+
+@pytest.fixture
+def plain_url(server: servers.Server, empty_url: str) -> Iterator[str]:
+    """A database without Postbus, as a role sees it that may create schemas in it, and nothing else."""
+    role, password = f"plain_{secrets.token_hex(4)}", secrets.token_hex(8)
+    database = urlsplit(empty_url).path.removeprefix("/")
+    with psycopg.connect(server.url, autocommit=True) as owner:
+        execute(owner, f"create role {role} login password '{password}'")
+        execute(owner, f"grant create on database {database} to {role}")
+        parts = urlsplit(empty_url)
+        yield urlunsplit(parts._replace(netloc=f"{role}:{password}@{parts.netloc.rpartition('@')[2]}"))
+        with psycopg.connect(empty_url, autocommit=True) as inside:
+            execute(inside, f"drop owned by {role} cascade")
+        execute(owner, f"drop role {role}")
+
+
+async def connected(connect: Any, url: str) -> None:
+    """Connect by either twin."""
+    answer = connect(url)
+    if inspect.isawaitable(answer):
+        await answer
+
+
+def run_script(url: str, script: Path) -> None:
+    command = [
+        binaries.find().program("psql"),
+        "--no-psqlrc",
+        "--quiet",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-f",
+        str(script),
+        url,
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def execute(connection: psycopg.Connection[Any], statement: str) -> list[tuple[Any, ...]]:
+    cursor = connection.execute(statement.encode())
+    return cursor.fetchall() if cursor.description else []
+
+
+def waiting_count(connection: psycopg.Connection[Any]) -> int:
+    ((count,),) = execute(
+        connection,
+        """select count(*) from pg_locks as l join pg_database as d on d.oid = l.database
+        where d.datname = current_database() and l.locktype = 'advisory' and not l.granted""",
+    )
+    return int(count)
+
+
+def names(steps: list[migrations.Step]) -> list[str]:
+    return [step.name for step in steps]
