@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help run test test-slow lint format generate bench clean
+.PHONY: help run test packages lint format generate bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -20,11 +20,19 @@ $(STAMP): pyproject.toml
 run: $(STAMP) ## Start what there is: the embedded Postgres with Postbus installed in it
 	$(BIN)/postbus up
 
-test: lint ## Check everything: lint, then all tests but the slow ones
-	$(BIN)/python -m pytest
+# PgBouncer is only for its tests, which are skipped without it. Debian's package, when this is root; else say what is missing.
+packages:
+	@if ! command -v pgbouncer /usr/sbin/pgbouncer >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer >/dev/null \
+				|| echo "pgbouncer could not be installed: its tests are skipped" >&2; \
+		else \
+			echo "pgbouncer is not installed: its tests are skipped (on Debian: apt-get install pgbouncer)" >&2; \
+		fi; \
+	fi
 
-test-slow: $(STAMP) ## The tests that take minutes
-	$(BIN)/python -m pytest -m slow
+test: lint packages ## Check everything: lint, then all tests
+	$(BIN)/python -m pytest
 
 lint: $(STAMP) ## Style, types, folder directions, generated files
 	$(BIN)/ruff check .
