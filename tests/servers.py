@@ -17,6 +17,7 @@ from psycopg import sql
 
 from postbus.db import migrations
 from postbus.db.embedded import EmbeddedServer
+from postbus.db.embedded.locks import FileLock
 
 FIFTEEN = Path("/usr/lib/postgresql/15")
 
@@ -58,6 +59,8 @@ def data_directory() -> Iterator[Path]:
     try:
         yield path
     finally:
+        # The supervisor holds its lock until the server is down.
+        FileLock(path / "supervisor.lock").acquire(shared=False, seconds=60)
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -366,6 +366,22 @@ async def test_many_long_polls_share_one_look(bus: Any, stream: str, consumer: A
     assert sorted(d.data for batch in batches for d in batch) == list(range(8))
 
 
+async def test_a_long_poll_gets_a_message_that_was_out_of_reach_when_it_was_woken(
+    bus: Any, stream: str, consumer: Any, connect: Any
+) -> None:
+    """Somebody holds the partition's mutex in a transaction, and later rolls back: nothing wakes the waiter for that."""
+    await bus.publish(stream, key="k", data=1)
+    holder = connect(autocommit=False)
+    holder.execute("select * from postbus.receive(%s, 'c')", (stream,))
+
+    async def later() -> None:
+        await asyncio.sleep(0.6)
+        await asyncio.to_thread(holder.rollback)
+
+    batch, _ = await asyncio.gather(consumer.receive(wait=20), later())
+    assert [d.data for d in batch] == [1]
+
+
 async def test_purged_messages_are_not_delivered(bus: Any, stream: str, consumer: Any) -> None:
     await publish(bus, stream, 10)
     await consumer.nack((await consumer.receive(2)), delay=0)

@@ -445,7 +445,9 @@ class AsyncBus:
         return (self._streams.get(stream) or await self._learn(stream, None)).data_type
 
     async def _learn(self, stream: str, connection: Connection | None) -> KnownStream:
-        ((stream_id, data_type),) = await self._database.rows(statements.STREAM, (stream,), connection=connection)
+        ((stream_id, data_type),) = await self._database.rows(
+            statements.STREAM, (stream,), connection=connection, repeatable=True
+        )
         publisher = statements.publish_to(stream_id) if len(self._streams) < _MAX_PUBLISHERS else None
         known = KnownStream(data_type, publisher)
         if connection is None:

@@ -34,7 +34,11 @@ async def connect_async(
         server = EmbeddedServer(data_dir)
         await in_thread(server.start)
         chosen = server.url
-        await in_thread(migrations.migrate, chosen)
+        try:
+            await in_thread(migrations.migrate, chosen)
+        except BaseException:
+            server.stop()
+            raise
     database = AsyncDatabase(chosen, pool_size=pool_size, connect_timeout=connect_timeout)
     try:
         await database.open()

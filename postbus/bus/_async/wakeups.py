@@ -24,8 +24,10 @@ _BUSY_INTERVAL: Final = 0.01
 _IDLE_INTERVAL: Final = 0.025
 # After the last wake-up, how long to keep looking often.
 _BUSY_SECONDS: Final = 2.0
-# A waiter that nobody woke looks after itself this often, in case that the one who looked is gone.
-_OWN_LOOK_SECONDS: Final = 1.0
+# A waiter that nobody wakes tries all the same, after this long at first and then less and less often: the message that it was woken
+# for may have been behind somebody's mutex just then, and nothing would wake it for that message again.
+_FIRST_TRY_SECONDS: Final = 0.05
+_LAST_TRY_SECONDS: Final = 5.0
 
 
 class AsyncWakeups:
@@ -93,6 +95,7 @@ class AsyncWaiter:
         self.seen = 0
         self.woken = False
         self.signal = AsyncSignal()
+        self._try_after = _FIRST_TRY_SECONDS
 
     async def __aenter__(self) -> Self:
         self.consumer_id = await self._wakeups.find_consumer(self._stream, self._consumer)
@@ -106,16 +109,22 @@ class AsyncWaiter:
 
     async def wait(self) -> bool:
         """Wait until there may be something to receive; False when time is up."""
+        try_at = time.monotonic() + self._try_after
+        self._try_after = min(2 * self._try_after, _LAST_TRY_SECONDS)
         while not self.woken:
-            remaining = self._end - time.monotonic()
-            if remaining <= 0:
+            now = time.monotonic()
+            if now >= self._end:
                 return False
+            if now >= try_at:
+                return True
+            remaining = min(self._end, try_at) - now
             if self._wakeups.take_turn():
                 try:
                     await self._wakeups.look(remaining)
                 finally:
                     self._wakeups.end_turn()
             else:
-                await self.signal.wait(min(remaining, _OWN_LOOK_SECONDS))
+                await self.signal.wait(remaining)
         self.woken = False
+        self._try_after = _FIRST_TRY_SECONDS
         return True

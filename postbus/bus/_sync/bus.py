@@ -447,7 +447,9 @@ class Bus:
         return (self._streams.get(stream) or self._learn(stream, None)).data_type
 
     def _learn(self, stream: str, connection: Connection | None) -> KnownStream:
-        ((stream_id, data_type),) = self._database.rows(statements.STREAM, (stream,), connection=connection)
+        ((stream_id, data_type),) = self._database.rows(
+            statements.STREAM, (stream,), connection=connection, repeatable=True
+        )
         publisher = statements.publish_to(stream_id) if len(self._streams) < _MAX_PUBLISHERS else None
         known = KnownStream(data_type, publisher)
         if connection is None:

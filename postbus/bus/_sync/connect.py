@@ -36,7 +36,11 @@ def connect(
         server = EmbeddedServer(data_dir)
         in_thread(server.start)
         chosen = server.url
-        in_thread(migrations.migrate, chosen)
+        try:
+            in_thread(migrations.migrate, chosen)
+        except BaseException:
+            server.stop()
+            raise
     database = Database(chosen, pool_size=pool_size, connect_timeout=connect_timeout)
     try:
         database.open()

@@ -143,7 +143,8 @@ async def _run_on_callers(connection: Connection, statement: str, parameters: Se
     try:
         # Not connection.cursor(): the caller may have chosen another cursor class or row factory.
         async with psycopg.AsyncRawCursor(connection, row_factory=tuple_row) as cursor:
-            await cursor.execute(statement.encode(), parameters)
+            # Unprepared: the connection may lead through a pooler that loses prepared statements.
+            await cursor.execute(statement.encode(), parameters, prepare=False)
             return await cursor.fetchall()
     except psycopg.Error as error:
         raise translate(error) from error

@@ -144,7 +144,8 @@ def _run_on_callers(connection: Connection, statement: str, parameters: Sequence
     try:
         # Not connection.cursor(): the caller may have chosen another cursor class or row factory.
         with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
-            cursor.execute(statement.encode(), parameters)
+            # Unprepared: the connection may lead through a pooler that loses prepared statements.
+            cursor.execute(statement.encode(), parameters, prepare=False)
             return cursor.fetchall()
     except psycopg.Error as error:
         raise translate(error) from error
