@@ -26,8 +26,8 @@ _BUSY_INTERVAL: Final = 0.01
 _IDLE_INTERVAL: Final = 0.025
 # After the last wake-up, how long to keep looking often.
 _BUSY_SECONDS: Final = 2.0
-# A waiter that nobody wakes tries all the same, after this long at first and then less and less often: the message that it was woken
-# for may have been behind somebody's mutex just then, and nothing would wake it for that message again.
+# A waiter that nobody wakes tries all the same, after this long at first and then less and less often: the message that it was
+# woken for may have been behind somebody's mutex just then, and nothing would wake it for that message again.
 _FIRST_TRY_SECONDS: Final = 0.05
 _LAST_TRY_SECONDS: Final = 5.0
 
