@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from postbus.db._async.database import Connection
 
 
-# Each is a prepared statement and a compiled function in every session: some 50 kB.
+# Each is a prepared statement and a compiled function in the memory of every session.
 _MAX_PUBLISHERS = 100
 
 

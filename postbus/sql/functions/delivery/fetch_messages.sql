@@ -14,7 +14,7 @@ as $$
 The next messages of a partition with after_seq < seq <= to_seq, in order, as deliveries of a lease with that token.
 
 Hot. It asks the fetchers of the segments that may hold such seqs: nearly always one, two where they overlap. A call by a name
-that is made up costs 25 µs.
+that is made up has to be planned, which costs about as much as the reading.
 */
 #variable_conflict use_variable
 declare

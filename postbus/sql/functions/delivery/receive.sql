@@ -49,7 +49,7 @@ begin
         claim.quota := null;
         remaining := postbus_data.room(reader, max_messages);
     end if;
-    busy := postbus_data.sweep_now_and_then(reader);
+    perform postbus_data.sweep_now_and_then(reader);
 
     while remaining > 0 loop
         claim := postbus_data.claim_due(reader, claim, remaining);

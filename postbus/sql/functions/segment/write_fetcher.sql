@@ -6,7 +6,7 @@ as $$
 /*
 Write the function postbus_data.fetch_<stream id>_<number>, which reads a partition of one segment for a receive.
 
-Its query is planned once for a session. Planned at each receive it took 150 µs, against 15 µs for running it (docs/decisions/0008).
+Its query is planned once for a session. Planned at each receive, reading took ten times as long (docs/decisions/0008).
 It lives and goes with the segment's table.
 */
 begin
