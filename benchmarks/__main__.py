@@ -28,7 +28,10 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="which to run; all if none is named")
     parser.add_argument(
-        "--rounds", type=_positive, default=5, metavar="N", help="rounds of each contender (default: 5)"
+        "--rounds",
+        type=_positive,
+        metavar="N",
+        help="rounds of each contender (default: 5, fewer where one takes long)",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works, not how fast it is")
     parser.add_argument("--list", action="store_true", help="say which workloads there are")
@@ -43,7 +46,7 @@ def main() -> int:
     arguments = _arguments()
     if arguments.list:
         for workload in WORKLOADS.values():
-            print(f"{workload.name:<16}  {workload.question}")
+            print(f"{workload.name:<18}  {workload.question}")
         return 0
     names: list[str] = arguments.workloads or list(WORKLOADS)
     started_at = datetime.now(UTC)

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Barrier
-from typing import Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from benchmarks.comparison import Measurement
 
@@ -23,12 +23,14 @@ _PREPARE_SECONDS: Final = 600.0
 _context: Final = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["benchmarks.systems"])
 
+_Result_co = TypeVar("_Result_co", covariant=True)
 
-class Job(Protocol):
+
+class Job(Protocol[_Result_co]):
     """Work for one process. It is pickled on its way there."""
 
-    def prepared(self) -> AbstractContextManager[Callable[[], int]]:
-        """Connect and warm up; the result does the work to be measured and returns the number of messages."""
+    def prepared(self) -> AbstractContextManager[Callable[[], _Result_co]]:
+        """Connect and warm up; the result does the work to be measured and returns what is to be known of it."""
 
 
 class JobFailed(RuntimeError):
@@ -36,68 +38,77 @@ class JobFailed(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
-    """When a job worked. The monotonic clock is one for all processes of a machine."""
+class Span(Generic[_Result_co]):
+    """When a job worked, and what it returned. The monotonic clock is one for all processes of a machine."""
 
     started_at: float
     ended_at: float
-    message_count: int
+    result: _Result_co
 
 
-def run_together(jobs: Sequence[Job]) -> Measurement:
-    """Run the jobs, which start together once all are prepared.
+def run_together(jobs: Sequence[Job[int]]) -> Measurement:
+    """Run jobs that return how many messages they did: all of them, in the time from the start to the last one's end."""
+    spans = run_jobs(jobs)
+    seconds = max(span.ended_at for span in spans) - min(span.started_at for span in spans)
+    return Measurement(sum(span.result for span in spans), seconds)
+
+
+def run_jobs(jobs: Sequence[Job[_Result_co]]) -> list[Span[_Result_co]]:
+    """Run the jobs, which start together once all are prepared; their spans in the same order.
 
     Raises:
         JobFailed: The message holds the traceback of the job that failed first.
     """
     barrier = _context.Barrier(len(jobs))
     answers = [_start(job, barrier) for job in jobs]
-    spans = _collect(answers, barrier)
-    done = [span for span in spans if isinstance(span, _Span)]
-    if len(done) < len(jobs):
-        reasons = [span for span in spans if isinstance(span, str)]
+    spans, reasons = _collect(answers, barrier)
+    if len(spans) < len(jobs):
         raise JobFailed(reasons[0] if reasons else "a process ended before its job was done")
-    seconds = max(span.ended_at for span in done) - min(span.started_at for span in done)
-    return Measurement(sum(span.message_count for span in done), seconds)
+    return [spans[answer] for answer in answers]
 
 
-def _start(job: Job, barrier: Barrier) -> Connection:
+def _start(job: Job[Any], barrier: Barrier) -> Connection:
     answer, outbox = _context.Pipe(duplex=False)
     _context.Process(target=_work, args=(job, barrier, outbox), daemon=True).start()
     outbox.close()  # The process has its own; when that closes too, receiving ends.
     return answer
 
 
-def _collect(answers: Sequence[Connection], barrier: Barrier) -> list[_Span | str | None]:
-    """The answers as they come. After a bad one nobody is to wait for the common start any longer."""
-    spans: list[_Span | str | None] = []
+def _collect(answers: Sequence[Connection], barrier: Barrier) -> tuple[dict[Connection, Span[Any]], list[str]]:
+    """The answers as they come, and why others failed. After a bad one nobody is to wait for the common start any longer."""
+    spans: dict[Connection, Span[Any]] = {}
+    reasons: list[str] = []
     waiting = list(answers)
     while waiting:
         for answer in wait(waiting):
             assert isinstance(answer, Connection)
             waiting.remove(answer)
-            spans.append(_receive(answer))
-            if not isinstance(spans[-1], _Span):
-                barrier.abort()
-    return spans
+            received = _receive(answer)
+            if isinstance(received, Span):
+                spans[answer] = received
+                continue
+            barrier.abort()
+            if received is not None:
+                reasons.append(received)
+    return spans, reasons
 
 
-def _receive(answer: Connection) -> _Span | str | None:
+def _receive(answer: Connection) -> Span[Any] | str | None:
     with answer:
         try:
-            received: _Span | str | None = answer.recv()
+            received: Span[Any] | str | None = answer.recv()
         except EOFError:
             return None
         return received
 
 
-def _work(job: Job, barrier: Barrier, outbox: Connection) -> None:
+def _work(job: Job[Any], barrier: Barrier, outbox: Connection) -> None:
     try:
         with job.prepared() as work:
             barrier.wait(_PREPARE_SECONDS)
             started_at = time.monotonic()
-            message_count = work()
-            span = _Span(started_at, time.monotonic(), message_count)
+            result = work()
+            span = Span(started_at, time.monotonic(), result)
         # Only now, with its connections closed, so that the place can be dropped.
         outbox.send(span)
     except threading.BrokenBarrierError:

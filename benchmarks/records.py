@@ -41,7 +41,7 @@ def _workload(result: WorkloadResult) -> dict[str, Any]:
 def _comparison(result: ComparisonResult) -> dict[str, Any]:
     return {
         "name": result.name,
-        "messages_per_second": {name: _values(rates) for name, rates in result.rates.items()},
+        result.quantity.name: {name: _values(values) for name, values in result.figures.items()},
         "ratios": {ratio.name: _values(result.ratio_by_round(ratio)) for ratio in result.ratios},
     }
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.comparison import Ratio
+from benchmarks.comparison import Quantity, Ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,16 @@ def spread(values: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """The rates of each contender by name, round by round, in messages per second."""
+    """The figures of each contender by label, round by round."""
 
     name: str
-    rates: dict[str, list[float]]
+    quantity: Quantity
+    figures: dict[str, list[float]]
     ratios: tuple[Ratio, ...]
 
     def ratio_by_round(self, ratio: Ratio) -> list[float]:
         """Each round's own ratio: what slows the machine for a while slows both sides of it."""
-        pairs = zip(self.rates[ratio.over], self.rates[ratio.under], strict=True)
+        pairs = zip(self.figures[ratio.over], self.figures[ratio.under], strict=True)
         return [over / under for over, under in pairs]
 
 

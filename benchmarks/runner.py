@@ -17,25 +17,27 @@ from benchmarks.workloads import Bench, Workload
 def run(workload: Workload, bench: Bench) -> WorkloadResult:
     say(f"{workload.name}: preparing")
     with workload.prepare(bench) as comparisons:
-        results = tuple(_compare(comparison, bench.rounds) for comparison in comparisons)
+        results = tuple(_compare(comparison, bench.rounds or comparison.rounds) for comparison in comparisons)
     return WorkloadResult(workload.name, workload.question, results)
 
 
 def _compare(comparison: Comparison, rounds: int) -> ComparisonResult:
-    rates: dict[str, list[float]] = {contender.name: [] for contender in comparison.contenders}
-    for contender in comparison.contenders:
-        _measure(contender, f"{comparison.name}: warm-up")
+    figures: dict[str, list[float]] = {}
+    for contender in comparison.contenders if comparison.warm_up else ():
+        _measure(comparison, contender, "warm-up")
     for number in range(rounds):
         for contender in _turned(comparison.contenders, number):
-            rate = _measure(contender, f"{comparison.name}: round {number + 1} of {rounds}")
-            rates[contender.name].append(rate)
-    return ComparisonResult(comparison.name, rates, comparison.ratios)
+            measured = _measure(comparison, contender, f"round {number + 1} of {rounds}")
+            for label, value in measured.items():
+                figures.setdefault(label, []).append(value)
+    return ComparisonResult(comparison.name, comparison.quantity, figures, comparison.ratios)
 
 
-def _measure(contender: Contender, occasion: str) -> float:
-    rate = contender.measure().rate
-    say(f"{occasion}: {contender.name} {rate:,.0f} msg/s")
-    return rate
+def _measure(comparison: Comparison, contender: Contender, occasion: str) -> dict[str, float]:
+    figures = {contender.label(name): value for name, value in contender.measure().figures.items()}
+    shown = "; ".join(f"{label} {comparison.quantity.shown(value)}" for label, value in figures.items())
+    say(f"{comparison.name}: {occasion}: {shown} {comparison.quantity.unit}")
+    return figures
 
 
 def _turned(contenders: Sequence[Contender], number: int) -> Sequence[Contender]:

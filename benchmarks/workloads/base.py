@@ -13,10 +13,13 @@ from benchmarks.systems.base import System
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where a workload runs and how thorough it is to be. Quick runs show that it works, not how fast anything is."""
+    """Where a workload runs and how thorough it is to be. Quick runs show that it works, not how fast anything is.
+
+    Without a number of rounds, each comparison has its own.
+    """
 
     server_url: str
-    rounds: int
+    rounds: int | None
     quick: bool
 
     def database(self, *systems: System) -> AbstractContextManager[str]:
