@@ -1,1 +1,1 @@
-"""What one process does in a round. Receiving and acking will be a job too."""
+"""What one process does in a round."""

@@ -36,10 +36,14 @@ class ReceiveJob:
     url: str
     place: str
     batch_size: int
+    worker: int
+    worker_count: int
 
     @contextmanager
     def prepared(self) -> Iterator[Callable[[], int]]:
-        with self.system.open_consumer(self.url, self.place) as consumer:
+        with self.system.open_consumer(
+            self.url, self.place, worker=self.worker, worker_count=self.worker_count
+        ) as consumer:
             for _ in range(_WARM_UP_CALLS):
                 consumer.receive_and_ack(self.batch_size)
 
@@ -61,7 +65,10 @@ def receive_fresh(system: ConsumingSystem, url: str, load: ReceiveLoad) -> Measu
     warm_up_count = _WARM_UP_CALLS * load.worker_count * load.batch_size
     with fresh_place(system, url) as place:
         system.fill(url, place, load.message_count + warm_up_count)
-        jobs = [ReceiveJob(system, url, place, load.batch_size) for _ in range(load.worker_count)]
+        jobs = [
+            ReceiveJob(system, url, place, load.batch_size, worker, load.worker_count)
+            for worker in range(load.worker_count)
+        ]
         measurement = run_together(jobs)
     # A warm-up call may get fewer than it asked for, when the other worker has just taken them.
     if not load.message_count <= measurement.message_count <= load.message_count + warm_up_count:

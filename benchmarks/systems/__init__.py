@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.systems.pgmq import BinaryPgmq, Pgmq
-from benchmarks.systems.postbus import Postbus
-from benchmarks.systems.raw import RawCopy, RawInsert, RawTable
+from benchmarks.systems.postbus import Postbus, PostbusSingleAcks
+from benchmarks.systems.raw import RawCopy, RawInsert, RawSelect, RawTable
 
-__all__ = ["BinaryPgmq", "Pgmq", "Postbus", "RawCopy", "RawInsert", "RawTable"]
+__all__ = ["BinaryPgmq", "Pgmq", "Postbus", "PostbusSingleAcks", "RawCopy", "RawInsert", "RawSelect", "RawTable"]

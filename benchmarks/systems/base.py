@@ -7,9 +7,9 @@ the processes that do the work; connections live in what they open.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from benchmarks.messages import Message
 
@@ -45,7 +45,7 @@ class Reader(Protocol):
     """One reader's connection."""
 
     def pages(self, place: str, page_size: int) -> Iterator[int]:
-        """Go through all messages in order, decoded to Python values; yields how many each page had."""
+        """Go through all messages in order and look into each; yields how many each page had."""
 
 
 class ReadingSystem(System, Protocol):
@@ -59,14 +59,35 @@ class Consumer(Protocol):
     """One worker's connection."""
 
     def receive_and_ack(self, max_messages: int) -> int:
-        """Take messages, decode them to Python values and finish them, durably; how many, 0 when there are none left."""
+        """Take messages, look into each and finish them, durably; how many, 0 when there are none left.
+
+        A system may finish them with its next call.
+        """
 
 
 class ConsumingSystem(System, Protocol):
     def fill(self, url: str, place: str, message_count: int) -> None:
         """As for ReadingSystem."""
 
-    def open_consumer(self, url: str, place: str) -> AbstractContextManager[Consumer]: ...
+    def open_consumer(
+        self, url: str, place: str, *, worker: int = 0, worker_count: int = 1
+    ) -> AbstractContextManager[Consumer]:
+        """Connect one of so many workers, for systems that can only share work out beforehand."""
+
+
+class ExchangingSystem(ConsumingSystem, PublishingSystem, Protocol):
+    """For those who put in and take out."""
+
+
+class Poller(Protocol):
+    """One worker who waits for messages."""
+
+    def receive(self, max_messages: int) -> Sequence[Mapping[str, Any]]:
+        """Finish what the last call gave, then wait a few seconds for more; the data of what came."""
+
+
+class PollingSystem(PublishingSystem, Protocol):
+    def open_poller(self, url: str, place: str) -> AbstractContextManager[Poller]: ...
 
 
 @contextmanager

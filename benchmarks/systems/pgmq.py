@@ -9,7 +9,7 @@ encoded by hand, which psycopg does not do by itself: beside it, what is left of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any, Final, LiteralString
@@ -18,13 +18,15 @@ import orjson
 import psycopg
 from psycopg import sql
 
-from benchmarks.messages import SQL_DATA, Message
+from benchmarks.messages import SQL_DATA, Message, look_into
 from postbus.db import arrays
 from postbus.db.arrays import JsonbArray
 
 _SEND: Final = "select pgmq.send(%s::text, %s::jsonb)"
 _SEND_BATCH: Final = "select pgmq.send_batch(%s::text, %s::jsonb[])"
 _READ: Final = "select r.msg_id, r.read_ct, r.enqueued_at, r.message from pgmq.read(%s::text, 30, %s) as r"
+# Without more arguments it looks ten times a second, for five seconds.
+_POLL: Final = "select r.msg_id, r.read_ct, r.enqueued_at, r.message from pgmq.read_with_poll(%s::text, 30, %s) as r"
 _DELETE: Final = "select pgmq.delete(%s::text, %s::bigint[])"
 _FILL: Final = f"""
 select count(*)
@@ -64,9 +66,24 @@ class PgmqConsumer:
     def receive_and_ack(self, max_messages: int) -> int:
         """Read, which hides the messages for 30 s, then delete. psycopg decodes jsonb with the standard library's json."""
         rows = self._connection.execute(_READ, (self._place, max_messages)).fetchall()
+        message_count = look_into(row[3] for row in rows)
         if rows:
             self._connection.execute(_DELETE, (self._place, [row[0] for row in rows])).fetchall()
-        return len(rows)
+        return message_count
+
+
+class PgmqPoller:
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], place: str) -> None:
+        self._connection = connection
+        self._place = place
+        self._last: list[int] = []
+
+    def receive(self, max_messages: int) -> Sequence[Mapping[str, Any]]:
+        if self._last:
+            self._connection.execute(_DELETE, (self._place, self._last)).fetchall()
+        rows = self._connection.execute(_POLL, (self._place, max_messages)).fetchall()
+        self._last = [row[0] for row in rows]
+        return [row[3] for row in rows]
 
 
 class Pgmq:
@@ -102,9 +119,14 @@ class Pgmq:
             connection.execute(_FILL, (message_count, place))
 
     @contextmanager
-    def open_consumer(self, url: str, place: str) -> Iterator[PgmqConsumer]:
+    def open_consumer(self, url: str, place: str, *, worker: int = 0, worker_count: int = 1) -> Iterator[PgmqConsumer]:
         with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
             yield PgmqConsumer(connection, place)
+
+    @contextmanager
+    def open_poller(self, url: str, place: str) -> Iterator[PgmqPoller]:
+        with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
+            yield PgmqPoller(connection, place)
 
     def _call(self, url: str, statement: LiteralString, place: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 
 import postbus
-from benchmarks.messages import SQL_DATA, SQL_KEY, Message
+from benchmarks.messages import SQL_DATA, SQL_KEY, Message, look_into
+from benchmarks.systems.base import Consumer
 from postbus.db import migrations
 
 # One call of publish_many for every 10,000 messages, which is the most that it takes.
@@ -21,7 +23,8 @@ from (
     group by i / 10000
 ) as batch
 """
-_CONSUMER: Final = "bench"
+_POLL_SECONDS: Final = 5.0
+_IDLE_POLL_SECONDS: Final = 20.0
 _COUNT_PAGE: Final = """
 select count(m.seq), max(m.resume) from postbus.read(%s, max_messages => 10000, resume => %s) as m
 """
@@ -46,25 +49,55 @@ class PostbusReader:
         resume = None
         while True:
             page = self._bus.read(place, max_messages=page_size, resume=resume)
-            yield len(page)
+            yield look_into(message.data for message in page)
             if page.resume is None:
                 return
             resume = page.resume
 
 
 class PostbusConsumer:
-    def __init__(self, bus: postbus.Bus, place: str) -> None:
-        self._consumer = bus.consumer(place, _CONSUMER)
+    def __init__(self, consumer: postbus.Consumer) -> None:
+        self._consumer = consumer
         self._last: postbus.Batch | None = None
 
     def receive_and_ack(self, max_messages: int) -> int:
         """Receive, and ack the batch before in the same call, durably. The one that comes back empty acks the very last."""
         self._last = self._consumer.receive(max_messages, ack=self._last)
-        return len(self._last)
+        return look_into(delivery.data for delivery in self._last)
+
+    def finish(self) -> None:
+        """Ack the last batch of a worker who stops before the end, lest it come again."""
+        if self._last:
+            self._consumer.ack(self._last)
+
+
+class PostbusSingleAckConsumer:
+    def __init__(self, consumer: postbus.Consumer) -> None:
+        self._consumer = consumer
+
+    def receive_and_ack(self, max_messages: int) -> int:
+        batch = self._consumer.receive(max_messages)
+        message_count = look_into(delivery.data for delivery in batch)
+        for delivery in batch:
+            self._consumer.ack(delivery)
+        return message_count
+
+
+class PostbusPoller:
+    def __init__(self, consumer: postbus.Consumer) -> None:
+        self._consumer = consumer
+        self._last: postbus.Batch | None = None
+
+    def receive(self, max_messages: int) -> Sequence[Mapping[str, Any]]:
+        self._last = self._consumer.receive(max_messages, ack=self._last, wait=_POLL_SECONDS)
+        return [delivery.data for delivery in self._last]
 
 
 class Postbus:
-    name: Final = "postbus"
+    name = "postbus"
+
+    def __init__(self, *, consumer_count: int = 1) -> None:
+        self._consumers = tuple(f"consumer_{number}" for number in range(consumer_count))
 
     def install(self, url: str) -> None:
         migrations.migrate(url)
@@ -76,7 +109,8 @@ class Postbus:
         with postbus.connect(url) as bus:
             for place in places:
                 bus.create_stream(place)
-                bus.create_consumer(place, _CONSUMER)
+                for consumer in self._consumers:
+                    bus.create_consumer(place, consumer)
 
     def drop_place(self, url: str, place: str) -> None:
         with postbus.connect(url) as bus:
@@ -107,6 +141,36 @@ class Postbus:
             yield PostbusReader(bus)
 
     @contextmanager
-    def open_consumer(self, url: str, place: str) -> Iterator[PostbusConsumer]:
+    def open_consumer(self, url: str, place: str, *, worker: int = 0, worker_count: int = 1) -> Iterator[Consumer]:
         with postbus.connect(url) as bus:
-            yield PostbusConsumer(bus, place)
+            consumer = PostbusConsumer(bus.consumer(place, self._consumers[0]))
+            yield consumer
+            consumer.finish()
+
+    @contextmanager
+    def open_poller(self, url: str, place: str) -> Iterator[PostbusPoller]:
+        with postbus.connect(url) as bus:
+            yield PostbusPoller(bus.consumer(place, self._consumers[0]))
+
+    async def poll_for_ever(self, url: str, places: Sequence[str]) -> None:
+        """Long-poll all consumers of these places at once, on one bus, until cancelled."""
+        async with await postbus.connect_async(url) as bus, asyncio.TaskGroup() as group:
+            for place in places:
+                for consumer in self._consumers:
+                    group.create_task(_poll_for_ever(bus.consumer(place, consumer)))
+
+
+class PostbusSingleAcks(Postbus):
+    """Acks each message of a batch by a call of its own."""
+
+    name = "postbus-single-acks"
+
+    @contextmanager
+    def open_consumer(self, url: str, place: str, *, worker: int = 0, worker_count: int = 1) -> Iterator[Consumer]:
+        with postbus.connect(url) as bus:
+            yield PostbusSingleAckConsumer(bus.consumer(place, self._consumers[0]))
+
+
+async def _poll_for_ever(consumer: postbus.AsyncConsumer) -> None:
+    while True:
+        await consumer.receive(wait=_IDLE_POLL_SECONDS)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 import psycopg
 
-from benchmarks.messages import SQL_DATA, SQL_KEY, Message
+from benchmarks.messages import SQL_DATA, SQL_KEY, Message, look_into
 
 _PARTITION_COUNT: Final = 8
 _CREATE: Final = """
@@ -44,6 +44,13 @@ _PAGE: Final = """
 select seq, published_at, partition, key, data, headers
 from {place}
 where (partition, seq) > (%s, %s)
+order by partition, seq
+limit %s
+"""
+_PAGE_OF_SOME_PARTITIONS: Final = """
+select seq, published_at, partition, key, data, headers
+from {place}
+where (partition, seq) > (%s, %s) and partition <= %s
 order by partition, seq
 limit %s
 """
@@ -94,8 +101,25 @@ class TableReader:
     def pages(self, place: str, page_size: int) -> Iterator[int]:
         partition, seq = -1, -1
         while rows := self._connection.execute(_statement(_PAGE, place), (partition, seq, page_size)).fetchall():
-            yield len(rows)
+            yield look_into(row[4] for row in rows)
             seq, _, partition, *_ = rows[-1]
+
+
+class SelectConsumer:
+    """Takes what comes next and leaves it there. It alone knows where it stands: no lease, no ack, no other worker."""
+
+    def __init__(self, connection: _Connection, place: str, first_partition: int, last_partition: int) -> None:
+        self._connection = connection
+        self._statement = _statement(_PAGE_OF_SOME_PARTITIONS, place)
+        self._partition, self._seq = first_partition, -1
+        self._last_partition = last_partition
+
+    def receive_and_ack(self, max_messages: int) -> int:
+        parameters = (self._partition, self._seq, self._last_partition, max_messages)
+        rows = self._connection.execute(self._statement, parameters).fetchall()
+        if rows:
+            self._seq, _, self._partition, *_ = rows[-1]
+        return look_into(row[4] for row in rows)
 
 
 class RawTable:
@@ -146,6 +170,19 @@ class RawInsert(RawTable):
     def open_publisher(self, url: str) -> Iterator[InsertPublisher]:
         with _connect(url) as connection:
             yield InsertPublisher(connection)
+
+
+class RawSelect(RawTable):
+    name = "raw-select"
+
+    @contextmanager
+    def open_consumer(
+        self, url: str, place: str, *, worker: int = 0, worker_count: int = 1
+    ) -> Iterator[SelectConsumer]:
+        """Each worker walks through partitions of its own."""
+        first, end = (number * _PARTITION_COUNT // worker_count for number in (worker, worker + 1))
+        with _connect(url) as connection:
+            yield SelectConsumer(connection, place, first, end - 1)
 
 
 def _connect(url: str) -> _Connection:

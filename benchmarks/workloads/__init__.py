@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.workloads import publish_batches, publish_depth, publish_single, publish_streams, read_pages, receive
+from benchmarks.workloads import (
+    held_snapshot,
+    idle,
+    latency,
+    publish_batches,
+    publish_consumers,
+    publish_depth,
+    publish_single,
+    publish_streams,
+    read_pages,
+    receive,
+    receive_depth,
+)
 from benchmarks.workloads.base import Bench, Workload
 
 __all__ = ["WORKLOADS", "Bench", "Workload"]
@@ -16,7 +28,12 @@ WORKLOADS: Final = {
         publish_single.WORKLOAD,
         publish_depth.WORKLOAD,
         publish_streams.WORKLOAD,
+        publish_consumers.WORKLOAD,
         read_pages.WORKLOAD,
         receive.WORKLOAD,
+        receive_depth.WORKLOAD,
+        held_snapshot.WORKLOAD,
+        latency.WORKLOAD,
+        idle.WORKLOAD,
     )
 }

@@ -11,15 +11,14 @@ from contextlib import contextmanager
 from typing import Final
 
 from benchmarks.comparison import Comparison, Contender, Measurement, Ratio
+from benchmarks.filling import fill_in_steps
 from benchmarks.jobs.publish import Load, publish
-from benchmarks.progress import say
 from benchmarks.server import settle
 from benchmarks.systems import Postbus
 from benchmarks.systems.base import fresh_place
 from benchmarks.workloads.base import Bench, Workload
 
 _SHALLOW: Final = 1_000
-_FILL_STEP: Final = 100_000
 _system: Final = Postbus()
 
 
@@ -31,7 +30,7 @@ def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
         Load(producer_count=8, batch_size=1, message_count=bench.size(16_000, quick=1_600)),
     )
     with bench.database(_system) as url, fresh_place(_system, url) as deep:
-        _fill(url, deep, depth)
+        fill_in_steps(_system, url, deep, depth)
         settle(url)
         yield tuple(_comparison(url, deep, depth, load) for load in loads)
 
@@ -50,13 +49,6 @@ def _publish_shallow(url: str, load: Load) -> Measurement:
     with fresh_place(_system, url) as place:
         _system.fill(url, place, _SHALLOW)
         return publish(_system, url, (place,), load)
-
-
-def _fill(url: str, place: str, message_count: int) -> None:
-    for done in range(0, message_count, _FILL_STEP):
-        if done % (10 * _FILL_STEP) == 0:
-            say(f"filling: {done:,} of {message_count:,} messages")
-        _system.fill(url, place, min(_FILL_STEP, message_count - done))
 
 
 WORKLOAD = Workload("publish_depth", "Is publishing as fast into a stream that holds ten million messages?", _prepare)

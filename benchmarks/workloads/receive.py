@@ -1,4 +1,4 @@
-"""Receive and ack: what a message costs a worker, in batches and one by one."""
+"""Receive and ack: what a message costs a worker, in batches and one by one, beside selecting the same rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 from benchmarks.comparison import Comparison, against_each
 from benchmarks.jobs.receive import ReceiveLoad, receive_contenders
-from benchmarks.systems import Pgmq, Postbus
+from benchmarks.systems import Pgmq, Postbus, RawSelect
+from benchmarks.systems.base import ConsumingSystem
 from benchmarks.workloads.base import Bench, Workload
 
 
 @contextmanager
 def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
-    systems = (Postbus(), Pgmq())
+    systems: tuple[ConsumingSystem, ...] = (Postbus(), Pgmq(), RawSelect())
     loads = (
         ReceiveLoad(worker_count=2, batch_size=100, message_count=bench.size(100_000, quick=10_000)),
         ReceiveLoad(worker_count=2, batch_size=10, message_count=bench.size(30_000, quick=3_000)),
@@ -23,7 +24,7 @@ def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
         yield tuple(_comparison(systems, url, load) for load in loads)
 
 
-def _comparison(systems: tuple[Postbus, Pgmq], url: str, load: ReceiveLoad) -> Comparison:
+def _comparison(systems: tuple[ConsumingSystem, ...], url: str, load: ReceiveLoad) -> Comparison:
     contenders = receive_contenders(systems, url, load)
     return Comparison(load.name, contenders, against_each(Postbus.name, contenders))
 
