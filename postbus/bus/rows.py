@@ -119,29 +119,22 @@ def consumer_info(row: Row) -> ConsumerInfo:
     return ConsumerInfo(**dict(zip(ConsumerInfo.__dataclass_fields__, row, strict=True)))
 
 
-def batch(data_type: DataType, rows: Sequence[Row], acked_count: int = 0) -> Batch:
-    """The deliveries of a receive."""
-    return Batch(
-        tuple(
-            Delivery(
-                key=key,
-                data=content.decode(data_type, data, data_bytes),
-                headers=headers,
-                seq=seq,
-                partition=partition,
-                attempt=attempt,
-                ack_id=ack_id,
-                published_at=published_at,
-            )
-            for ack_id, attempt, seq, partition, key, data, data_bytes, headers, published_at in rows
-        ),
-        acked_count,
-    )
-
-
-def batch_with_ack(data_type: DataType, rows: Sequence[Row]) -> Batch:
-    """The deliveries of a receive on which an ack rode; its count stands in each row, also when there is no delivery."""
-    return batch(data_type, [row[1:] for row in rows if row[1] is not None], rows[0][0])
+def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
+    """The deliveries of a receive. The count of the ack that rode on it stands in each row, also when there is no delivery."""
+    if not rows or rows[0][1] is None:
+        return Batch((), rows[0][0] if rows else 0)
+    if data_type == "json":
+        decode = content.decode_json
+        deliveries = [
+            Delivery(ack_id, attempt, seq, partition, key, decode(data), headers, published_at)
+            for _, ack_id, attempt, seq, partition, key, data, _, headers, published_at in rows
+        ]
+    else:
+        deliveries = [
+            Delivery(ack_id, attempt, seq, partition, key, data_bytes if data is None else data, headers, published_at)
+            for _, ack_id, attempt, seq, partition, key, data, data_bytes, headers, published_at in rows
+        ]
+    return Batch(tuple(deliveries), rows[0][0])
 
 
 def text_array(values: Sequence[str]) -> TextArray:

@@ -55,7 +55,7 @@ SEEK: Final = "select postbus.seek($1, $2, start => $3, from_seq => $4, from_tim
 # A claim need not wait for its flush: losing it in a crash means a redelivery, which at least once allows. Only a statement that
 # is a transaction of its own may say so; a function that did would take the durability of the caller's other writes with it.
 RECEIVE: Final = """
-select d.*
+select 0, d.*
 from (select set_config('synchronous_commit', 'off', true)) as s
 cross join lateral postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d
 """
@@ -66,7 +66,7 @@ from (select postbus.ack($1, $2, $6) as acked) as a
 left join lateral postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d on true
 """
 RECEIVE_IN_TRANSACTION: Final = """
-select d.* from postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d
+select 0, d.* from postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d
 """
 ACK: Final = "select postbus.ack($1, $2, $3)"
 NACK: Final = "select postbus.nack($1, $2, $3, delay => $4, reason => $5)"

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, overload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: making a frozen one takes several times as long, and there are many.
+@dataclass(slots=True, kw_only=True)
 class Message:
     """A message of a stream.
 

@@ -75,7 +75,7 @@ def records() -> str:
         "on conflict (singleton) do update set functions_digest = excluded.functions_digest;\n"
         # The functions that are written for each stream and segment may have changed with their templates.
         "select postbus_data.write_publisher(s.id) from postbus_data.stream as s;\n"
-        "select postbus_data.write_fetcher(g.stream_id, g.number, s.data_type)\n"
+        "select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)\n"
         "from postbus_data.segment as g join postbus_data.stream as s on s.id = g.stream_id;\n"
     )
 

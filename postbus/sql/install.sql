@@ -52,7 +52,8 @@ create table postbus_data.segment (
     -- Partitions base … base + count - 1: a new layout starts a new segment, and numbers are never used again.
     partition_base integer not null check (partition_base between 0 and 16777215),
     partition_count integer not null check (partition_count between 1 and 1024),
-    -- Every message here has a seq above this: last_value of the stream's sequence when the segment was prepared.
+    -- Every message here has a seq above this: last_value of the stream's sequence when publishers were pointed at it,
+    -- or when it was prepared.
     after_seq bigint not null,
     prepared_at timestamptz not null default clock_timestamp(),
     -- The register may name a segment only after the transaction that prepared it has committed.
@@ -113,10 +114,12 @@ create table postbus_data.position (
     hi bigint not null,
     -- The horizon last seen: up to it, no look at pg_locks is needed.
     horizon bigint not null,
-    -- The lease that this claim made: while it lives, order "partition" gives no other.
-    lease_token bigint,
     -- At most so many messages of the partition are in flight.
     pending_bound integer not null,
+    -- The segment that holds all that is published above hi, as long as the layout register still names it; 0 says nothing.
+    segment integer not null default 0,
+    -- In order "partition", the lease that the claim made: while it lives, there is no other.
+    lease_token bigint,
     primary key (consumer_id, epoch, partition, hi)
 );
 
@@ -281,15 +284,25 @@ create type postbus.consumer_info as (
 create type postbus_data.claim as (
     data_type text,
     start_seq bigint,
+    -- Where publishers write and how many partitions there are, as the register says.
+    layout bigint,
     lease_until timestamptz,
     -- How many messages of a partition may be in flight; null when max_ack_pending is counted for all partitions together.
     quota integer,
+    -- The redelivery log has something to give.
+    has_due boolean,
     -- The horizon, once this receive has looked.
     horizon bigint,
-    -- The step's messages, null for none.
-    messages postbus.delivery[],
     -- The step could not look, because somebody else was at it.
-    busy boolean
+    busy boolean,
+    -- The step's messages, when it has read them itself; null for none.
+    messages postbus.delivery[],
+    -- What the step found to lease: up to wanted messages with after_seq < seq <= to_seq, all of one segment; wanted is null for nothing.
+    place postbus_data.position,
+    segment integer,
+    after_seq bigint,
+    to_seq bigint,
+    wanted integer
 );
 
 -- A message that a consumer gave up, with its story.
@@ -704,7 +717,7 @@ begin
         select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text
         from unnest(
             postbus_data.fetch_messages(
-                reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages, 0
+                reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
             )
         ) as m;
     end loop;
@@ -905,7 +918,7 @@ begin
             (select s.start_seq - 1 from postbus_data.stream as s where s.id = reader.stream_id)
         );
         next_message := (
-            postbus_data.fetch_messages(reader.stream_id, partition, position_seq, horizon_seq, 1, 0)
+            postbus_data.fetch_messages(reader.stream_id, partition, position_seq, horizon_seq, 1)
         )[1];
         oldest_unread_at := next_message.published_at;
         lag_estimate := case
@@ -1124,7 +1137,6 @@ $$;
 
 create or replace function postbus_data.begin_claim(
     reader postbus_data.consumer,
-    stream text,
     max_messages integer,
     ack_wait interval,
     expected_type text
@@ -1134,7 +1146,7 @@ language plpgsql
 volatile
 as $$
 /*
-Check the arguments and circumstances of a receive, and begin its claim.
+Check the arguments and circumstances of a receive, and begin its claim. Hot: one statement.
 
 Raises   PB400 for arguments out of range, PB409 for another type of data, PB412 outside READ COMMITTED: under a snapshot that is kept,
          messages would be skipped or delivered twice.
@@ -1153,11 +1165,40 @@ begin
             message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
     end if;
     perform postbus_data.check_isolation();
-    select s.data_type, s.start_seq into claim.data_type, claim.start_seq from postbus_data.stream as s where s.id = reader.stream_id;
+    select
+        s.data_type,
+        s.start_seq,
+        exists (
+            select
+            from postbus_data.due as d
+            where d.consumer_id = reader.id
+                and d.epoch = reader.epoch
+                and d.n > coalesce(
+                    (
+                        select p.hi
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = -1
+                        order by p.hi desc
+                        limit 1
+                    ),
+                    0
+                )
+        )
+    into claim.data_type, claim.start_seq, claim.has_due
+    from postbus_data.stream as s
+    where s.id = reader.stream_id;
     if expected_type <> claim.data_type then
         raise exception using
             errcode = 'PB409',
-            message = format('stream "%s" holds %s, not %s', stream, claim.data_type, expected_type);
+            message = format('stream "%s" holds %s, not %s', reader.stream_name, claim.data_type, expected_type);
+    end if;
+    claim.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    claim.quota := reader.max_ack_pending / ((claim.layout & 2047) + 1);
+    if claim.quota < 100 then
+        -- Too few to share out among the partitions: one receive at a time looks at all that is in flight.
+        claim.quota := null;
     end if;
     claim.lease_until := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
     claim.busy := false;
@@ -1173,7 +1214,7 @@ as $$
 /*
 Lease messages of the redelivery log, the ones that came due first: a row of lease for each partition among them.
 
-A look at an empty log costs two index probes and no lock. A message that was purged since is passed over.
+A message that was purged since is passed over.
 
 Touches  lease, position (insert; delete of the last position), due (delete).
 Locks    the mutex of the redelivery log; busy when somebody else has it.
@@ -1189,16 +1230,6 @@ declare
 begin
     claim.messages := null;
     claim.busy := false;
-    place := postbus_data.due_position(reader);
-    if not exists (
-        select
-        from postbus_data.due as d
-        where d.consumer_id = reader.id
-            and d.epoch = reader.epoch
-            and d.n > place.hi
-    ) then
-        return claim;
-    end if;
     claim.busy := not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -1);
     if claim.busy then
         return claim;
@@ -1260,6 +1291,92 @@ begin
 end
 $$;
 
+create or replace function postbus_data.claim_older(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    place postbus_data.position,
+    newest integer
+)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+Find the segment that the next messages of a partition lie in, when it may not be the newest, and how far it is the only one.
+
+Its caller holds the partition's mutex. newest is the segment that the register named after claim.to_seq was known.
+Touches  as claim_overlap, if two segments overlap here.
+*/
+declare
+    next_starts_after bigint;
+begin
+    claim.segment := coalesce(
+        (
+            select g.number
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.last_seq > claim.after_seq
+            order by g.last_seq
+            limit 1
+        ),
+        (
+            select g.number
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.last_seq is null
+            order by g.number
+            limit 1
+        )
+    );
+    place.segment := claim.segment;
+    claim.place := place;
+    if claim.segment = newest then
+        return claim;
+    end if;
+    -- Nearly always the next number; an older one may have been dropped.
+    select g.after_seq into next_starts_after
+    from postbus_data.segment as g
+    where g.stream_id = reader.stream_id
+        and g.number > claim.segment
+    order by g.number
+    limit 1;
+    if next_starts_after <= claim.after_seq then
+        return postbus_data.claim_overlap(reader, claim);
+    end if;
+    claim.to_seq := least(claim.to_seq, next_starts_after);
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.claim_overlap(reader postbus_data.consumer, claim postbus_data.claim)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+Lease the next messages of a partition where two segments overlap: publishers that were under way when the log rolled wrote to the
+older one, others to the newer.
+
+Its caller holds the partition's mutex.
+Touches  as take.
+*/
+declare
+    place postbus_data.position := claim.place;
+    prefix text;
+begin
+    claim.messages := postbus_data.fetch_messages(reader.stream_id, place.partition, claim.after_seq, claim.to_seq, claim.wanted);
+    if claim.messages is not null then
+        prefix := postbus_data.take(reader, claim, array(select m.seq from unnest(claim.messages) as m));
+        claim.messages := array(
+            select row(prefix || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+            from unnest(claim.messages) as m
+        );
+    end if;
+    claim.wanted := null;
+    return claim;
+end
+$$;
+
 create or replace function postbus_data.claim_partition(
     reader postbus_data.consumer,
     claim postbus_data.claim,
@@ -1271,9 +1388,10 @@ language plpgsql
 volatile
 as $$
 /*
-Lease the next messages of one partition: one row of lease, one of position. Hot.
+Find what may be leased of one partition, for the segment's own function; claim.wanted is null for nothing. What can be had only in another
+way (failed messages, or the overlap of two segments) is leased here: claim.messages. Hot.
 
-Touches  lease, position (insert; delete of the last position).
+Touches  as claim_waiting and claim_overlap, if it calls them.
 Locks    the partition's mutex; busy when somebody else has it.
 
 Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
@@ -1281,11 +1399,10 @@ Mutex, horizon and rows are separate statements, each with a snapshot younger th
 #variable_conflict use_variable
 declare
     place postbus_data.position;
-    is_new boolean;
-    horizon bigint;
-    token bigint := postbus_data.new_token();
+    newest integer;
 begin
     claim.messages := null;
+    claim.wanted := null;
     claim.busy := not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition);
     if claim.busy then
         return claim;
@@ -1297,9 +1414,8 @@ begin
         and p.partition = partition
     order by p.hi desc
     limit 1;
-    is_new := place.hi is null;
-    if is_new then
-        place := row(reader.id, reader.epoch, partition, reader.start_after, 0, null, 0);
+    if place.hi is null then
+        place := row(reader.id, reader.epoch, partition, reader.start_after, 0, 0, 0, null);
     end if;
 
     if reader.ordering = 'partition' then
@@ -1320,46 +1436,24 @@ begin
         end if;
     end if;
 
-    -- The horizon seen by an earlier claim serves as long as it leaves enough to read.
-    horizon := greatest(place.horizon, claim.horizon);
-    if claim.horizon is null and horizon - place.hi < wanted then
+    -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.
+    if claim.horizon is null and place.horizon - place.hi < wanted * (claim.layout & 2047) then
         claim.horizon := postbus_data.horizon_of(reader.stream_id);
-        horizon := greatest(horizon, claim.horizon);
     end if;
-    if horizon <= greatest(place.hi, claim.start_seq - 1) then
+    place.horizon := greatest(place.horizon, claim.horizon);
+    claim.after_seq := greatest(place.hi, claim.start_seq - 1);
+    if place.horizon <= claim.after_seq then
         return claim;
     end if;
-    claim.messages := postbus_data.fetch_messages(
-        reader.stream_id, partition, greatest(place.hi, claim.start_seq - 1), horizon, wanted, token
-    );
-    if claim.horizon is null and (cardinality(claim.messages) = wanted) is not true then
-        claim.horizon := postbus_data.horizon_of(reader.stream_id);
-        if claim.horizon > horizon then
-            horizon := claim.horizon;
-            claim.messages := postbus_data.fetch_messages(
-                reader.stream_id, partition, greatest(place.hi, claim.start_seq - 1), horizon, wanted, token
-            );
-        end if;
+    -- Read after the horizon: what lies below it is in this segment or an older one.
+    newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
+    claim.segment := newest;
+    claim.to_seq := place.horizon;
+    claim.wanted := wanted;
+    if place.segment <> newest then
+        return postbus_data.claim_older(reader, claim, place, newest);
     end if;
-    if claim.messages is null then
-        return claim;
-    end if;
-
-    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, received_at, deadline)
-    select token, reader.id, reader.epoch, partition, array_agg(m.seq), clock_timestamp(), claim.lease_until
-    from unnest(claim.messages) as m;
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, lease_token, pending_bound)
-    values (
-        reader.id, reader.epoch, partition, (claim.messages[cardinality(claim.messages)]).seq, horizon, token,
-        place.pending_bound + cardinality(claim.messages)
-    );
-    if not is_new then
-        delete from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition = partition
-            and p.hi = place.hi;
-    end if;
+    claim.place := place;
     return claim;
 end
 $$;
@@ -1416,13 +1510,8 @@ begin
     insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
     select token, reader.id, reader.epoch, place.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until
     from unnest(claim.messages) as m;
-    delete from postbus_data.position as p
-    where p.consumer_id = reader.id
-        and p.epoch = reader.epoch
-        and p.partition = place.partition
-        and p.hi = place.hi;
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, lease_token, pending_bound)
-    values (reader.id, reader.epoch, place.partition, place.hi, place.horizon, token, place.pending_bound);
+    place.lease_token := token;
+    perform postbus_data.move_on(place, place.hi);
     return claim;
 end
 $$;
@@ -1444,7 +1533,7 @@ begin
     order by p.hi desc
     limit 1;
     if place.hi is null then
-        place := row(reader.id, reader.epoch, -1, 0, 0, null, 0);
+        place := row(reader.id, reader.epoch, -1, 0, 0, 0, 0, null);
     end if;
     return place;
 end
@@ -1525,36 +1614,39 @@ create or replace function postbus_data.fetch_messages(
     partition integer,
     after_seq bigint,
     to_seq bigint,
-    max_messages integer,
-    token bigint
+    max_messages integer
 )
 returns postbus.delivery[]
 language plpgsql
 volatile
 as $$
 /*
-The next messages of a partition with after_seq < seq <= to_seq, in order, as deliveries of a lease with that token.
-
-Hot. It asks the fetchers of the segments that may hold such seqs: nearly always one, two where they overlap. A call by a name
-that is made up has to be planned, which costs about as much as the reading.
+The next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. Leases nothing: they have
+no ack id.
 */
 #variable_conflict use_variable
 declare
-    number integer;
+    claim postbus_data.claim;
+    segment record;
     found_here postbus.delivery[];
     messages postbus.delivery[];
 begin
-    for number in
-        select g.number
+    claim.place.partition := partition;
+    claim.after_seq := after_seq;
+    claim.to_seq := to_seq;
+    claim.wanted := max_messages;
+    for segment in
+        select g.number, g.after_seq
         from postbus_data.segment as g
         where g.stream_id = stream_id
             and (g.sealed_at is null or g.last_seq > after_seq)
             and g.after_seq < to_seq
         order by g.number
     loop
-        execute 'select postbus_data.fetch_' || stream_id || '_' || number || '($1, $2, $3, $4, $5)'
+        exit when cardinality(messages) >= max_messages and messages[max_messages].seq <= segment.after_seq;
+        execute 'select array_agg(m) from postbus_data.claim_' || stream_id || '_' || segment.number || '(null, $1) as m'
         into found_here
-        using partition, after_seq, to_seq, max_messages, lpad(to_hex(token), 16, '0') || '-';
+        using claim;
         if messages is null then
             messages := found_here;
         elsif found_here is not null then
@@ -1676,6 +1768,28 @@ How many messages of a consumer are leased and not settled: of a partition, of f
         and l.epoch = in_flight.epoch
         and (in_flight.partition is null or l.partition = in_flight.partition)
         and (redelivered is null or (l.attempts is not null) = redelivered)
+$$;
+
+create or replace function postbus_data.move_on(place postbus_data.position, to_seq bigint)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Move the position of a partition to a seq up to which there was nothing to lease.
+
+Its caller holds the partition's mutex.
+Touches  position (insert; delete of the last position).
+*/
+begin
+    delete from postbus_data.position as p
+    where p.consumer_id = place.consumer_id
+        and p.epoch = place.epoch
+        and p.partition = place.partition
+        and p.hi = place.hi;
+    place.hi := to_seq;
+    insert into postbus_data.position select place.*;
+end
 $$;
 
 create or replace function postbus.nack(
@@ -1857,43 +1971,65 @@ Locks    the mutex of each partition it takes from, until the transaction ends: 
 #variable_conflict use_variable
 declare
     reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
-    claim postbus_data.claim := postbus_data.begin_claim(reader, stream, max_messages, ack_wait, expected_type);
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
-    partition_base integer := (layout >> 11) & 16777215;
-    partition_count integer := layout & 2047;
+    claim postbus_data.claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+    partition_base integer := (claim.layout >> 11) & 16777215;
+    partition_count integer := claim.layout & 2047;
     first integer := floor(random() * partition_count);
     remaining integer := max_messages;
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+    found_count integer;
     busy boolean;
 begin
     if reader.paused then
         return;
     end if;
-    claim.quota := reader.max_ack_pending / (partition_count + 1);
-    if claim.quota < 100 then
-        -- Too few to share out among the partitions: one receive at a time looks at all that is in flight.
-        claim.quota := null;
+    if claim.quota is null then
         remaining := postbus_data.room(reader, max_messages);
     end if;
-    perform postbus_data.sweep_now_and_then(reader);
+    -- A busy consumer is asked many times a second: most need not even look whether it was swept.
+    if random() < 0.1 and postbus_data.sweep_now_and_then(reader) then
+        claim.has_due := true;
+    end if;
 
     while remaining > 0 loop
-        claim := postbus_data.claim_due(reader, claim, remaining);
-        busy := claim.busy;
-        if claim.messages is not null then
-            return query select m.* from unnest(claim.messages) as m;
-            remaining := remaining - cardinality(claim.messages);
-        end if;
-        for step in 0 .. partition_count - 1 loop
-            exit when remaining <= 0;
-            claim := postbus_data.claim_partition(
-                reader, claim, partition_base + mod(first + step, partition_count), remaining
-            );
-            busy := busy or claim.busy;
+        busy := false;
+        if claim.has_due then
+            claim := postbus_data.claim_due(reader, claim, remaining);
+            busy := claim.busy;
             if claim.messages is not null then
                 return query select m.* from unnest(claim.messages) as m;
                 remaining := remaining - cardinality(claim.messages);
             end if;
+        end if;
+        for step in 0 .. partition_count - 1 loop
+            exit when remaining <= 0;
+            loop
+                claim := postbus_data.claim_partition(
+                    reader, claim, partition_base + mod(first + step, partition_count), remaining
+                );
+                busy := busy or claim.busy;
+                if claim.messages is not null then
+                    return query select m.* from unnest(claim.messages) as m;
+                    remaining := remaining - cardinality(claim.messages);
+                end if;
+                exit when claim.wanted is null;
+                return query execute
+                    'select * from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2)'
+                using reader, claim;
+                get diagnostics found_count = row_count;
+                remaining := remaining - found_count;
+                exit when found_count = claim.wanted;
+                if claim.to_seq < (claim.place).horizon then
+                    -- The segment is read to its end.
+                    if found_count = 0 then
+                        perform postbus_data.move_on(claim.place, claim.to_seq);
+                    end if;
+                else
+                    -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
+                    exit when claim.horizon is not null;
+                    claim.horizon := postbus_data.horizon_of(reader.stream_id);
+                end if;
+            end loop;
         end loop;
         exit when remaining < max_messages;
 
@@ -1904,6 +2040,7 @@ begin
         elsif postbus_data.sweep_consumer(reader) = 0 then
             exit;
         end if;
+        claim.has_due := true;
         claim.horizon := null;
     end loop;
 end
@@ -2016,6 +2153,43 @@ begin
     where l.token = held.token
         and l.piece = held.piece;
     update postbus_data.lease as l set is_split = true where l.token = held.token and l.piece = 0;
+end
+$$;
+
+create or replace function postbus_data.take(reader postbus_data.consumer, claim postbus_data.claim, seqs bigint[])
+returns text
+language plpgsql
+volatile
+as $$
+/*
+Lease messages of a partition, and move the position behind them. Hot: one statement.
+
+Its caller holds the partition's mutex.
+Returns  what the ack ids of these deliveries begin with.
+Touches  lease, position (insert; delete of the last position).
+*/
+#variable_conflict use_variable
+declare
+    token bigint := postbus_data.new_token();
+    place postbus_data.position := claim.place;
+    taken integer := cardinality(seqs);
+begin
+    with last_place as (
+        delete from postbus_data.position as p
+        where p.consumer_id = place.consumer_id
+            and p.epoch = place.epoch
+            and p.partition = place.partition
+            and p.hi = place.hi
+    ),
+    leased as (
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, received_at, deadline)
+        values (token, place.consumer_id, place.epoch, place.partition, seqs, clock_timestamp(), claim.lease_until)
+    )
+    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, segment, lease_token)
+    values (
+        place.consumer_id, place.epoch, place.partition, seqs[taken], place.horizon, place.pending_bound + taken, place.segment, token
+    );
+    return lpad(to_hex(token), 16, '0') || '-';
 end
 $$;
 
@@ -3388,7 +3562,7 @@ begin
     order by p.hi desc
     limit 1;
     if mark.hi is null then
-        mark := row(reader.id, reader.epoch, -2, 0, 0, null, 0);
+        mark := row(reader.id, reader.epoch, -2, 0, 0, 0, 0, null);
     end if;
     return mark;
 end
@@ -3405,8 +3579,7 @@ Sweep a consumer that was not swept for a second, so that a stream which never r
 Returns  whether it did.
 */
 begin
-    -- A busy consumer is asked many times a second: most need not even look at the clock.
-    if random() > 0.1 or (postbus_data.sweep_mark(reader)).hi > extract(epoch from clock_timestamp()) * 1000000 - 1000000 then
+    if (postbus_data.sweep_mark(reader)).hi > extract(epoch from clock_timestamp()) * 1000000 - 1000000 then
         return false;
     end if;
     return postbus_data.sweep_consumer(reader) > 0;
@@ -3448,6 +3621,11 @@ begin
         if next_segment.prepared_by = pg_current_xact_id() then
             return 0;
         end if;
+        -- Whoever reads the new register takes his seqs after this.
+        update postbus_data.segment as s
+        set after_seq = pg_sequence_last_value(sequence)
+        where s.stream_id = advance_segment.stream_id
+            and s.number = next_segment.number;
         perform postbus_data.set_layout(
             stream_id, next_segment.number, next_segment.partition_base, next_segment.partition_count
         );
@@ -3563,10 +3741,10 @@ create or replace function postbus_data.drop_segment(stream_id integer, number i
 returns void
 language plpgsql
 as $$
-/* Drop a segment's table, its fetcher and its row. Its caller has the table locked, or is dropping the stream. */
+/* Drop a segment's table, its claimer and its row. Its caller has the table locked, or is dropping the stream. */
 begin
     execute format('drop table %s', postbus_data.log_table(stream_id, number));
-    execute format('drop function if exists postbus_data.fetch_%s_%s', stream_id, number);
+    execute format('drop function if exists postbus_data.claim_%s_%s', stream_id, number);
     delete from postbus_data.segment as g
     where g.stream_id = drop_segment.stream_id
         and g.number = drop_segment.number;
@@ -3732,7 +3910,7 @@ as $$
 Create the table of a segment. Publishers write to it once the layout register names it, which must not happen before
 this transaction has committed: until then they could not see the table.
 
-Touches  segment (insert); creates postbus_data.log_<stream id>_<number> and its fetcher.
+Touches  segment (insert); creates postbus_data.log_<stream id>_<number> and its claimer.
 */
 declare
     data_type text;
@@ -3755,7 +3933,7 @@ begin
         )',
         stream_id, number, data_type
     );
-    perform postbus_data.write_fetcher(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
+    perform postbus_data.write_claimer(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
     insert into postbus_data.segment (stream_id, number, partition_base, partition_count, after_seq)
     values (
         stream_id, number, partition_base, partition_count,
@@ -3987,50 +4165,67 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
     order by random()
 $$;
 
-create or replace function postbus_data.write_fetcher(stream_id integer, number integer, data_type text)
+create or replace function postbus_data.write_claimer(stream_id integer, number integer, data_type text)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Write the function postbus_data.fetch_<stream id>_<number>, which reads a partition of one segment for a receive.
+Write the function postbus_data.claim_<stream id>_<number>, which leases messages of one partition in one segment, or only reads them.
 
-Its query is planned once for a session. Planned at each receive, reading took ten times as long (docs/decisions/0008).
+Its queries are planned once for a session. Planned at each receive, reading took ten times as long (docs/decisions/0008).
 It lives and goes with the segment's table.
 */
 begin
     execute format(
         $template$
-create or replace function postbus_data.fetch_%1$s_%2$s(
-    partition integer, after_seq bigint, to_seq bigint, max_messages integer, prefix text
-)
-returns postbus.delivery[]
+create or replace function postbus_data.claim_%1$s_%2$s(reader postbus_data.consumer, claim postbus_data.claim)
+returns setof postbus.delivery
 language plpgsql
 volatile
 as $body$
 #variable_conflict use_variable
 declare
-    messages postbus.delivery[];
+    partition integer := (claim.place).partition;
+    after_seq bigint := claim.after_seq;
+    to_seq bigint := claim.to_seq;
+    wanted integer := claim.wanted;
+    seqs bigint[];
+    prefix text;
 begin
-    select array_agg(row(prefix || m.seq, 1, m.seq, m.partition, m.key, %3$s, m.headers, m.published_at)::postbus.delivery)
-    into messages
+    select array_agg(m.seq)
+    into seqs
     from (
-        select l.*
-        from %4$s as l
+        select l.seq
+        from %3$s as l
         where l.partition = partition
             and l.seq > after_seq
             and l.seq <= to_seq
         order by l.seq
-        limit max_messages
+        limit wanted
     ) as m;
-    return messages;
+    if seqs is null then
+        return;
+    end if;
+    -- Whoever has no lease to give only wants to look.
+    if claim.lease_until is not null then
+        prefix := postbus_data.take(reader, claim, seqs);
+    end if;
+    to_seq := seqs[cardinality(seqs)];
+    return query
+    select prefix || l.seq, 1, l.seq, l.partition, l.key, %4$s, l.headers, l.published_at
+    from %3$s as l
+    where l.partition = partition
+        and l.seq > after_seq
+        and l.seq <= to_seq
+    order by l.seq;
 end
 $body$
         $template$,
         stream_id,
         number,
-        case data_type when 'bytes' then 'null, m.data' else 'm.data::text, null' end,
-        postbus_data.log_table(stream_id, number)
+        postbus_data.log_table(stream_id, number),
+        case data_type when 'bytes' then 'null::text, l.data' else 'l.data::text, null::bytea' end
     );
 end
 $$;
@@ -4296,10 +4491,10 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('9e5b0c2cc4f26562')
+insert into postbus_data.installation (functions_digest) values ('13d440ec8db3d043')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id) from postbus_data.stream as s;
-select postbus_data.write_fetcher(g.stream_id, g.number, s.data_type)
+select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
 from postbus_data.segment as g join postbus_data.stream as s on s.id = g.stream_id;
 
 commit;

@@ -328,7 +328,7 @@ class Consumer:
             statements.ACK_AND_RECEIVE,
             lambda data_type: (self.stream, self.name, max_messages, duration, data_type, ids),
         )
-        return rows.batch_with_ack(data_type, found)
+        return rows.batch(data_type, found)
 
     def _settle(self, statement: str, deliveries: Deliveries, connection: Connection | None, *arguments: Any) -> int:
         ids = ack_ids(deliveries)

@@ -42,10 +42,12 @@ create table postbus_data.position (
     hi bigint not null,
     -- The horizon last seen: up to it, no look at pg_locks is needed.
     horizon bigint not null,
-    -- The lease that this claim made: while it lives, order "partition" gives no other.
-    lease_token bigint,
     -- At most so many messages of the partition are in flight.
     pending_bound integer not null,
+    -- The segment that holds all that is published above hi, as long as the layout register still names it; 0 says nothing.
+    segment integer not null default 0,
+    -- In order "partition", the lease that the claim made: while it lives, there is no other.
+    lease_token bigint,
     primary key (consumer_id, epoch, partition, hi)
 );
 

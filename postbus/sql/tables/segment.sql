@@ -7,7 +7,8 @@ create table postbus_data.segment (
     -- Partitions base … base + count - 1: a new layout starts a new segment, and numbers are never used again.
     partition_base integer not null check (partition_base between 0 and 16777215),
     partition_count integer not null check (partition_count between 1 and 1024),
-    -- Every message here has a seq above this: last_value of the stream's sequence when the segment was prepared.
+    -- Every message here has a seq above this: last_value of the stream's sequence when publishers were pointed at it,
+    -- or when it was prepared.
     after_seq bigint not null,
     prepared_at timestamptz not null default clock_timestamp(),
     -- The register may name a segment only after the transaction that prepared it has committed.

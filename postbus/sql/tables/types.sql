@@ -82,15 +82,25 @@ create type postbus.consumer_info as (
 create type postbus_data.claim as (
     data_type text,
     start_seq bigint,
+    -- Where publishers write and how many partitions there are, as the register says.
+    layout bigint,
     lease_until timestamptz,
     -- How many messages of a partition may be in flight; null when max_ack_pending is counted for all partitions together.
     quota integer,
+    -- The redelivery log has something to give.
+    has_due boolean,
     -- The horizon, once this receive has looked.
     horizon bigint,
-    -- The step's messages, null for none.
-    messages postbus.delivery[],
     -- The step could not look, because somebody else was at it.
-    busy boolean
+    busy boolean,
+    -- The step's messages, when it has read them itself; null for none.
+    messages postbus.delivery[],
+    -- What the step found to lease: up to wanted messages with after_seq < seq <= to_seq, all of one segment; wanted is null for nothing.
+    place postbus_data.position,
+    segment integer,
+    after_seq bigint,
+    to_seq bigint,
+    wanted integer
 );
 
 -- A message that a consumer gave up, with its story.

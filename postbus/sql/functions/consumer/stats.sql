@@ -54,7 +54,7 @@ begin
             (select s.start_seq - 1 from postbus_data.stream as s where s.id = reader.stream_id)
         );
         next_message := (
-            postbus_data.fetch_messages(reader.stream_id, partition, position_seq, horizon_seq, 1, 0)
+            postbus_data.fetch_messages(reader.stream_id, partition, position_seq, horizon_seq, 1)
         )[1];
         oldest_unread_at := next_message.published_at;
         lag_estimate := case

@@ -1,6 +1,5 @@
 create or replace function postbus_data.begin_claim(
     reader postbus_data.consumer,
-    stream text,
     max_messages integer,
     ack_wait interval,
     expected_type text
@@ -10,7 +9,7 @@ language plpgsql
 volatile
 as $$
 /*
-Check the arguments and circumstances of a receive, and begin its claim.
+Check the arguments and circumstances of a receive, and begin its claim. Hot: one statement.
 
 Raises   PB400 for arguments out of range, PB409 for another type of data, PB412 outside READ COMMITTED: under a snapshot that is kept,
          messages would be skipped or delivered twice.
@@ -29,11 +28,40 @@ begin
             message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
     end if;
     perform postbus_data.check_isolation();
-    select s.data_type, s.start_seq into claim.data_type, claim.start_seq from postbus_data.stream as s where s.id = reader.stream_id;
+    select
+        s.data_type,
+        s.start_seq,
+        exists (
+            select
+            from postbus_data.due as d
+            where d.consumer_id = reader.id
+                and d.epoch = reader.epoch
+                and d.n > coalesce(
+                    (
+                        select p.hi
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = -1
+                        order by p.hi desc
+                        limit 1
+                    ),
+                    0
+                )
+        )
+    into claim.data_type, claim.start_seq, claim.has_due
+    from postbus_data.stream as s
+    where s.id = reader.stream_id;
     if expected_type <> claim.data_type then
         raise exception using
             errcode = 'PB409',
-            message = format('stream "%s" holds %s, not %s', stream, claim.data_type, expected_type);
+            message = format('stream "%s" holds %s, not %s', reader.stream_name, claim.data_type, expected_type);
+    end if;
+    claim.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    claim.quota := reader.max_ack_pending / ((claim.layout & 2047) + 1);
+    if claim.quota < 100 then
+        -- Too few to share out among the partitions: one receive at a time looks at all that is in flight.
+        claim.quota := null;
     end if;
     claim.lease_until := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
     claim.busy := false;

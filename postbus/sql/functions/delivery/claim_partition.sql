@@ -9,9 +9,10 @@ language plpgsql
 volatile
 as $$
 /*
-Lease the next messages of one partition: one row of lease, one of position. Hot.
+Find what may be leased of one partition, for the segment's own function; claim.wanted is null for nothing. What can be had only in another
+way (failed messages, or the overlap of two segments) is leased here: claim.messages. Hot.
 
-Touches  lease, position (insert; delete of the last position).
+Touches  as claim_waiting and claim_overlap, if it calls them.
 Locks    the partition's mutex; busy when somebody else has it.
 
 Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
@@ -19,11 +20,10 @@ Mutex, horizon and rows are separate statements, each with a snapshot younger th
 #variable_conflict use_variable
 declare
     place postbus_data.position;
-    is_new boolean;
-    horizon bigint;
-    token bigint := postbus_data.new_token();
+    newest integer;
 begin
     claim.messages := null;
+    claim.wanted := null;
     claim.busy := not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition);
     if claim.busy then
         return claim;
@@ -35,9 +35,8 @@ begin
         and p.partition = partition
     order by p.hi desc
     limit 1;
-    is_new := place.hi is null;
-    if is_new then
-        place := row(reader.id, reader.epoch, partition, reader.start_after, 0, null, 0);
+    if place.hi is null then
+        place := row(reader.id, reader.epoch, partition, reader.start_after, 0, 0, 0, null);
     end if;
 
     if reader.ordering = 'partition' then
@@ -58,46 +57,24 @@ begin
         end if;
     end if;
 
-    -- The horizon seen by an earlier claim serves as long as it leaves enough to read.
-    horizon := greatest(place.horizon, claim.horizon);
-    if claim.horizon is null and horizon - place.hi < wanted then
+    -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.
+    if claim.horizon is null and place.horizon - place.hi < wanted * (claim.layout & 2047) then
         claim.horizon := postbus_data.horizon_of(reader.stream_id);
-        horizon := greatest(horizon, claim.horizon);
     end if;
-    if horizon <= greatest(place.hi, claim.start_seq - 1) then
+    place.horizon := greatest(place.horizon, claim.horizon);
+    claim.after_seq := greatest(place.hi, claim.start_seq - 1);
+    if place.horizon <= claim.after_seq then
         return claim;
     end if;
-    claim.messages := postbus_data.fetch_messages(
-        reader.stream_id, partition, greatest(place.hi, claim.start_seq - 1), horizon, wanted, token
-    );
-    if claim.horizon is null and (cardinality(claim.messages) = wanted) is not true then
-        claim.horizon := postbus_data.horizon_of(reader.stream_id);
-        if claim.horizon > horizon then
-            horizon := claim.horizon;
-            claim.messages := postbus_data.fetch_messages(
-                reader.stream_id, partition, greatest(place.hi, claim.start_seq - 1), horizon, wanted, token
-            );
-        end if;
+    -- Read after the horizon: what lies below it is in this segment or an older one.
+    newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
+    claim.segment := newest;
+    claim.to_seq := place.horizon;
+    claim.wanted := wanted;
+    if place.segment <> newest then
+        return postbus_data.claim_older(reader, claim, place, newest);
     end if;
-    if claim.messages is null then
-        return claim;
-    end if;
-
-    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, received_at, deadline)
-    select token, reader.id, reader.epoch, partition, array_agg(m.seq), clock_timestamp(), claim.lease_until
-    from unnest(claim.messages) as m;
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, lease_token, pending_bound)
-    values (
-        reader.id, reader.epoch, partition, (claim.messages[cardinality(claim.messages)]).seq, horizon, token,
-        place.pending_bound + cardinality(claim.messages)
-    );
-    if not is_new then
-        delete from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition = partition
-            and p.hi = place.hi;
-    end if;
+    claim.place := place;
     return claim;
 end
 $$;

@@ -50,13 +50,8 @@ begin
     insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
     select token, reader.id, reader.epoch, place.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until
     from unnest(claim.messages) as m;
-    delete from postbus_data.position as p
-    where p.consumer_id = reader.id
-        and p.epoch = reader.epoch
-        and p.partition = place.partition
-        and p.hi = place.hi;
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, lease_token, pending_bound)
-    values (reader.id, reader.epoch, place.partition, place.hi, place.horizon, token, place.pending_bound);
+    place.lease_token := token;
+    perform postbus_data.move_on(place, place.hi);
     return claim;
 end
 $$;

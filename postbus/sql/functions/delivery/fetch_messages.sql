@@ -3,36 +3,39 @@ create or replace function postbus_data.fetch_messages(
     partition integer,
     after_seq bigint,
     to_seq bigint,
-    max_messages integer,
-    token bigint
+    max_messages integer
 )
 returns postbus.delivery[]
 language plpgsql
 volatile
 as $$
 /*
-The next messages of a partition with after_seq < seq <= to_seq, in order, as deliveries of a lease with that token.
-
-Hot. It asks the fetchers of the segments that may hold such seqs: nearly always one, two where they overlap. A call by a name
-that is made up has to be planned, which costs about as much as the reading.
+The next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. Leases nothing: they have
+no ack id.
 */
 #variable_conflict use_variable
 declare
-    number integer;
+    claim postbus_data.claim;
+    segment record;
     found_here postbus.delivery[];
     messages postbus.delivery[];
 begin
-    for number in
-        select g.number
+    claim.place.partition := partition;
+    claim.after_seq := after_seq;
+    claim.to_seq := to_seq;
+    claim.wanted := max_messages;
+    for segment in
+        select g.number, g.after_seq
         from postbus_data.segment as g
         where g.stream_id = stream_id
             and (g.sealed_at is null or g.last_seq > after_seq)
             and g.after_seq < to_seq
         order by g.number
     loop
-        execute 'select postbus_data.fetch_' || stream_id || '_' || number || '($1, $2, $3, $4, $5)'
+        exit when cardinality(messages) >= max_messages and messages[max_messages].seq <= segment.after_seq;
+        execute 'select array_agg(m) from postbus_data.claim_' || stream_id || '_' || segment.number || '(null, $1) as m'
         into found_here
-        using partition, after_seq, to_seq, max_messages, lpad(to_hex(token), 16, '0') || '-';
+        using claim;
         if messages is null then
             messages := found_here;
         elsif found_here is not null then

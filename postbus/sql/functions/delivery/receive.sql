@@ -31,43 +31,65 @@ Locks    the mutex of each partition it takes from, until the transaction ends: 
 #variable_conflict use_variable
 declare
     reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
-    claim postbus_data.claim := postbus_data.begin_claim(reader, stream, max_messages, ack_wait, expected_type);
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
-    partition_base integer := (layout >> 11) & 16777215;
-    partition_count integer := layout & 2047;
+    claim postbus_data.claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+    partition_base integer := (claim.layout >> 11) & 16777215;
+    partition_count integer := claim.layout & 2047;
     first integer := floor(random() * partition_count);
     remaining integer := max_messages;
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+    found_count integer;
     busy boolean;
 begin
     if reader.paused then
         return;
     end if;
-    claim.quota := reader.max_ack_pending / (partition_count + 1);
-    if claim.quota < 100 then
-        -- Too few to share out among the partitions: one receive at a time looks at all that is in flight.
-        claim.quota := null;
+    if claim.quota is null then
         remaining := postbus_data.room(reader, max_messages);
     end if;
-    perform postbus_data.sweep_now_and_then(reader);
+    -- A busy consumer is asked many times a second: most need not even look whether it was swept.
+    if random() < 0.1 and postbus_data.sweep_now_and_then(reader) then
+        claim.has_due := true;
+    end if;
 
     while remaining > 0 loop
-        claim := postbus_data.claim_due(reader, claim, remaining);
-        busy := claim.busy;
-        if claim.messages is not null then
-            return query select m.* from unnest(claim.messages) as m;
-            remaining := remaining - cardinality(claim.messages);
-        end if;
-        for step in 0 .. partition_count - 1 loop
-            exit when remaining <= 0;
-            claim := postbus_data.claim_partition(
-                reader, claim, partition_base + mod(first + step, partition_count), remaining
-            );
-            busy := busy or claim.busy;
+        busy := false;
+        if claim.has_due then
+            claim := postbus_data.claim_due(reader, claim, remaining);
+            busy := claim.busy;
             if claim.messages is not null then
                 return query select m.* from unnest(claim.messages) as m;
                 remaining := remaining - cardinality(claim.messages);
             end if;
+        end if;
+        for step in 0 .. partition_count - 1 loop
+            exit when remaining <= 0;
+            loop
+                claim := postbus_data.claim_partition(
+                    reader, claim, partition_base + mod(first + step, partition_count), remaining
+                );
+                busy := busy or claim.busy;
+                if claim.messages is not null then
+                    return query select m.* from unnest(claim.messages) as m;
+                    remaining := remaining - cardinality(claim.messages);
+                end if;
+                exit when claim.wanted is null;
+                return query execute
+                    'select * from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2)'
+                using reader, claim;
+                get diagnostics found_count = row_count;
+                remaining := remaining - found_count;
+                exit when found_count = claim.wanted;
+                if claim.to_seq < (claim.place).horizon then
+                    -- The segment is read to its end.
+                    if found_count = 0 then
+                        perform postbus_data.move_on(claim.place, claim.to_seq);
+                    end if;
+                else
+                    -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
+                    exit when claim.horizon is not null;
+                    claim.horizon := postbus_data.horizon_of(reader.stream_id);
+                end if;
+            end loop;
         end loop;
         exit when remaining < max_messages;
 
@@ -78,6 +100,7 @@ begin
         elsif postbus_data.sweep_consumer(reader) = 0 then
             exit;
         end if;
+        claim.has_due := true;
         claim.horizon := null;
     end loop;
 end

@@ -15,7 +15,7 @@ begin
     order by p.hi desc
     limit 1;
     if mark.hi is null then
-        mark := row(reader.id, reader.epoch, -2, 0, 0, null, 0);
+        mark := row(reader.id, reader.epoch, -2, 0, 0, 0, 0, null);
     end if;
     return mark;
 end

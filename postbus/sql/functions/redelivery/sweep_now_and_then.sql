@@ -9,8 +9,7 @@ Sweep a consumer that was not swept for a second, so that a stream which never r
 Returns  whether it did.
 */
 begin
-    -- A busy consumer is asked many times a second: most need not even look at the clock.
-    if random() > 0.1 or (postbus_data.sweep_mark(reader)).hi > extract(epoch from clock_timestamp()) * 1000000 - 1000000 then
+    if (postbus_data.sweep_mark(reader)).hi > extract(epoch from clock_timestamp()) * 1000000 - 1000000 then
         return false;
     end if;
     return postbus_data.sweep_consumer(reader) > 0;

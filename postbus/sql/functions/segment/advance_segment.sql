@@ -33,6 +33,11 @@ begin
         if next_segment.prepared_by = pg_current_xact_id() then
             return 0;
         end if;
+        -- Whoever reads the new register takes his seqs after this.
+        update postbus_data.segment as s
+        set after_seq = pg_sequence_last_value(sequence)
+        where s.stream_id = advance_segment.stream_id
+            and s.number = next_segment.number;
         perform postbus_data.set_layout(
             stream_id, next_segment.number, next_segment.partition_base, next_segment.partition_count
         );

@@ -2,10 +2,10 @@ create or replace function postbus_data.drop_segment(stream_id integer, number i
 returns void
 language plpgsql
 as $$
-/* Drop a segment's table, its fetcher and its row. Its caller has the table locked, or is dropping the stream. */
+/* Drop a segment's table, its claimer and its row. Its caller has the table locked, or is dropping the stream. */
 begin
     execute format('drop table %s', postbus_data.log_table(stream_id, number));
-    execute format('drop function if exists postbus_data.fetch_%s_%s', stream_id, number);
+    execute format('drop function if exists postbus_data.claim_%s_%s', stream_id, number);
     delete from postbus_data.segment as g
     where g.stream_id = drop_segment.stream_id
         and g.number = drop_segment.number;

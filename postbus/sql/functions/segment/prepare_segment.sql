@@ -6,7 +6,7 @@ as $$
 Create the table of a segment. Publishers write to it once the layout register names it, which must not happen before
 this transaction has committed: until then they could not see the table.
 
-Touches  segment (insert); creates postbus_data.log_<stream id>_<number> and its fetcher.
+Touches  segment (insert); creates postbus_data.log_<stream id>_<number> and its claimer.
 */
 declare
     data_type text;
@@ -29,7 +29,7 @@ begin
         )',
         stream_id, number, data_type
     );
-    perform postbus_data.write_fetcher(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
+    perform postbus_data.write_claimer(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
     insert into postbus_data.segment (stream_id, number, partition_base, partition_count, after_seq)
     values (
         stream_id, number, partition_base, partition_count,

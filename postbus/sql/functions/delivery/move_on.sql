@@ -1,0 +1,21 @@
+create or replace function postbus_data.move_on(place postbus_data.position, to_seq bigint)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Move the position of a partition to a seq up to which there was nothing to lease.
+
+Its caller holds the partition's mutex.
+Touches  position (insert; delete of the last position).
+*/
+begin
+    delete from postbus_data.position as p
+    where p.consumer_id = place.consumer_id
+        and p.epoch = place.epoch
+        and p.partition = place.partition
+        and p.hi = place.hi;
+    place.hi := to_seq;
+    insert into postbus_data.position select place.*;
+end
+$$;
