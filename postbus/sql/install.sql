@@ -1748,6 +1748,21 @@ begin
 end
 $$;
 
+create or replace function postbus_data.has_due(reader postbus_data.consumer)
+returns boolean
+language sql
+volatile
+as $$
+/* Whether a consumer's redelivery log has something to give. */
+    select exists (
+        select
+        from postbus_data.due as d
+        where d.consumer_id = reader.id
+            and d.epoch = reader.epoch
+            and d.n > (postbus_data.due_position(reader)).hi
+    )
+$$;
+
 create or replace function postbus_data.in_flight(consumer_id integer, epoch integer, partition integer, redelivered boolean)
 returns bigint
 language sql
@@ -1882,8 +1897,34 @@ as $$
     select case when token ~ '^[0-9a-f]{16}$' then ('x' || token)::bit(64)::bigint end
 $$;
 
-create or replace function postbus_data.pulse(consumer_ids bigint[], seen bigint[])
-returns table (wake boolean, seen_now bigint)
+create or replace function postbus_data.pulse(stream_ids bigint[], seen bigint[])
+returns setof bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+How far each of some streams is complete, in their order, for receivers that wait. Reads a sequence for each, and the horizon only where
+numbers were drawn since.
+
+seen     up to which seq the receivers of each stream have been told.
+Returns  a seq for each, not below the one seen; null for a stream that was dropped.
+*/
+declare
+    last_seq bigint;
+begin
+    for place in 1 .. coalesce(cardinality(stream_ids), 0) loop
+        last_seq := pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_ids[place]));
+        if last_seq > seen[place] then
+            last_seq := greatest(seen[place], postbus_data.horizon_of(stream_ids[place]::integer));
+        end if;
+        return next last_seq;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.pulse_of_consumers(consumer_ids bigint[])
+returns table (wake boolean, next_seconds double precision)
 language plpgsql
 volatile
 set enable_seqscan = off
@@ -1892,47 +1933,49 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Whether there may be something to receive for each of some waiting consumers, in their order. Read-only and cheap.
+Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
 
-seen     up to which seq each has been told of messages.
+Awake are consumers that have expired leases or due retries, or to whom an ack may give room at any moment (those in order "partition", or with a small
+max_ack_pending, while something is in flight). One that was dropped is awake, so that its receiver finds out.
 
-Awake are consumers whose stream is complete beyond that, who have expired leases or due retries, or to whom an ack may give room at any
-moment (those in order "partition", or with a small max_ack_pending, while something is in flight). One that was dropped is awake, so that its
-receiver finds out.
+next_seconds  when the next lease or retry comes due, from now; null when none is known.
 */
 declare
     reader postbus_data.consumer;
+    now_at timestamptz := clock_timestamp();
     from_time timestamptz;
-    place integer;
+    next_at timestamptz;
 begin
     for place in 1 .. coalesce(cardinality(consumer_ids), 0) loop
-        seen_now := seen[place];
+        wake := true;
+        next_seconds := null;
         select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
-        wake := reader.id is null;
-        if not wake and pg_sequence_last_value(to_regclass('postbus_data.seq_' || reader.stream_id)) > seen_now then
-            seen_now := greatest(seen_now, postbus_data.horizon_of(reader.stream_id));
-            wake := seen_now > seen[place];
-        end if;
-        if not wake then
+        if reader.id is not null then
             from_time := to_timestamp((postbus_data.sweep_mark(reader)).hi / 1000000.0) - interval '5 seconds';
-            wake := exists (
-                select
-                from postbus_data.lease as l
-                where l.consumer_id = reader.id
-                    and l.deadline > from_time
-                    and (
-                        l.deadline <= clock_timestamp()
-                        or reader.ordering = 'partition'
-                        or reader.max_ack_pending < 1000
-                    )
-            ) or exists (
-                select
-                from postbus_data.waiting as w
-                where w.consumer_id = reader.id
-                    and w.due_at > from_time
-                    and w.due_at <= clock_timestamp()
+            next_at := least(
+                (
+                    select l.deadline
+                    from postbus_data.lease as l
+                    where l.consumer_id = reader.id
+                        and l.deadline > from_time
+                    order by l.deadline
+                    limit 1
+                ),
+                (
+                    select w.due_at
+                    from postbus_data.waiting as w
+                    where w.consumer_id = reader.id
+                        and w.due_at > from_time
+                    order by w.due_at
+                    limit 1
+                )
             );
+            wake := next_at <= now_at or postbus_data.has_due(reader) or (
+                next_at is not null and (reader.ordering = 'partition' or reader.max_ack_pending < 1000)
+            );
+            next_seconds := extract(epoch from next_at - now_at);
         end if;
+        wake := coalesce(wake, false);
         return next;
     end loop;
 end
@@ -4491,7 +4534,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('13d440ec8db3d043')
+insert into postbus_data.installation (functions_digest) values ('553d5245445a38ad')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -99,7 +99,9 @@ class AsyncConsumer:
         Returns:
             How many were given back by this call.
         """
-        return await self._settle(statements.NACK, deliveries, connection, rows.seconds(delay), reason)
+        failed_count = await self._settle(statements.NACK, deliveries, connection, rows.seconds(delay), reason)
+        self._bus._wakeups.expect_redelivery()
+        return failed_count
 
     async def extend(
         self,

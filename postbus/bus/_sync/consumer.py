@@ -101,7 +101,9 @@ class Consumer:
         Returns:
             How many were given back by this call.
         """
-        return self._settle(statements.NACK, deliveries, connection, rows.seconds(delay), reason)
+        failed_count = self._settle(statements.NACK, deliveries, connection, rows.seconds(delay), reason)
+        self._bus._wakeups.expect_redelivery()
+        return failed_count
 
     def extend(
         self,

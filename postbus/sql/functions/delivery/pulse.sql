@@ -1,55 +1,25 @@
-create or replace function postbus_data.pulse(consumer_ids bigint[], seen bigint[])
-returns table (wake boolean, seen_now bigint)
+create or replace function postbus_data.pulse(stream_ids bigint[], seen bigint[])
+returns setof bigint
 language plpgsql
 volatile
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Whether there may be something to receive for each of some waiting consumers, in their order. Read-only and cheap.
+How far each of some streams is complete, in their order, for receivers that wait. Reads a sequence for each, and the horizon only where
+numbers were drawn since.
 
-seen     up to which seq each has been told of messages.
-
-Awake are consumers whose stream is complete beyond that, who have expired leases or due retries, or to whom an ack may give room at any
-moment (those in order "partition", or with a small max_ack_pending, while something is in flight). One that was dropped is awake, so that its
-receiver finds out.
+seen     up to which seq the receivers of each stream have been told.
+Returns  a seq for each, not below the one seen; null for a stream that was dropped.
 */
 declare
-    reader postbus_data.consumer;
-    from_time timestamptz;
-    place integer;
+    last_seq bigint;
 begin
-    for place in 1 .. coalesce(cardinality(consumer_ids), 0) loop
-        seen_now := seen[place];
-        select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
-        wake := reader.id is null;
-        if not wake and pg_sequence_last_value(to_regclass('postbus_data.seq_' || reader.stream_id)) > seen_now then
-            seen_now := greatest(seen_now, postbus_data.horizon_of(reader.stream_id));
-            wake := seen_now > seen[place];
+    for place in 1 .. coalesce(cardinality(stream_ids), 0) loop
+        last_seq := pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_ids[place]));
+        if last_seq > seen[place] then
+            last_seq := greatest(seen[place], postbus_data.horizon_of(stream_ids[place]::integer));
         end if;
-        if not wake then
-            from_time := to_timestamp((postbus_data.sweep_mark(reader)).hi / 1000000.0) - interval '5 seconds';
-            wake := exists (
-                select
-                from postbus_data.lease as l
-                where l.consumer_id = reader.id
-                    and l.deadline > from_time
-                    and (
-                        l.deadline <= clock_timestamp()
-                        or reader.ordering = 'partition'
-                        or reader.max_ack_pending < 1000
-                    )
-            ) or exists (
-                select
-                from postbus_data.waiting as w
-                where w.consumer_id = reader.id
-                    and w.due_at > from_time
-                    and w.due_at <= clock_timestamp()
-            );
-        end if;
-        return next;
+        return next last_seq;
     end loop;
 end
 $$;

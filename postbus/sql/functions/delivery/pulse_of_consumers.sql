@@ -1,0 +1,57 @@
+create or replace function postbus_data.pulse_of_consumers(consumer_ids bigint[])
+returns table (wake boolean, next_seconds double precision)
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
+
+Awake are consumers that have expired leases or due retries, or to whom an ack may give room at any moment (those in order "partition", or with a small
+max_ack_pending, while something is in flight). One that was dropped is awake, so that its receiver finds out.
+
+next_seconds  when the next lease or retry comes due, from now; null when none is known.
+*/
+declare
+    reader postbus_data.consumer;
+    now_at timestamptz := clock_timestamp();
+    from_time timestamptz;
+    next_at timestamptz;
+begin
+    for place in 1 .. coalesce(cardinality(consumer_ids), 0) loop
+        wake := true;
+        next_seconds := null;
+        select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
+        if reader.id is not null then
+            from_time := to_timestamp((postbus_data.sweep_mark(reader)).hi / 1000000.0) - interval '5 seconds';
+            next_at := least(
+                (
+                    select l.deadline
+                    from postbus_data.lease as l
+                    where l.consumer_id = reader.id
+                        and l.deadline > from_time
+                    order by l.deadline
+                    limit 1
+                ),
+                (
+                    select w.due_at
+                    from postbus_data.waiting as w
+                    where w.consumer_id = reader.id
+                        and w.due_at > from_time
+                    order by w.due_at
+                    limit 1
+                )
+            );
+            wake := next_at <= now_at or postbus_data.has_due(reader) or (
+                next_at is not null and (reader.ordering = 'partition' or reader.max_ack_pending < 1000)
+            );
+            next_seconds := extract(epoch from next_at - now_at);
+        end if;
+        wake := coalesce(wake, false);
+        return next;
+    end loop;
+end
+$$;
