@@ -1,0 +1,29 @@
+"""All checks of a consumer's history."""
+
+from __future__ import annotations
+
+from tests.history.history import History
+from tests.history.keeping import check_counted_once, check_counts, check_finished_for_good, check_nothing_is_lost
+from tests.history.leasing import check_attempts, check_one_worker_at_a_time
+from tests.history.ordering import Scope, check_order
+from tests.history.remainder import Remainder
+from tests.history.violation import Violation
+
+
+def check(history: History, remainder: Remainder, *, scope: Scope | None = None) -> list[Violation]:
+    """What certainly went wrong with a consumer that was neither moved by seek nor given dead letters back.
+
+    Args:
+        history: What happened.
+        remainder: What there was when everybody had stopped.
+        scope: Within what order was promised; None if it was not.
+    """
+    return [
+        *check_nothing_is_lost(history, remainder),
+        *check_counts(history, remainder),
+        *check_counted_once(history),
+        *check_finished_for_good(history, remainder),
+        *check_one_worker_at_a_time(history),
+        *check_attempts(history),
+        *(check_order(history, scope) if scope is not None else ()),
+    ]

@@ -1,0 +1,190 @@
+"""The history of one consumer, put together from the records of all processes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.history.events import Crashed, Event, Published, Received, Settled, Settling, Verb
+
+# By how much Postgres' clock may gain on ours during a lease.
+CLOCK_SLACK: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """A call about deliveries.
+
+    Attributes:
+        call: Its name.
+        verb: What it asked for.
+        ack_ids: The deliveries.
+        ack_wait: For how long an extend leases them.
+        start: When it began.
+        end: When it returned; None if it did not.
+        count: How many deliveries it was told were counted; None if it was told nothing.
+    """
+
+    call: str
+    verb: Verb
+    ack_ids: tuple[str, ...]
+    ack_wait: float | None
+    start: float
+    end: float | None
+    count: int | None
+
+    @property
+    def counted_all(self) -> bool:
+        return self.count == len(self.ack_ids)
+
+    @property
+    def may_have_counted(self) -> bool:
+        return self.count != 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """One message in the hands of one worker.
+
+    Attributes:
+        place: Its place in what the call returned.
+        start: When the receive began: the lease did not begin earlier.
+        end: When the receive returned: the lease had begun.
+        held_until: Nobody else may have it earlier, unless a crash undid the lease.
+    """
+
+    seq: int
+    key: str | None
+    partition: int
+    attempt: int
+    ack_id: str
+    worker: str
+    call: str
+    place: int
+    start: float
+    end: float
+    held_until: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.ack_id} of {self.worker} (attempt {self.attempt}, received {self.start:.3f} to {self.end:.3f}, "
+            f"held until {self.held_until:.3f})"
+        )
+
+
+@dataclass(slots=True)
+class History:
+    """What happened to one consumer.
+
+    Attributes:
+        published: The key of each message whose publish returned, by seq.
+        leases: Every delivery, in the order of `start`.
+        settlements: Every call about deliveries.
+    """
+
+    published: dict[int, str | None] = field(default_factory=dict)
+    leases: list[Lease] = field(default_factory=list)
+    settlements: list[Settlement] = field(default_factory=list)
+    _crashes: list[Crashed] = field(default_factory=list)
+    _flushes: list[tuple[float, float]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, events: Iterable[Event], stream: str, consumer: str) -> History:
+        """The history of a consumer among all events."""
+        events = list(events)
+        published = [event for event in events if isinstance(event, Published)]
+        settlements = _settlements(events)
+        flushes = [(event.start, event.end) for event in published]
+        flushes += [(s.start, s.end) for s, _ in settlements if s.end is not None and s.verb != "extend" and s.count]
+        own = [s for s, place in settlements if place == (stream, consumer)]
+        return cls(
+            published={event.seq: event.key for event in published if event.stream == stream},
+            leases=_leases(events, own, (stream, consumer)),
+            settlements=own,
+            _crashes=[event for event in events if isinstance(event, Crashed)],
+            _flushes=_earliest_ends(flushes),
+        )
+
+    def may_be_undone(self, lease: Lease, until: float) -> bool:
+        """Whether a crash before a moment may have undone a lease: nothing is known to have flushed it before."""
+        return any(
+            crash.end >= lease.start and crash.start <= until and not self._was_flushed(lease.end, crash.start)
+            for crash in self._crashes
+        )
+
+    def _was_flushed(self, written: float, before: float) -> bool:
+        """Whether something durable was begun after one moment and returned before another: it took all before it to disk."""
+        place = bisect_left(self._flushes, (written,))
+        return place < len(self._flushes) and self._flushes[place][1] <= before
+
+
+def _earliest_ends(flushes: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """For each start, in order, the earliest end of all that start then or later."""
+    found: list[tuple[float, float]] = []
+    earliest = float("inf")
+    for start, end in sorted(flushes, reverse=True):
+        earliest = min(earliest, end)
+        found.append((start, earliest))
+    return found[::-1]
+
+
+def _settlements(events: Sequence[Event]) -> list[tuple[Settlement, tuple[str, str]]]:
+    """All calls about deliveries, each with its stream and consumer."""
+    ends = {event.call: event for event in events if isinstance(event, Settled)}
+    found = []
+    for event in events:
+        if isinstance(event, Settling):
+            end = ends.get(event.call)
+            settlement = Settlement(
+                call=event.call,
+                verb=event.verb,
+                ack_ids=event.ack_ids,
+                ack_wait=event.ack_wait,
+                start=event.start,
+                end=None if end is None else end.end,
+                count=None if end is None else end.count,
+            )
+            found.append((settlement, (event.stream, event.consumer)))
+    return found
+
+
+def _leases(events: Iterable[Event], settlements: Iterable[Settlement], consumer: tuple[str, str]) -> list[Lease]:
+    by_ack_id: dict[str, list[Settlement]] = defaultdict(list)
+    for settlement in settlements:
+        for ack_id in settlement.ack_ids:
+            by_ack_id[ack_id].append(settlement)
+    leases = [
+        Lease(
+            seq=delivered.seq,
+            key=delivered.key,
+            partition=delivered.partition,
+            attempt=delivered.attempt,
+            ack_id=delivered.ack_id,
+            worker=event.worker,
+            call=event.call,
+            place=place,
+            start=event.start,
+            end=event.end,
+            held_until=_held_until(event, by_ack_id[delivered.ack_id]),
+        )
+        for event in events
+        if isinstance(event, Received) and (event.stream, event.consumer) == consumer
+        for place, delivered in enumerate(event.deliveries)
+    ]
+    return sorted(leases, key=lambda lease: (lease.start, lease.call, lease.place))
+
+
+def _held_until(received: Received, settlements: Sequence[Settlement]) -> float:
+    """Until when a lease certainly lasted: it had not run out, and its worker had not begun to give it up."""
+    promised = [received.start + received.ack_wait - CLOCK_SLACK]
+    given_up = [float("inf")]
+    for settlement in settlements:
+        if settlement.counted_all:
+            # Only a lease that is there is counted.
+            promised.append(settlement.start + max(0.0, (settlement.ack_wait or 0.0) - CLOCK_SLACK))
+        if settlement.may_have_counted and settlement.verb != "extend":
+            given_up.append(settlement.start)
+    return min(max(promised), *given_up)

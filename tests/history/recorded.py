@@ -1,0 +1,117 @@
+"""A consumer that writes down what it is asked and what it answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import postbus
+from tests.history.events import Delivered, Lost, Received, Settled, Settling, Verb
+from tests.history.recorder import Recorder
+
+
+class RecordedConsumer:
+    """Passes calls to a consumer and records them. Lets all errors through."""
+
+    def __init__(self, consumer: postbus.Consumer, recorder: Recorder) -> None:
+        self._consumer = consumer
+        self._recorder = recorder
+
+    def receive(
+        self,
+        max_messages: int,
+        *,
+        ack_wait: float,
+        wait: float = 0,
+        ack: Sequence[postbus.Delivery] = (),
+    ) -> postbus.Batch:
+        """As a consumer's. The ack, if any, rides on it."""
+        call = self._begin("ack", ack) if ack else self._recorder.new_call()
+        start = time.monotonic()
+        with self._whose_loss_is_recorded(call):
+            batch = self._consumer.receive(max_messages, ack=ack or None, ack_wait=ack_wait, wait=wait)
+        end = time.monotonic()
+        if ack:
+            self._recorder.record(Settled(call=call, count=batch.acked_count, end=end))
+        if batch:
+            self._recorder.record(
+                Received(
+                    call=call,
+                    worker=self._recorder.name,
+                    stream=self._consumer.stream,
+                    consumer=self._consumer.name,
+                    ack_wait=ack_wait,
+                    start=start,
+                    end=end,
+                    deliveries=tuple(_delivered(delivery) for delivery in batch),
+                )
+            )
+        return batch
+
+    def ack(self, deliveries: Sequence[postbus.Delivery]) -> int:
+        with self._settling("ack", deliveries) as counts:
+            counts.append(self._consumer.ack(deliveries))
+        return counts[0]
+
+    def nack(self, deliveries: Sequence[postbus.Delivery], *, delay: float | None = None) -> int:
+        with self._settling("nack", deliveries) as counts:
+            counts.append(self._consumer.nack(deliveries, delay=delay))
+        return counts[0]
+
+    def terminate(self, deliveries: Sequence[postbus.Delivery]) -> int:
+        with self._settling("terminate", deliveries) as counts:
+            counts.append(self._consumer.terminate(deliveries))
+        return counts[0]
+
+    def extend(self, deliveries: Sequence[postbus.Delivery], *, ack_wait: float) -> int:
+        with self._settling("extend", deliveries, ack_wait) as counts:
+            counts.append(self._consumer.extend(deliveries, ack_wait=ack_wait))
+        return counts[0]
+
+    @contextmanager
+    def _settling(
+        self, verb: Verb, deliveries: Sequence[postbus.Delivery], ack_wait: float | None = None
+    ) -> Iterator[list[int]]:
+        call = self._begin(verb, deliveries, ack_wait)
+        counts: list[int] = []
+        with self._whose_loss_is_recorded(call):
+            yield counts
+        self._recorder.record(Settled(call=call, count=counts[0], end=time.monotonic()))
+
+    def _begin(self, verb: Verb, deliveries: Sequence[postbus.Delivery], ack_wait: float | None = None) -> str:
+        call = self._recorder.new_call()
+        self._recorder.record(
+            Settling(
+                call=call,
+                worker=self._recorder.name,
+                stream=self._consumer.stream,
+                consumer=self._consumer.name,
+                verb=verb,
+                ack_ids=tuple(dict.fromkeys(delivery.ack_id for delivery in deliveries)),
+                ack_wait=ack_wait,
+                start=time.monotonic(),
+            )
+        )
+        return call
+
+    @contextmanager
+    def _whose_loss_is_recorded(self, call: str) -> Iterator[None]:
+        try:
+            yield
+        except postbus.ConnectionLost:
+            self._recorder.record(Lost(call=call, end=time.monotonic()))
+            raise
+        except postbus.Unavailable:
+            self._recorder.record(Settled(call=call, count=0, end=time.monotonic()))
+            raise
+
+
+def _delivered(delivery: postbus.Delivery) -> Delivered:
+    return Delivered(
+        ack_id=delivery.ack_id,
+        seq=delivery.seq,
+        key=delivery.key,
+        partition=delivery.partition,
+        attempt=delivery.attempt,
+    )
