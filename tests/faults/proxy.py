@@ -1,9 +1,10 @@
-"""A proxy before a Postgres that cuts connections at the two moments which matter."""
+"""A proxy before a Postgres that cuts connections at the two moments which matter, and hangs or delays all of them."""
 
 from __future__ import annotations
 
 import socket
 import threading
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Literal, Self
@@ -15,7 +16,7 @@ Moment = Literal["before the request arrives", "before the answer arrives"]
 
 
 class Proxy:
-    """Passes bytes on, until it is told to cut the next connection that something goes over.
+    """Passes bytes on, until it is told otherwise.
 
     Args:
         url: The database, over a unix socket.
@@ -28,10 +29,31 @@ class Proxy:
         port = self._listener.getsockname()[1]
         self.url = f"postgresql://{quote(str(settings['user']))}@127.0.0.1:{port}/{settings['dbname']}"
         self._cut: Moment | None = None
+        self._flows = threading.Event()
+        self._flows.set()
+        self._delay = 0.0
+        self._ends: list[socket.socket] = []
 
     def cut(self, moment: Moment) -> None:
         """Cut the next connection that is used, at that moment."""
         self._cut = moment
+
+    def cut_all(self) -> None:
+        """Cut all connections there are. What was held back by `hang` never arrives."""
+        ends, self._ends = self._ends, []
+        for end in ends:
+            _shut(end)
+
+    def hang(self) -> None:
+        """Hold everything back until `resume`."""
+        self._flows.clear()
+
+    def resume(self) -> None:
+        self._flows.set()
+
+    def delay(self, seconds: float) -> None:
+        """Pass everything on that much later."""
+        self._delay = seconds
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -43,6 +65,7 @@ class Proxy:
         # Closing alone does not wake the thread that waits for clients.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.resume()
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -50,6 +73,7 @@ class Proxy:
                 client, _ = self._listener.accept()
                 server = socket.socket(socket.AF_UNIX)
                 server.connect(self._server)
+                self._ends += client, server
                 for ends in (
                     (client, server, "before the request arrives"),
                     (server, client, "before the answer arrives"),
@@ -62,8 +86,14 @@ class Proxy:
                 if self._cut == moment:
                     self._cut = None
                     break
+                time.sleep(self._delay)
+                self._flows.wait()
                 target.sendall(data)
         for end in (source, target):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+            _shut(end)
             end.close()
+
+
+def _shut(end: socket.socket) -> None:
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)

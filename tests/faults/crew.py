@@ -1,0 +1,170 @@
+"""The processes of a delivery fault test, which write one history: a publisher, and workers of a consumer of each order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import time
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import postbus
+from tests.faults.publish_keys import publish_keys
+from tests.faults.sweep import sweep
+from tests.faults.work import work
+from tests.history import History, RecordedConsumer, Recorder, Scope, Violation, by_partition, check, read, remainder_of
+from tests.history.events import Lost
+from tests.history.recorder import path_of
+from tests.waiting import until
+
+STREAM: Final = "orders"
+# The consumers are called after their order.
+SCOPES: Final[dict[str, Scope | None]] = {"none": None, "partition": by_partition}
+
+# Children of a server that has imported everything start in milliseconds, and inherit no threads.
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["tests.faults.crew", "postbus.bus._sync.connect"])
+
+
+class Crew:
+    """Starts processes, ends them, and tells what became of the messages.
+
+    Args:
+        url: A database with the stream and its consumers.
+        directory: Where the history is written.
+        seed: Of all that is left to chance.
+    """
+
+    def __init__(self, url: str, directory: Path, *, seed: int) -> None:
+        self.url = url
+        self.directory = directory
+        self.chance = random.Random(seed)
+        self._seed = seed
+        self._members: dict[str, BaseProcess] = {}
+        self._started = 0
+
+    def publisher(self) -> str:
+        return self._start("publisher", publish_keys, self.url, STREAM)
+
+    def worker(self, consumer: str, *, url: str | None = None) -> str:
+        """Start a worker, perhaps one who reaches the database by another way."""
+        return self._start(f"worker-{consumer}", work, url or self.url, STREAM, consumer)
+
+    def sweeper(self) -> str:
+        return self._start("sweeper", sweep, self.url, STREAM)
+
+    def workers(self, consumer: str) -> list[str]:
+        """Those of a consumer, the eldest first."""
+        return [name for name in self._members if name.startswith(f"worker-{consumer}-")]
+
+    def _start(self, role: str, program: Callable[..., None], *arguments: Any) -> str:
+        self._started += 1
+        name = f"{role}-{self._started}"
+        seed = self.chance.randrange(2**32)
+        process = _processes.Process(
+            target=program, args=(*arguments, self.directory, name, seed), name=name, daemon=True
+        )
+        process.start()
+        self._members[name] = process
+        return name
+
+    def wait_for_lines(self, name: str, count: int) -> None:
+        """Wait until one process has written more lines."""
+        self._wait_for_growth(name, [name], count)
+
+    def wait_for_more(self) -> None:
+        """Wait until the workers of each consumer have done some more."""
+        for consumer in SCOPES:
+            self._wait_for_growth(f"workers of {consumer}", self.workers(consumer), 30)
+
+    def _wait_for_growth(self, who: str, names: list[str], count: int) -> None:
+        goal = self._line_count(names) + count
+
+        def is_reached() -> bool:
+            self.check_alive()
+            return self._line_count(names) >= goal
+
+        until(is_reached, f"{who} write {count} lines")
+
+    def _line_count(self, names: list[str]) -> int:
+        paths = [path_of(self.directory, name) for name in names]
+        return sum(path.read_bytes().count(b"\n") for path in paths if path.exists())
+
+    def check_alive(self) -> None:
+        """Fail if a process has ended by itself: its error is on stderr."""
+        assert [name for name, process in self._members.items() if process.exitcode is not None] == []
+
+    def lost_count(self) -> int:
+        """How many calls were lost on the way so far."""
+        return sum(isinstance(event, Lost) for event in read(self.directory))
+
+    def kill_at_work(self, name: str) -> None:
+        """Kill a worker in the middle of a call about deliveries, if it makes one soon."""
+        path = path_of(self.directory, name)
+        end = time.monotonic() + 0.2
+        while time.monotonic() < end and not (path.exists() and _is_settling(path)):
+            pass
+        self.kill(name)
+
+    def kill(self, name: str) -> None:
+        process = self._members.pop(name)
+        process.kill()
+        process.join()
+
+    def stop(self) -> None:
+        """Let all finish what they are about, and end."""
+        self.check_alive()
+        for process in self._members.values():
+            process.terminate()
+        for name, process in self._members.items():
+            process.join(30)
+            assert process.exitcode == 0, f"{name} ended with {process.exitcode}"
+        self._members.clear()
+
+    def check_promises(self) -> None:
+        """Let all stop, finish what is left, and fail if a promise was broken."""
+        self.stop()
+        with postbus.connect(self.url) as bus:
+            until(lambda: bus.horizon(STREAM) == bus.stream_info(STREAM).last_seq, "no publisher holds the horizon")
+            for consumer in SCOPES:
+                self._drain(bus, consumer)
+            found = [f"order {name}: {violation}" for name in SCOPES for violation in self._check(bus, name)]
+        assert not found, "\n".join([f"seed {self._seed}, {len(found)} violations in {self.directory}", *found[:20]])
+
+    def _drain(self, bus: postbus.Bus, name: str) -> None:
+        consumer = bus.consumer(STREAM, name)
+        with Recorder(self.directory, f"drain-{name}") as recorder:
+            recorded = RecordedConsumer(consumer, recorder)
+
+            def is_empty() -> bool:
+                while batch := recorded.receive(1000, ack_wait=60):
+                    recorded.ack(list(batch))
+                stats = consumer.stats()
+                return (stats.lag_estimate, stats.in_flight, stats.waiting) == (0, 0, 0)
+
+            until(is_empty, f"consumer {name} has nothing left")
+
+    def _check(self, bus: postbus.Bus, name: str) -> list[Violation]:
+        history = History.of(read(self.directory), STREAM, name)
+        remainder = remainder_of(bus, STREAM, name)
+        assert history.published, "something was published"
+        assert not remainder.left, "all was finished"
+        return check(history, remainder, scope=SCOPES[name])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in list(self._members):
+            self.kill(name)
+
+
+def _is_settling(path: Path) -> bool:
+    """Whether the last that a process wrote is that it begins such a call."""
+    *_, last = path.read_bytes().splitlines() or [b""]
+    return b"Settling" in last
