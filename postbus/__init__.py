@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from postbus.bus._sync.bus import Bus
     from postbus.bus._sync.connect import connect
     from postbus.bus._sync.consumer import Consumer
-    from postbus.model.consumer import ConsumerInfo, ConsumerStats, DeadLetter, Exponential, PartitionStats, Peeked
+    from postbus.model.consumer import (
+        ConsumerInfo,
+        ConsumerStats,
+        DeadLetter,
+        Exponential,
+        Filter,
+        PartitionStats,
+        Peeked,
+    )
     from postbus.model.delivery import Batch, Delivery
     from postbus.model.errors import (
         Conflict,
@@ -54,6 +62,7 @@ _HOMES = {
         "ConsumerStats",
         "DeadLetter",
         "Exponential",
+        "Filter",
         "PartitionStats",
         "Peeked",
     ),
@@ -92,6 +101,7 @@ __all__ = [
     "EmbeddedError",
     "Error",
     "Exponential",
+    "Filter",
     "HorizonHolder",
     "InvalidInput",
     "Message",

@@ -110,7 +110,7 @@ class Postbus:
             for place in places:
                 bus.create_stream(place)
                 for consumer in self._consumers:
-                    bus.create_consumer(place, consumer)
+                    bus.create_consumer(place, consumer, order="none")
 
     def drop_place(self, url: str, place: str) -> None:
         with postbus.connect(url) as bus:

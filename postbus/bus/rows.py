@@ -16,6 +16,7 @@ from postbus.model.consumer import (
     ConsumerStats,
     DeadLetter,
     Exponential,
+    Filter,
     PartitionStats,
     Peeked,
 )
@@ -150,6 +151,24 @@ def backoff_parameters(backoff: Backoff) -> tuple[TextArray, float | None, timed
 
 def _intervals(delays: Sequence[float | timedelta]) -> TextArray:
     return text_array([encode_interval(seconds(delay) or timedelta()) for delay in delays])
+
+
+def filter_parameters(filter: Filter | None) -> tuple[str | None, str | None, str | None, str | None]:
+    """A filter as key pattern, headers, headers not, data path.
+
+    Raises:
+        InvalidInput: Headers cannot be encoded.
+    """
+    if filter is None:
+        return None, None, None, None
+    try:
+        headers, headers_not = (
+            encoded and encoded.decode()
+            for encoded in (content.encode_headers(filter.headers), content.encode_headers(filter.headers_not))
+        )
+    except NotEncodable as error:
+        raise InvalidInput(f"the filter is not allowed: {error}") from error
+    return filter.key, headers or None, headers_not or None, filter.data
 
 
 def dead_letter(data_type: DataType, row: Row) -> DeadLetter:

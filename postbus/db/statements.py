@@ -38,12 +38,14 @@ MAINTAIN: Final = "select postbus.maintain($1)"
 CREATE_CONSUMER: Final = """
 select postbus.create_consumer($1, $2, ordering => $3, ack_wait => $4, max_ack_pending => $5, max_deliver => $6,
     backoff => $7::text[]::interval[], backoff_factor => $8, backoff_cap => $9, backoff_jitter => $10, retain_dead => $11,
-    start => $12, from_seq => $13, from_time => $14)
+    max_per_key => $12, max_waiting => $13, on_dead => $14, filter_key_pattern => $15, filter_headers => $16::jsonb,
+    filter_headers_not => $17::jsonb, filter_data => $18, on_expired => $19, start => $20, from_seq => $21, from_time => $22)
 """
 ALTER_CONSUMER: Final = """
-select postbus.alter_consumer($1, $2, ordering => $3, ack_wait => $4, max_ack_pending => $5, max_deliver => $6,
-    backoff => $7::text[]::interval[], backoff_factor => $8, backoff_cap => $9, backoff_jitter => $10,
-    retain_dead => $11, unset => $12)
+select postbus.alter_consumer($1, $2, ack_wait => $3, max_ack_pending => $4, max_deliver => $5,
+    backoff => $6::text[]::interval[], backoff_factor => $7, backoff_cap => $8, backoff_jitter => $9, retain_dead => $10,
+    max_per_key => $11, max_waiting => $12, on_dead => $13, filter_key_pattern => $14, filter_headers => $15::jsonb,
+    filter_headers_not => $16::jsonb, filter_data => $17, on_expired => $18, unset => $19)
 """
 DROP_CONSUMER: Final = "select postbus.drop_consumer($1, $2)"
 CONSUMER_INFO: Final = "select i.* from postbus.consumer_info($1, $2) as i"

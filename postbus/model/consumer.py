@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-Ordering = Literal["none", "partition"]
+Ordering = Literal["key", "none", "partition"]
+OnDead = Literal["continue", "hold"]
+OnExpired = Literal["skip", "bury"]
 Start = Literal["earliest", "latest"]
 State = Literal["available", "delivered", "waiting", "dead"]
 
@@ -33,6 +35,24 @@ Backoff = Sequence[float | timedelta] | Exponential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which messages a consumer wants: those that pass every part that is given.
+
+    Attributes:
+        key: A pattern of keys: `*` stands for one token, `>` at the end for one or more ("orders.*.paid", "orders.>").
+        headers: Headers that a message must have, with these values.
+        headers_not: Headers that it must not have with these values; a message without the header passes.
+        data: A JSON path (SQL/JSON), in a json stream: the message passes when the path yields an item other than false and
+            null, as in "$.amount > 100" or "$.items[*] ? (@.sku == 7)".
+    """
+
+    key: str | None = None
+    headers: Mapping[str, str] | None = None
+    headers_not: Mapping[str, str] | None = None
+    data: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerInfo:
     """A consumer's settings.
 
@@ -40,7 +60,7 @@ class ConsumerInfo:
         stream: The stream that it reads.
         name: Its name.
         id: Its number, never used again.
-        order: none, or partition: one batch of a partition at a time.
+        order: key (messages of a key in order), none, or partition (one batch of a partition at a time).
         ack_wait: How long a delivery is leased.
         max_ack_pending: How many messages may be in flight.
         max_deliver: How many deliveries before a message becomes a dead letter; None for ever.
@@ -49,6 +69,14 @@ class ConsumerInfo:
         backoff_cap: The longest delay.
         backoff_jitter: How much each delay varies.
         retain_dead: How long dead letters are kept; None for ever.
+        max_per_key: In order "key", how many messages of a key a batch may hold; None for any number.
+        max_waiting: In order "key", how many messages may be parked before reading ahead stops.
+        on_dead: In order "key", whether a dead letter lets its key go on or holds it.
+        filter_key_pattern: The pattern that keys must match.
+        filter_headers: Headers that messages must have.
+        filter_headers_not: Headers that messages must not have.
+        filter_data: The JSON path that data must match.
+        on_expired: Whether a message whose time to live is over is skipped or becomes a dead letter.
         paused: Whether it gives no messages.
         created_at: When it was created.
     """
@@ -65,6 +93,14 @@ class ConsumerInfo:
     backoff_cap: timedelta | None
     backoff_jitter: float
     retain_dead: timedelta | None
+    max_per_key: int | None
+    max_waiting: int
+    on_dead: OnDead
+    filter_key_pattern: str | None
+    filter_headers: Mapping[str, str] | None
+    filter_headers_not: Mapping[str, str] | None
+    filter_data: str | None
+    on_expired: OnExpired
     paused: bool
     created_at: datetime
 

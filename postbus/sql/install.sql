@@ -91,6 +91,20 @@ create table postbus_data.consumer (
     backoff_jitter double precision not null,
     -- Null keeps dead letters for ever.
     retain_dead interval,
+    -- In order "key": how many messages of a key a batch may hold (null for any number), how many messages may be parked, and whether a
+    -- dead letter lets its key go on (continue) or holds it (hold).
+    max_per_key integer,
+    max_waiting integer not null,
+    on_dead text collate "C" not null,
+    -- Which messages it wants; nulls let all through. The regular expression is made from the pattern. A message must have all of
+    -- filter_headers, and none of the one-pair objects of filter_headers_not.
+    filter_key_pattern text collate "C",
+    filter_key_regex text collate "C",
+    filter_headers jsonb,
+    filter_headers_not jsonb[],
+    filter_data jsonpath,
+    -- What becomes of a message whose time to live is over: skip or bury.
+    on_expired text collate "C" not null,
     paused boolean not null default false,
     -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
     epoch integer not null default 1,
@@ -118,8 +132,13 @@ create table postbus_data.position (
     pending_bound integer not null,
     -- The segment that holds all that is published above hi, as long as the layout register still names it; 0 says nothing.
     segment integer not null default 0,
-    -- In order "partition", the lease that the claim made: while it lives, there is no other.
-    lease_token bigint,
+    -- In the orders "key" and "partition": the leases that were in flight after the claim. No other may be.
+    leases bigint[],
+    -- In order "key": the lowest seq that is parked, null for none, and how many are.
+    parked_from bigint,
+    parked_count integer not null default 0,
+    -- How many messages were passed over because their time to live was over.
+    expired_count bigint not null default 0,
     primary key (consumer_id, epoch, partition, hi)
 );
 
@@ -134,6 +153,8 @@ create table postbus_data.lease (
     epoch integer not null,
     partition integer not null,
     seqs bigint[] not null,
+    -- In order "key": the key of each message.
+    keys text[] collate "C",
     -- Which delivery of each message this is; null when it is the first of all.
     attempts integer[],
     received_at timestamptz not null,
@@ -162,12 +183,25 @@ create table postbus_data.waiting (
     due_at timestamptz not null,
     reason text,
     failed_at timestamptz not null default clock_timestamp(),
+    -- In order "key", what it holds back.
+    key text collate "C",
     -- In order "partition" the first one that waits decides whether the partition goes on.
     primary key (consumer_id, partition, seq)
 );
 
 -- What is due.
 create index waiting_due on postbus_data.waiting (consumer_id, due_at);
+
+-- A row is a message that, in order "key", came up while its key was in flight or had failed: it waits behind it. Written and deleted under the
+-- partition's mutex only, and read from position.parked_from on.
+create table postbus_data.parked (
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    seq bigint not null,
+    key text collate "C" not null,
+    primary key (consumer_id, epoch, partition, seq)
+);
 
 -- A row is a message to be delivered again now: the redelivery log, read by position like a stream. The sweeper numbers its rows under a
 -- mutex, so a reader passes none that commits late.
@@ -196,6 +230,9 @@ create table postbus_data.dead_letter (
     died_at timestamptz not null default clock_timestamp(),
     primary key (consumer_id, seq)
 );
+
+-- In order "key" with on_dead = hold: the keys of a partition that are held.
+create index dead_letter_partition on postbus_data.dead_letter (consumer_id, partition);
 
 -- Dead letters past their retention.
 create index dead_letter_died on postbus_data.dead_letter (consumer_id, died_at);
@@ -276,6 +313,14 @@ create type postbus.consumer_info as (
     backoff_cap interval,
     backoff_jitter double precision,
     retain_dead interval,
+    max_per_key integer,
+    max_waiting integer,
+    on_dead text,
+    filter_key_pattern text,
+    filter_headers jsonb,
+    filter_headers_not jsonb,
+    filter_data text,
+    on_expired text,
     paused boolean,
     created_at timestamptz
 );
@@ -299,10 +344,22 @@ create type postbus_data.claim as (
     messages postbus.delivery[],
     -- What the step found to lease: up to wanted messages with after_seq < seq <= to_seq, all of one segment; wanted is null for nothing.
     place postbus_data.position,
+    -- In order "key": keys that are not free; null when all are.
+    blocked text[],
+    -- How many messages a look at a partition may scan for those that pass the filter.
+    scan integer,
     segment integer,
     after_seq bigint,
     to_seq bigint,
     wanted integer
+);
+
+-- Which of some messages are taken: the rest is parked, filtered out or expired, and done with up to last_seq.
+create type postbus_data.picked as (
+    seqs bigint[],
+    keys text[],
+    place postbus_data.position,
+    last_seq bigint
 );
 
 -- A message that a consumer gave up, with its story.
@@ -339,7 +396,6 @@ set local check_function_bodies = off;
 create or replace function postbus.alter_consumer(
     stream text,
     consumer text,
-    ordering text default null,
     ack_wait interval default null,
     max_ack_pending integer default null,
     max_deliver integer default null,
@@ -348,6 +404,14 @@ create or replace function postbus.alter_consumer(
     backoff_cap interval default null,
     backoff_jitter double precision default null,
     retain_dead interval default null,
+    max_per_key integer default null,
+    max_waiting integer default null,
+    on_dead text default null,
+    filter_key_pattern text default null,
+    filter_headers jsonb default null,
+    filter_headers_not jsonb default null,
+    filter_data text default null,
+    on_expired text default null,
     unset text[] default '{}'
 )
 returns void
@@ -355,9 +419,11 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Change settings of a consumer; null leaves one as it is. They hold for deliveries and failures from now on.
+Change settings of a consumer; null leaves one as it is. They hold for deliveries and failures from now on; a filter, for messages that
+were not delivered yet. The ordering cannot be changed: what is in flight was given out under it.
 
-unset    the names of settings to put back to "none": max_deliver, backoff, backoff_factor, backoff_cap, retain_dead.
+unset    the names of settings to put back to "none": max_deliver, backoff, backoff_factor, backoff_cap, retain_dead, max_per_key,
+         filter_key_pattern, filter_headers, filter_headers_not, filter_data.
 
 Raises   PB400 for a value that is not allowed, PB404.
 */
@@ -367,12 +433,14 @@ declare
 begin
     select u into unknown
     from unnest(unset) as u
-    where u not in ('max_deliver', 'backoff', 'backoff_factor', 'backoff_cap', 'retain_dead')
+    where u not in (
+        'max_deliver', 'backoff', 'backoff_factor', 'backoff_cap', 'retain_dead', 'max_per_key',
+        'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data'
+    )
     limit 1;
     if unknown is not null then
         raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
     end if;
-    settings.ordering := coalesce(ordering, settings.ordering);
     settings.ack_wait := coalesce(ack_wait, settings.ack_wait);
     settings.max_ack_pending := coalesce(max_ack_pending, settings.max_ack_pending);
     settings.max_deliver := case when 'max_deliver' = any (unset) then null else coalesce(max_deliver, settings.max_deliver) end;
@@ -384,18 +452,38 @@ begin
     settings.backoff_cap := case when 'backoff_cap' = any (unset) then null else coalesce(backoff_cap, settings.backoff_cap) end;
     settings.backoff_jitter := coalesce(backoff_jitter, settings.backoff_jitter);
     settings.retain_dead := case when 'retain_dead' = any (unset) then null else coalesce(retain_dead, settings.retain_dead) end;
+    settings.max_per_key := case when 'max_per_key' = any (unset) then null else coalesce(max_per_key, settings.max_per_key) end;
+    settings.max_waiting := coalesce(max_waiting, settings.max_waiting);
+    settings.on_dead := coalesce(on_dead, settings.on_dead);
+    settings.on_expired := coalesce(on_expired, settings.on_expired);
+    if 'filter_key_pattern' = any (unset) then
+        settings.filter_key_pattern := null;
+        settings.filter_key_regex := null;
+    end if;
+    settings.filter_headers := case when 'filter_headers' = any (unset) then null else settings.filter_headers end;
+    settings.filter_headers_not := case when 'filter_headers_not' = any (unset) then null else settings.filter_headers_not end;
+    settings.filter_data := case when 'filter_data' = any (unset) then null else settings.filter_data end;
+    settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
     perform postbus_data.check_consumer(settings);
 
     update postbus_data.consumer as c
-    set ordering = settings.ordering,
-        ack_wait = settings.ack_wait,
+    set ack_wait = settings.ack_wait,
         max_ack_pending = settings.max_ack_pending,
         max_deliver = settings.max_deliver,
         backoff = settings.backoff,
         backoff_factor = settings.backoff_factor,
         backoff_cap = settings.backoff_cap,
         backoff_jitter = settings.backoff_jitter,
-        retain_dead = settings.retain_dead
+        retain_dead = settings.retain_dead,
+        max_per_key = settings.max_per_key,
+        max_waiting = settings.max_waiting,
+        on_dead = settings.on_dead,
+        filter_key_pattern = settings.filter_key_pattern,
+        filter_key_regex = settings.filter_key_regex,
+        filter_headers = settings.filter_headers,
+        filter_headers_not = settings.filter_headers_not,
+        filter_data = settings.filter_data,
+        on_expired = settings.on_expired
     where c.id = settings.id;
 end
 $$;
@@ -410,8 +498,8 @@ declare
     problem text;
 begin
     problem := case
-        when settings.ordering is null or settings.ordering not in ('none', 'partition')
-            then format('ordering = %L is not one of none, partition', settings.ordering)
+        when settings.ordering is null or settings.ordering not in ('key', 'none', 'partition')
+            then format('ordering = %L is not one of key, none, partition', settings.ordering)
         when (settings.ack_wait between interval '1 millisecond' and interval '7 days') is not true
             then format('ack_wait = %s is not between 1 millisecond and 7 days', settings.ack_wait)
         when (settings.max_ack_pending between 1 and 1000000) is not true
@@ -432,6 +520,14 @@ begin
             then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
         when settings.retain_dead not between interval '0' and interval '3650 days'
             then format('retain_dead = %s is not between 0 and 3650 days', settings.retain_dead)
+        when settings.max_per_key not between 1 and 10000
+            then format('max_per_key = %s is not between 1 and 10000', settings.max_per_key)
+        when (settings.max_waiting between 1 and 1000000) is not true
+            then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
+        when settings.on_dead is null or settings.on_dead not in ('continue', 'hold')
+            then format('on_dead = %L is not one of continue, hold', settings.on_dead)
+        when settings.on_expired is null or settings.on_expired not in ('skip', 'bury')
+            then format('on_expired = %L is not one of skip, bury', settings.on_expired)
     end;
     if problem is not null then
         raise exception using errcode = 'PB400', message = problem;
@@ -458,7 +554,7 @@ $$;
 create or replace function postbus.create_consumer(
     stream text,
     consumer text,
-    ordering text default 'none',
+    ordering text default 'key',
     ack_wait interval default interval '30 seconds',
     max_ack_pending integer default 10000,
     max_deliver integer default null,
@@ -467,6 +563,14 @@ create or replace function postbus.create_consumer(
     backoff_cap interval default null,
     backoff_jitter double precision default 0,
     retain_dead interval default null,
+    max_per_key integer default null,
+    max_waiting integer default 1000,
+    on_dead text default 'continue',
+    filter_key_pattern text default null,
+    filter_headers jsonb default null,
+    filter_headers_not jsonb default null,
+    filter_data text default null,
+    on_expired text default 'skip',
     "start" text default null,
     from_seq bigint default null,
     from_time timestamptz default null
@@ -478,13 +582,19 @@ as $$
 /*
 Create a consumer of a stream. It costs publishers nothing.
 
-ordering         none: any message that is not in flight. partition: one batch of a partition at a time, and a message that fails
-                 holds its partition.
+ordering         key: messages of one key in order; one that fails holds its key. none: any message that is not in flight. partition: one batch
+                 of a partition at a time, and a message that fails holds its partition. It stays as it is.
 ack_wait         how long a delivery is leased before it is given to somebody else.
 max_ack_pending  how many messages may be in flight.
 max_deliver      how many deliveries before a message becomes a dead letter; null for ever.
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make it grow.
 retain_dead      how long dead letters are kept; null for ever.
+max_per_key      in order "key", how many messages of a key a batch may hold; null for any number.
+max_waiting      in order "key", how many messages may be parked behind others of their key before reading ahead stops.
+on_dead          in order "key", whether a dead letter lets its key go on (continue) or holds it until it is redriven or discarded (hold).
+filter_…         which messages it wants: a key pattern; headers that a message must have, with these values; headers that it must not have
+                 with these values; a JSON path of which it must yield an item other than false and null. Messages that do not pass are skipped.
+on_expired       what becomes of a message whose time to live is over: skip or bury (a dead letter).
 start            earliest (the default) or latest; or from_seq, or from_time.
 
 Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it exists.
@@ -504,6 +614,11 @@ begin
     settings.backoff_cap := backoff_cap;
     settings.backoff_jitter := backoff_jitter;
     settings.retain_dead := retain_dead;
+    settings.max_per_key := max_per_key;
+    settings.max_waiting := max_waiting;
+    settings.on_dead := on_dead;
+    settings.on_expired := on_expired;
+    settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
     perform postbus_data.check_consumer(settings);
     if num_nonnulls("start", from_seq, from_time) = 0 then
         "start" := 'earliest';
@@ -511,11 +626,14 @@ begin
 
     insert into postbus_data.consumer as c (
         stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
-        retain_dead, start_after
+        retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
+        on_expired, start_after
     )
     values (
         settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
-        backoff_jitter, retain_dead, postbus_data.start_position(settings.stream_id, "start", from_seq, from_time)
+        backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
+        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired,
+        postbus_data.start_position(settings.stream_id, "start", from_seq, from_time)
     )
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;
@@ -575,6 +693,7 @@ as $$
         and s.token = l.token;
     delete from postbus_data.lease as l where l.consumer_id = forget.consumer_id;
     delete from postbus_data.waiting as w where w.consumer_id = forget.consumer_id;
+    delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
     delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
 $$;
@@ -592,7 +711,9 @@ begin
     return query
     select
         c.stream_name, c.name, c.id, c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.backoff, c.backoff_factor, c.backoff_cap,
-        c.backoff_jitter, c.retain_dead, c.paused, c.created_at
+        c.backoff_jitter, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.filter_key_pattern, c.filter_headers,
+        (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
+        c.filter_data::text, c.on_expired, c.paused, c.created_at
     from postbus_data.consumer as c
     where c.stream_id = listed
     order by c.name;
@@ -719,7 +840,8 @@ begin
             postbus_data.fetch_messages(
                 reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
             )
-        ) as m;
+        ) as m
+        where postbus_data.passes(reader, m);
     end loop;
 end
 $$;
@@ -759,6 +881,11 @@ begin
                     case when w.due_at > now_at then 'waiting' else 'available' end
                 from postbus_data.waiting as w
                 where w.consumer_id = reader.id
+                union all
+                select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting'
+                from postbus_data.parked as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
                 union all
                 select d.partition, d.seq, d.attempts, null, null, 'available'
                 from postbus_data.due as d
@@ -829,6 +956,52 @@ begin
     where c.id = sought.id;
     perform postbus_data.forget(sought.id);
     return new_start;
+end
+$$;
+
+create or replace function postbus_data.set_filter(
+    settings postbus_data.consumer,
+    key_pattern text,
+    headers jsonb,
+    headers_not jsonb,
+    data_path text
+)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* Check the parts of a filter that are given, and put them into a consumer's settings; null leaves one as it is. Raises PB400. */
+declare
+    data_type text;
+begin
+    if key_pattern is not null then
+        settings.filter_key_regex := postbus_data.pattern_regex(key_pattern);
+        settings.filter_key_pattern := key_pattern;
+    end if;
+    if jsonb_typeof(coalesce(headers, '{}')) <> 'object' or coalesce(headers, '{}') @? 'strict $.* ? (@.type() != "string")' then
+        raise exception using errcode = 'PB400', message = 'filter_headers is not a JSON object whose values are strings';
+    end if;
+    if jsonb_typeof(coalesce(headers_not, '{}')) <> 'object' or coalesce(headers_not, '{}') @? 'strict $.* ? (@.type() != "string")' then
+        raise exception using errcode = 'PB400', message = 'filter_headers_not is not a JSON object whose values are strings';
+    end if;
+    settings.filter_headers := coalesce(headers, settings.filter_headers);
+    if headers_not is not null then
+        settings.filter_headers_not := array(
+            select jsonb_build_object(h.key, h.value) from jsonb_each(headers_not) as h
+        );
+    end if;
+    if data_path is not null then
+        select s.data_type into data_type from postbus_data.stream as s where s.id = settings.stream_id;
+        if data_type <> 'json' then
+            raise exception using errcode = 'PB400', message = format('filter_data needs a stream of json, and this one holds %s', data_type);
+        end if;
+        begin
+            settings.filter_data := data_path::jsonpath;
+        exception when others then
+            raise exception using errcode = 'PB400', message = format('filter_data is not a JSON path: %s', sqlerrm);
+        end;
+    end if;
+    return settings;
 end
 $$;
 
@@ -939,6 +1112,8 @@ begin
     select count(*) into waiting
     from (
         (select from postbus_data.waiting as w where w.consumer_id = reader.id limit 10000)
+        union all
+        (select from postbus_data.parked as p where p.consumer_id = reader.id and p.epoch = reader.epoch limit 10000)
         union all
         (select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch limit 10000)
     ) as w;
@@ -1090,8 +1265,8 @@ begin
         ) is null then
             continue;
         else
-            insert into postbus_data.waiting (consumer_id, partition, seq, attempts, due_at, reason)
-            values (reader.id, letter.partition, letter.seq, 0, clock_timestamp(), letter.reason);
+            insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+            values (reader.id, letter.partition, letter.seq, letter.key, 0, clock_timestamp(), letter.reason);
         end if;
         delete from postbus_data.dead_letter as d where d.consumer_id = letter.consumer_id and d.seq = letter.seq;
         moved := moved + 1;
@@ -1202,6 +1377,175 @@ begin
     end if;
     claim.lease_until := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
     claim.busy := false;
+    if num_nonnulls(reader.filter_key_regex, reader.filter_headers, reader.filter_headers_not, reader.filter_data) > 0 then
+        claim.scan := greatest(256, 4 * max_messages);
+    end if;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.claim_by_key(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+In order "key": find out which keys of a partition are not free, and lease what waits behind a key that has become free.
+
+A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead letter
+holds it. What has failed or is parked goes first, in order of its seq, up to the first message of the key that is not due yet.
+
+Its caller holds the partition's mutex. Leases are read before failures: a nack that commits in between leaves its key blocked twice, not free.
+Returns  the claim, with claim.blocked; its place is null when nothing new may be given now.
+Touches  lease, position (insert), waiting, parked (delete).
+*/
+declare
+    place postbus_data.position := claim.place;
+    in_flight text[];
+    seqs bigint[];
+    attempts integer[];
+    exceptional text[];
+    parked_left bigint;
+begin
+    claim.blocked := null;
+    if place.leases is not null then
+        select
+            array_agg(distinct l.token),
+            array_agg(distinct m.key) filter (where m.key is not null and not exists (
+                select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq
+            ))
+        into place.leases, in_flight
+        from unnest(place.leases) as t (token)
+        join lateral (select l.token, l.seqs, l.keys from postbus_data.lease as l where l.token = t.token) as l on true
+        cross join lateral unnest(l.seqs, l.keys) as m (seq, key);
+    end if;
+
+    if place.parked_from is not null
+        or reader.on_dead = 'hold'
+        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = place.partition)
+    then
+        select
+            array_agg(e.seq order by e.seq) filter (where e.is_free),
+            array_agg(e.attempts + 1 order by e.seq) filter (where e.is_free),
+            array_agg(distinct e.key)
+        into seqs, attempts, exceptional
+        from (
+            select
+                w.seq,
+                w.key,
+                w.attempts,
+                bool_and(w.is_due and (w.key = any (in_flight)) is not true) over (partition by w.key, case when w.key is null then w.seq end order by w.seq)
+                and row_number() over (partition by w.key, case when w.key is null then w.seq end order by w.seq) <= coalesce(reader.max_per_key, wanted)
+                    as is_free
+            from (
+                select w.seq, w.key, w.attempts, w.due_at <= clock_timestamp() as is_due
+                from postbus_data.waiting as w
+                where w.consumer_id = reader.id
+                    and w.partition = place.partition
+                union all
+                select p.seq, p.key, 0, true
+                from postbus_data.parked as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = place.partition
+                    and p.seq >= place.parked_from
+                union all
+                -- Holds its key, and is never given itself.
+                select d.seq, d.key, 0, false
+                from postbus_data.dead_letter as d
+                where reader.on_dead = 'hold'
+                    and d.consumer_id = reader.id
+                    and d.partition = place.partition
+                    and d.key is not null
+            ) as w
+        ) as e;
+    end if;
+    if seqs is not null then
+        seqs := seqs[1:wanted];
+        attempts := attempts[1:wanted];
+        delete from postbus_data.waiting as w
+        where w.consumer_id = reader.id
+            and w.partition = place.partition
+            and w.seq = any (seqs);
+        if place.parked_from is not null then
+            with taken as (
+                delete from postbus_data.parked as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = place.partition
+                    and p.seq = any (seqs)
+                returning p.seq
+            )
+            select place.parked_count - count(*) into place.parked_count from taken;
+            select p.seq into parked_left
+            from postbus_data.parked as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = place.partition
+                and p.seq >= place.parked_from
+            order by p.seq
+            limit 1;
+            place.parked_from := parked_left;
+        end if;
+        claim.messages := postbus_data.take_again(reader, claim, place, seqs, attempts);
+        claim.place := null;
+        return claim;
+    end if;
+
+    if in_flight is not null or exceptional is not null or reader.max_per_key is not null then
+        claim.blocked := coalesce(in_flight, '{}') || array_remove(coalesce(exceptional, '{}'), null);
+    end if;
+    claim.place := place;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.claim_by_partition(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+In order "partition": whether a partition may go on with new messages. Not while a lease of it is in flight, and not while a message waits that
+has failed: the failed ones at its head are leased here, in order, as far as they are due. The first that is not due holds the partition.
+
+Its caller holds the partition's mutex.
+Returns  the claim; its place is null when nothing new may be given.
+Touches  lease, position (insert), waiting (delete).
+*/
+declare
+    place postbus_data.position := claim.place;
+    seqs bigint[];
+    attempts integer[];
+begin
+    claim.place := null;
+    if exists (select from postbus_data.lease as l where l.token = any (place.leases)) then
+        return claim;
+    end if;
+    place.leases := null;
+    select array_agg(h.seq order by h.seq), array_agg(h.attempts + 1 order by h.seq) filter (where h.is_due)
+    into seqs, attempts
+    from (
+        select w.seq, w.attempts, bool_and(w.due_at <= clock_timestamp()) over (order by w.seq) as is_due
+        from (
+            select w.*
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = place.partition
+            order by w.seq
+            limit wanted
+        ) as w
+    ) as h;
+    if seqs is null then
+        claim.place := place;
+    elsif attempts is not null then
+        seqs := seqs[1:cardinality(attempts)];
+        delete from postbus_data.waiting as w
+        where w.consumer_id = reader.id
+            and w.partition = place.partition
+            and w.seq = any (seqs);
+        claim.messages := postbus_data.take_again(reader, claim, place, seqs, attempts);
+    end if;
     return claim;
 end
 $$;
@@ -1358,20 +1702,46 @@ Lease the next messages of a partition where two segments overlap: publishers th
 older one, others to the newer.
 
 Its caller holds the partition's mutex.
-Touches  as take.
+Touches  as pick and take.
 */
 declare
     place postbus_data.position := claim.place;
+    seqs bigint[];
+    keys text[];
+    found_count integer;
+    last_seq bigint;
+    picked postbus_data.picked;
     prefix text;
 begin
-    claim.messages := postbus_data.fetch_messages(reader.stream_id, place.partition, claim.after_seq, claim.to_seq, claim.wanted);
-    if claim.messages is not null then
-        prefix := postbus_data.take(reader, claim, array(select m.seq from unnest(claim.messages) as m));
-        claim.messages := array(
+    claim.messages := postbus_data.fetch_messages(
+        reader.stream_id, place.partition, claim.after_seq, claim.to_seq, coalesce(claim.scan, claim.wanted)
+    );
+    select
+        array_agg(m.seq) filter (where postbus_data.passes(reader, m)),
+        array_agg(m.key) filter (where postbus_data.passes(reader, m)),
+        max(m.seq),
+        count(*)
+    into seqs, keys, last_seq, found_count
+    from unnest(claim.messages) as m;
+    if found_count < coalesce(claim.scan, claim.wanted) then
+        last_seq := claim.to_seq;
+    end if;
+    picked := postbus_data.pick(reader, claim, seqs, keys, null, last_seq);
+    claim.place := picked.place;
+    if picked.seqs is not null then
+        prefix := postbus_data.take(reader, claim, picked.seqs, picked.keys, picked.last_seq);
+    elsif picked.last_seq > place.hi then
+        perform postbus_data.move_on(picked.place, picked.last_seq);
+    end if;
+    claim.messages := nullif(
+        array(
             select row(prefix || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
             from unnest(claim.messages) as m
-        );
-    end if;
+            where m.seq = any (picked.seqs)
+            order by m.seq
+        ),
+        '{}'
+    );
     claim.wanted := null;
     return claim;
 end
@@ -1391,7 +1761,7 @@ as $$
 Find what may be leased of one partition, for the segment's own function; claim.wanted is null for nothing. What can be had only in another
 way (failed messages, or the overlap of two segments) is leased here: claim.messages. Hot.
 
-Touches  as claim_waiting and claim_overlap, if it calls them.
+Touches  as claim_by_key, claim_by_partition and claim_overlap, if it calls them.
 Locks    the partition's mutex; busy when somebody else has it.
 
 Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
@@ -1415,25 +1785,30 @@ begin
     order by p.hi desc
     limit 1;
     if place.hi is null then
-        place := row(reader.id, reader.epoch, partition, reader.start_after, 0, 0, 0, null);
+        place := postbus_data.first_place(reader, partition, reader.start_after);
     end if;
 
-    if reader.ordering = 'partition' then
-        if exists (select from postbus_data.lease as l where l.token = place.lease_token) then
-            return claim;
-        end if;
-        if exists (
-            select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
-        ) then
-            return postbus_data.claim_waiting(reader, claim, place, wanted);
-        end if;
-    end if;
     if place.pending_bound + wanted > claim.quota then
-        place.pending_bound := postbus_data.in_flight(reader.id, reader.epoch, partition, false);
+        -- Failed messages have a share of their own, unless they keep their place in the partition.
+        place.pending_bound := postbus_data.in_flight(
+            reader.id, reader.epoch, partition, case when reader.ordering = 'none' then false end
+        );
         wanted := least(wanted, claim.quota - place.pending_bound);
         if wanted <= 0 then
             return claim;
         end if;
+    end if;
+    if reader.ordering <> 'none' then
+        claim.place := place;
+        if reader.ordering = 'key' then
+            claim := postbus_data.claim_by_key(reader, claim, wanted);
+        else
+            claim := postbus_data.claim_by_partition(reader, claim, wanted);
+        end if;
+        if claim.place is null then
+            return claim;
+        end if;
+        place := claim.place;
     end if;
 
     -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.
@@ -1458,64 +1833,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.claim_waiting(
-    reader postbus_data.consumer,
-    claim postbus_data.claim,
-    place postbus_data.position,
-    wanted integer
-)
-returns postbus_data.claim
-language plpgsql
-volatile
-as $$
-/*
-In order "partition": lease the failed messages at the head of a partition, in order, as far as they are due. The first that is not due
-holds the partition.
-
-Its caller holds the partition's mutex and has seen that nothing of it is in flight.
-Touches  lease, position (insert), waiting (delete).
-*/
-#variable_conflict use_variable
-declare
-    token bigint := postbus_data.new_token();
-    seqs bigint[];
-    attempts integer[];
-begin
-    select array_agg(h.seq order by h.seq), array_agg(h.attempts + 1 order by h.seq)
-    into seqs, attempts
-    from (
-        select w.seq, w.attempts, bool_and(w.due_at <= clock_timestamp()) over (order by w.seq) as is_due
-        from (
-            select w.*
-            from postbus_data.waiting as w
-            where w.consumer_id = reader.id
-                and w.partition = place.partition
-            order by w.seq
-            limit wanted
-        ) as w
-    ) as h
-    where h.is_due;
-    if seqs is null then
-        return claim;
-    end if;
-
-    claim.messages := postbus_data.fetch_named(reader.stream_id, claim.data_type, place.partition, seqs, attempts, token);
-    delete from postbus_data.waiting as w
-    where w.consumer_id = reader.id
-        and w.partition = place.partition
-        and w.seq = any (seqs);
-    if claim.messages is null then
-        return claim;
-    end if;
-    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
-    select token, reader.id, reader.epoch, place.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until
-    from unnest(claim.messages) as m;
-    place.lease_token := token;
-    perform postbus_data.move_on(place, place.hi);
-    return claim;
-end
-$$;
-
 create or replace function postbus_data.due_position(reader postbus_data.consumer)
 returns postbus_data.position
 language plpgsql
@@ -1533,7 +1850,7 @@ begin
     order by p.hi desc
     limit 1;
     if place.hi is null then
-        place := row(reader.id, reader.epoch, -1, 0, 0, 0, 0, null);
+        place := postbus_data.first_place(reader, -1, 0);
     end if;
     return place;
 end
@@ -1748,6 +2065,28 @@ begin
 end
 $$;
 
+create or replace function postbus_data.first_place(reader postbus_data.consumer, partition integer, hi bigint)
+returns postbus_data.position
+language plpgsql
+volatile
+as $$
+/* The position of a partition that was not read yet, or of one of the numbers of mutex_class. */
+declare
+    place postbus_data.position;
+begin
+    place.consumer_id := reader.id;
+    place.epoch := reader.epoch;
+    place.partition := partition;
+    place.hi := hi;
+    place.horizon := 0;
+    place.pending_bound := 0;
+    place.segment := 0;
+    place.parked_count := 0;
+    place.expired_count := 0;
+    return place;
+end
+$$;
+
 create or replace function postbus_data.has_due(reader postbus_data.consumer)
 returns boolean
 language sql
@@ -1785,13 +2124,35 @@ How many messages of a consumer are leased and not settled: of a partition, of f
         and (redelivered is null or (l.attempts is not null) = redelivered)
 $$;
 
+create or replace function postbus_data.is_idle(reader postbus_data.consumer, partition integer)
+returns boolean
+language sql
+volatile
+as $$
+/* Whether nothing of a partition is in flight, in the orders "key" and "partition". A guess, made without the partition's mutex. */
+    select not exists (
+        select
+        from (
+            select p.leases
+            from postbus_data.position as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = is_idle.partition
+            order by p.hi desc
+            limit 1
+        ) as p
+        cross join lateral unnest(p.leases) as t (token)
+        join lateral (select from postbus_data.lease as l where l.token = t.token limit 1) as l on true
+    )
+$$;
+
 create or replace function postbus_data.move_on(place postbus_data.position, to_seq bigint)
 returns void
 language plpgsql
 volatile
 as $$
 /*
-Move the position of a partition to a seq up to which there was nothing to lease.
+Write the position of a partition, moved to a seq up to which there is nothing more to lease.
 
 Its caller holds the partition's mutex.
 Touches  position (insert; delete of the last position).
@@ -1825,6 +2186,8 @@ as $$
 /*
 Give deliveries back: they have failed and are delivered again, or become dead letters after max_deliver.
 
+In order "key", later messages of the same key in the same lease are taken back with them, and come again behind them.
+
 delay    how long each waits first; null takes the consumer's backoff.
 reason   why; kept with the message.
 
@@ -1845,10 +2208,13 @@ begin
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
         for message in select s.* from postbus_data.settle(reader, named.token, named.seqs) as s loop
             perform postbus_data.fail(
-                reader, message.partition, message.seq, message.attempt, delay, coalesce(reason, 'nacked')
+                reader, message.partition, message.seq, message.key, message.attempt, delay, coalesce(reason, 'nacked')
             );
             failed := failed + 1;
         end loop;
+        if reader.ordering = 'key' and named.seqs is not null then
+            perform postbus_data.drag(reader, named.token, named.seqs);
+        end if;
     end loop;
     return failed;
 end
@@ -1895,6 +2261,113 @@ immutable
 as $$
 /* A lease's token from its 16 hexadecimal digits; null when it has others. */
     select case when token ~ '^[0-9a-f]{16}$' then ('x' || token)::bit(64)::bigint end
+$$;
+
+create or replace function postbus_data.passes(reader postbus_data.consumer, message postbus.delivery)
+returns boolean
+language sql
+immutable
+as $$
+/* Whether a message passes a consumer's filter. Functions of segments have this written out: see write_claimer. */
+    select (reader.filter_key_regex is null or coalesce(message.key ~ reader.filter_key_regex, false))
+        and (reader.filter_headers is null or coalesce(message.headers @> reader.filter_headers, false))
+        and (reader.filter_headers_not is null or not coalesce(message.headers @> any (reader.filter_headers_not), false))
+        and (
+            reader.filter_data is null
+            or coalesce(jsonb_path_query_first(message.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+        )
+$$;
+
+create or replace function postbus_data.pick(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    seqs bigint[],
+    keys text[],
+    expired bigint[],
+    last_seq bigint
+)
+returns postbus_data.picked
+language plpgsql
+volatile
+as $$
+/*
+Choose which of the messages that were found in a partition are leased now. In order "key", those whose key is not free are parked, as far as
+max_waiting allows, and reading stops at the first that cannot be. Expired ones are counted or buried.
+
+Its caller holds the partition's mutex, and writes the position.
+Touches  parked, dead_letter (insert).
+*/
+#variable_conflict use_variable
+declare
+    picked postbus_data.picked;
+    place postbus_data.position := claim.place;
+    may_park integer;
+    parked_from bigint;
+    parked_count integer;
+    message_seq bigint;
+begin
+    picked.seqs := seqs;
+    picked.keys := keys;
+    picked.last_seq := last_seq;
+    if cardinality(seqs) > claim.wanted then
+        picked.seqs := seqs[1:claim.wanted];
+        picked.keys := keys[1:claim.wanted];
+        picked.last_seq := seqs[claim.wanted];
+    end if;
+
+    if claim.blocked is not null and seqs is not null then
+        may_park := greatest(1, reader.max_waiting / (claim.layout & 2047)::integer) - place.parked_count;
+        with found as (
+            select
+                f.seq,
+                f.key,
+                count(*) filter (where f.is_blocked) over (order by f.seq) as blocked_count,
+                f.is_blocked
+            from (
+                select
+                    u.seq,
+                    u.key,
+                    coalesce(
+                        u.key = any (claim.blocked) or row_number() over (partition by u.key order by u.seq) > reader.max_per_key,
+                        false
+                    ) and u.key is not null as is_blocked
+                from unnest(picked.seqs, picked.keys) as u (seq, key)
+            ) as f
+        ),
+        parked as (
+            insert into postbus_data.parked (consumer_id, epoch, partition, seq, key)
+            select reader.id, reader.epoch, place.partition, f.seq, f.key
+            from found as f
+            where f.is_blocked
+                and f.blocked_count <= may_park
+            returning seq
+        )
+        select
+            array_agg(f.seq order by f.seq) filter (where not f.is_blocked and f.blocked_count <= may_park),
+            array_agg(f.key order by f.seq) filter (where not f.is_blocked and f.blocked_count <= may_park),
+            case
+                when bool_or(f.blocked_count > may_park)
+                    then coalesce(max(f.seq) filter (where f.blocked_count <= may_park), place.hi)
+                else picked.last_seq
+            end,
+            (select min(p.seq) from parked as p),
+            (select count(*) from parked)
+        into picked.seqs, picked.keys, picked.last_seq, parked_from, parked_count
+        from found as f;
+        place.parked_from := least(place.parked_from, parked_from);
+        place.parked_count := place.parked_count + parked_count;
+    end if;
+
+    foreach message_seq in array coalesce(expired, '{}') loop
+        exit when message_seq > picked.last_seq;
+        place.expired_count := place.expired_count + 1;
+        if reader.on_expired = 'bury' then
+            perform postbus_data.bury(reader, place.partition, message_seq, 0, 'its time to live was over');
+        end if;
+    end loop;
+    picked.place := place;
+    return picked;
+end
 $$;
 
 create or replace function postbus_data.pulse(stream_ids bigint[], seen bigint[])
@@ -1994,7 +2467,6 @@ volatile
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
-set enable_sort = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -2005,7 +2477,7 @@ ack_wait       how long they are leased; null takes the consumer's setting.
 expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
 
 No rows mean that there was nothing: a partition that somebody else was just claiming is waited for, and what has expired or is due again
-is swept up first.
+is swept up first. With a filter, that nothing of the next 65,536 messages passed; the next receive goes on behind them.
 
 Raises   PB400, PB404, PB409, PB412 outside READ COMMITTED, PB503 on a standby.
 Touches  lease, position (insert), the consumer's other tables when it sweeps.
@@ -2018,9 +2490,14 @@ declare
     partition_base integer := (claim.layout >> 11) & 16777215;
     partition_count integer := claim.layout & 2047;
     first integer := floor(random() * partition_count);
+    -- In order "key" idle partitions come first: there, nothing has to be parked.
+    step_count integer := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
+    partition integer;
     remaining integer := max_messages;
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+    scan_left integer := 65536;
     found_count integer;
+    last_claim postbus_data.claim;
     busy boolean;
 begin
     if reader.paused then
@@ -2044,27 +2521,36 @@ begin
                 remaining := remaining - cardinality(claim.messages);
             end if;
         end if;
-        for step in 0 .. partition_count - 1 loop
-            exit when remaining <= 0;
+        for step in 0 .. step_count - 1 loop
+            exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
+            partition := partition_base + mod(first + step, partition_count);
+            continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
+            last_claim := null;
             loop
-                claim := postbus_data.claim_partition(
-                    reader, claim, partition_base + mod(first + step, partition_count), remaining
-                );
+                claim := postbus_data.claim_partition(reader, claim, partition, remaining);
                 busy := busy or claim.busy;
                 if claim.messages is not null then
                     return query select m.* from unnest(claim.messages) as m;
                     remaining := remaining - cardinality(claim.messages);
                 end if;
-                exit when claim.wanted is null;
+                -- Also when the last look has changed nothing: as many are parked as may be.
+                exit when claim.wanted is null
+                    or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
                 return query execute
                     'select * from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2)'
                 using reader, claim;
                 get diagnostics found_count = row_count;
                 remaining := remaining - found_count;
                 exit when found_count = claim.wanted;
-                if claim.to_seq < (claim.place).horizon then
+                last_claim := claim;
+                if claim.scan is not null then
+                    -- It has moved on as far as it has looked; look at more at a time.
+                    scan_left := scan_left - claim.scan;
+                    exit when scan_left <= 0;
+                    claim.scan := least(4 * claim.scan, 16384);
+                elsif claim.to_seq < (claim.place).horizon then
                     -- The segment is read to its end.
-                    if found_count = 0 then
+                    if found_count = 0 and claim.blocked is null then
                         perform postbus_data.move_on(claim.place, claim.to_seq);
                     end if;
                 else
@@ -2074,7 +2560,7 @@ begin
                 end if;
             end loop;
         end loop;
-        exit when remaining < max_messages;
+        exit when remaining < max_messages or scan_left <= 0;
 
         -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
         if busy then
@@ -2114,7 +2600,7 @@ end
 $$;
 
 create or replace function postbus_data.settle(reader postbus_data.consumer, token bigint, seqs bigint[])
-returns table (partition integer, seq bigint, attempt integer)
+returns table (partition integer, seq bigint, attempt integer, key text)
 language plpgsql
 volatile
 as $$
@@ -2149,7 +2635,8 @@ begin
             on conflict do nothing
             returning s.seq
         )
-        select held.partition, i.seq, coalesce(held.attempts[array_position(held.seqs, i.seq)], 1)
+        select held.partition, i.seq, coalesce(held.attempts[array_position(held.seqs, i.seq)], 1),
+            held.keys[array_position(held.seqs, i.seq)]
         from inserted as i;
         left_count := left_count + cardinality(held.seqs) - (
             select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
@@ -2173,18 +2660,27 @@ volatile
 as $$
 /* Move some messages of a lease to a piece of their own with another deadline. Its caller has locked the lease. */
 begin
-    insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
+    insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline)
     select
         held.token,
         (select max(l.piece) + 1 from postbus_data.lease as l where l.token = held.token),
         held.consumer_id, held.epoch, held.partition,
         array_agg(h.seq order by h.place),
+        case when held.keys is not null then array_agg(h.key order by h.place) end,
         case when held.attempts is not null then array_agg(h.attempt order by h.place) end,
         held.received_at, lease_until
-    from unnest(held.seqs, held.attempts) with ordinality as h (seq, attempt, place)
+    from unnest(held.seqs, held.keys, held.attempts) with ordinality as h (seq, key, attempt, place)
     where h.seq = any (chosen);
     update postbus_data.lease as l
     set seqs = array(select h.seq from unnest(held.seqs) with ordinality as h (seq, place) where h.seq <> all (chosen) order by h.place),
+        keys = case
+            when held.keys is not null then array(
+                select h.key
+                from unnest(held.seqs, held.keys) with ordinality as h (seq, key, place)
+                where h.seq <> all (chosen)
+                order by h.place
+            )
+        end,
         attempts = case
             when held.attempts is not null then array(
                 select h.attempt
@@ -2199,13 +2695,19 @@ begin
 end
 $$;
 
-create or replace function postbus_data.take(reader postbus_data.consumer, claim postbus_data.claim, seqs bigint[])
+create or replace function postbus_data.take(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    seqs bigint[],
+    keys text[],
+    last_seq bigint
+)
 returns text
 language plpgsql
 volatile
 as $$
 /*
-Lease messages of a partition, and move the position behind them. Hot: one statement.
+Lease messages of a partition, and move the position to last_seq. Hot: one statement.
 
 Its caller holds the partition's mutex.
 Returns  what the ack ids of these deliveries begin with.
@@ -2215,7 +2717,7 @@ Touches  lease, position (insert; delete of the last position).
 declare
     token bigint := postbus_data.new_token();
     place postbus_data.position := claim.place;
-    taken integer := cardinality(seqs);
+    is_ordered boolean := reader.ordering <> 'none';
 begin
     with last_place as (
         delete from postbus_data.position as p
@@ -2225,14 +2727,55 @@ begin
             and p.hi = place.hi
     ),
     leased as (
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, received_at, deadline)
-        values (token, place.consumer_id, place.epoch, place.partition, seqs, clock_timestamp(), claim.lease_until)
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+        values (
+            token, place.consumer_id, place.epoch, place.partition, seqs, case when is_ordered then keys end, clock_timestamp(), claim.lease_until
+        )
     )
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, segment, lease_token)
+    insert into postbus_data.position (
+        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count
+    )
     values (
-        place.consumer_id, place.epoch, place.partition, seqs[taken], place.horizon, place.pending_bound + taken, place.segment, token
+        place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
+        case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count
     );
     return lpad(to_hex(token), 16, '0') || '-';
+end
+$$;
+
+create or replace function postbus_data.take_again(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    place postbus_data.position,
+    seqs bigint[],
+    attempts integer[]
+)
+returns postbus.delivery[]
+language plpgsql
+volatile
+as $$
+/*
+In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
+
+Its caller holds the partition's mutex.
+Returns  the deliveries; those that were purged since are left out.
+Touches  lease, position (insert; delete of the last position).
+*/
+declare
+    token bigint := postbus_data.new_token();
+    messages postbus.delivery[] := postbus_data.fetch_named(reader.stream_id, claim.data_type, place.partition, seqs, attempts, token);
+begin
+    if messages is not null then
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline)
+        select
+            token, reader.id, reader.epoch, place.partition, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
+            claim.lease_until
+        from unnest(messages) as m;
+        place.leases := place.leases || token;
+        place.pending_bound := place.pending_bound + cardinality(messages);
+    end if;
+    perform postbus_data.move_on(place, place.hi);
+    return messages;
 end
 $$;
 
@@ -2266,6 +2809,9 @@ begin
             );
             buried := buried + 1;
         end loop;
+        if reader.ordering = 'key' and reader.on_dead = 'hold' and named.seqs is not null then
+            perform postbus_data.drag(reader, named.token, named.seqs);
+        end if;
     end loop;
     return buried;
 end
@@ -3412,6 +3958,58 @@ begin
 end
 $$;
 
+create or replace function postbus_data.drag(reader postbus_data.consumer, token bigint, seqs bigint[])
+returns void
+language plpgsql
+volatile
+as $$
+/*
+In order "key": take back, from the same lease, what comes after failed messages and has their keys. It was not tried, so this delivery
+does not count.
+
+Touches  settled, waiting (insert), lease (delete).
+*/
+declare
+    later bigint[];
+    message record;
+begin
+    select array_agg(m.seq)
+    into later
+    from postbus_data.lease as l
+    cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+    where l.token = drag.token
+        and m.seq <> all (drag.seqs)
+        and exists (
+            select
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = l.partition
+                and w.seq = any (drag.seqs)
+                and w.key = m.key
+                and w.seq < m.seq
+            union all
+            select
+            from postbus_data.dead_letter as d
+            where d.consumer_id = reader.id
+                and d.seq = any (drag.seqs)
+                and d.key = m.key
+                and d.seq < m.seq
+                and reader.on_dead = 'hold'
+        );
+    if later is null then
+        return;
+    end if;
+    for message in select s.* from postbus_data.settle(reader, drag.token, later) as s loop
+        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+        values (
+            reader.id, message.partition, message.seq, message.key, message.attempt - 1, clock_timestamp(),
+            'an earlier message of its key failed'
+        )
+        on conflict on constraint waiting_pkey do nothing;
+    end loop;
+end
+$$;
+
 create or replace function postbus_data.expire_leases(reader postbus_data.consumer, from_time timestamptz, to_time timestamptz)
 returns integer
 language plpgsql
@@ -3440,17 +4038,20 @@ begin
     loop
         if expired.epoch = reader.epoch then
             for message in
-                select m.seq, coalesce(m.attempt, 1) as attempt
-                from unnest(expired.seqs, expired.attempts) as m (seq, attempt)
+                select m.seq, m.key, coalesce(m.attempt, 1) as attempt
+                from unnest(expired.seqs, expired.keys, expired.attempts) as m (seq, key, attempt)
                 where not exists (
                     select from postbus_data.settled as s where s.token = expired.token and s.seq = m.seq
                 )
             loop
                 perform postbus_data.fail(
-                    reader, expired.partition, message.seq, message.attempt, null, 'the lease expired'
+                    reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired'
                 );
                 failed := failed + 1;
             end loop;
+            if reader.ordering = 'key' and (expired.is_split or expired.piece > 0) then
+                perform postbus_data.drag(reader, expired.token, expired.seqs);
+            end if;
         end if;
         delete from postbus_data.settled as s where s.token = expired.token and s.seq = any (expired.seqs);
         delete from postbus_data.lease as l where l.token = expired.token and l.piece = expired.piece;
@@ -3463,6 +4064,7 @@ create or replace function postbus_data.fail(
     reader postbus_data.consumer,
     partition integer,
     seq bigint,
+    key text,
     attempts integer,
     delay interval,
     reason text
@@ -3482,9 +4084,9 @@ begin
         perform postbus_data.bury(reader, partition, seq, attempts, reason);
         return;
     end if;
-    insert into postbus_data.waiting (consumer_id, partition, seq, attempts, due_at, reason)
+    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
     values (
-        reader.id, partition, seq, attempts,
+        reader.id, partition, seq, key, attempts,
         clock_timestamp() + coalesce(delay, postbus_data.backoff_delay(reader, attempts)),
         reason
     )
@@ -3528,7 +4130,6 @@ volatile
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
-set enable_sort = off
 as $$
 /*
 Turn expired leases into failures, one for each message that was not settled, and put what is due into the redelivery log.
@@ -3605,7 +4206,7 @@ begin
     order by p.hi desc
     limit 1;
     if mark.hi is null then
-        mark := row(reader.id, reader.epoch, -2, 0, 0, 0, 0, null);
+        mark := postbus_data.first_place(reader, -2, 0);
     end if;
     return mark;
 end
@@ -3709,7 +4310,6 @@ language plpgsql
 volatile
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_sort = off
 as $$
 /*
 Where a partition of a segment passes a time: the seq of the last message before it (the segment's lower bound if there is none), and of
@@ -3905,7 +4505,6 @@ language plpgsql
 volatile
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_sort = off
 as $$
 /*
 The seq of the first message above a seq, or null: one index probe per partition in at most two segments that have any.
@@ -3972,6 +4571,7 @@ begin
             key text collate "C",
             data %3$s not null,
             headers jsonb,
+            expires_at timestamptz,
             primary key (partition, seq)
         )',
         stream_id, number, data_type
@@ -3991,7 +4591,6 @@ language plpgsql
 volatile
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_sort = off
 as $$
 /* The seq of the last message at or below a seq, or null: the mirror of next_seq. */
 declare
@@ -4233,34 +4832,93 @@ declare
     after_seq bigint := claim.after_seq;
     to_seq bigint := claim.to_seq;
     wanted integer := claim.wanted;
+    scan integer := claim.scan;
     seqs bigint[];
+    keys text[];
+    has_expired boolean;
+    expired bigint[];
+    last_seq bigint;
+    scanned integer;
+    picked postbus_data.picked;
     prefix text;
 begin
-    select array_agg(m.seq)
-    into seqs
-    from (
-        select l.seq
+    if scan is null then
+        select array_agg(m.seq), array_agg(m.key), bool_or(m.expires_at <= clock_timestamp())
+        into seqs, keys, has_expired
+        from (
+            select l.seq, l.key, l.expires_at
+            from %3$s as l
+            where l.partition = partition
+                and l.seq > after_seq
+                and l.seq <= to_seq
+            order by l.seq
+            limit wanted
+        ) as m;
+        last_seq := seqs[cardinality(seqs)];
+    end if;
+    -- Whoever has no lease to give only wants to look.
+    if claim.lease_until is not null and (scan is not null or has_expired or claim.blocked is not null) then
+        if scan is not null or has_expired then
+            select
+                array_agg(m.seq) filter (where m.matches and not m.expired),
+                array_agg(m.key) filter (where m.matches and not m.expired),
+                array_agg(m.seq) filter (where m.matches and m.expired),
+                max(m.seq),
+                count(*)
+            into seqs, keys, expired, last_seq, scanned
+            from (
+                select
+                    l.seq,
+                    l.key,
+                    coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+                    (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+                    and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+                    and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+                    and %5$s as matches
+                from %3$s as l
+                where l.partition = partition
+                    and l.seq > after_seq
+                    and l.seq <= to_seq
+                order by l.seq
+                limit coalesce(scan, wanted)
+            ) as m;
+            if scanned < coalesce(scan, wanted) then
+                last_seq := to_seq;
+            end if;
+        end if;
+        if seqs is null then
+            last_seq := coalesce(last_seq, to_seq);
+        end if;
+        picked := postbus_data.pick(reader, claim, seqs, keys, expired, last_seq);
+        if picked.seqs is null then
+            if picked.last_seq > (picked.place).hi then
+                perform postbus_data.move_on(picked.place, picked.last_seq);
+            end if;
+            return;
+        end if;
+        seqs := picked.seqs;
+        claim.place := picked.place;
+        prefix := postbus_data.take(reader, claim, seqs, picked.keys, picked.last_seq);
+        return query
+        select prefix || l.seq, 1, l.seq, l.partition, l.key, %4$s, l.headers, l.published_at
         from %3$s as l
         where l.partition = partition
-            and l.seq > after_seq
-            and l.seq <= to_seq
-        order by l.seq
-        limit wanted
-    ) as m;
+            and l.seq = any (seqs)
+        order by l.seq;
+        return;
+    end if;
     if seqs is null then
         return;
     end if;
-    -- Whoever has no lease to give only wants to look.
     if claim.lease_until is not null then
-        prefix := postbus_data.take(reader, claim, seqs);
+        prefix := postbus_data.take(reader, claim, seqs, keys, last_seq);
     end if;
-    to_seq := seqs[cardinality(seqs)];
     return query
     select prefix || l.seq, 1, l.seq, l.partition, l.key, %4$s, l.headers, l.published_at
     from %3$s as l
     where l.partition = partition
         and l.seq > after_seq
-        and l.seq <= to_seq
+        and l.seq <= last_seq
     order by l.seq;
 end
 $body$
@@ -4268,7 +4926,14 @@ $body$
         stream_id,
         number,
         postbus_data.log_table(stream_id, number),
-        case data_type when 'bytes' then 'null::text, l.data' else 'l.data::text, null::bytea' end
+        case data_type when 'bytes' then 'null::text, l.data' else 'l.data::text, null::bytea' end,
+        case data_type
+            when 'json' then $match$(
+                        reader.filter_data is null
+                        or coalesce(jsonb_path_query_first(l.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+                    )$match$
+            else 'true'
+        end
     );
 end
 $$;
@@ -4534,7 +5199,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('553d5245445a38ad')
+insert into postbus_data.installation (functions_digest) values ('fd3437a01db13667')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

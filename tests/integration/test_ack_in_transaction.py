@@ -16,7 +16,7 @@ def stage(url: str, name: str) -> Any:
     with postbus.connect(url) as bus:
         bus.create_stream(name, partitions=1)
         bus.publish_many(name, [Message(key="k", data=n) for n in range(4)])
-        yield bus, bus.create_consumer(name, "c", ack_wait=0.3)
+        yield bus, bus.create_consumer(name, "c", order="none", ack_wait=0.3)
 
 
 def test_an_ack_counts_when_the_callers_transaction_commits(stage: Any, connect: Any) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 import postbus
-from postbus import Exponential, Message
+from postbus import Exponential, Filter, Message
 
 
 async def test_a_new_consumer_has_the_documented_defaults(bus: Any, stream: str) -> None:
     await bus.create_consumer(stream, "billing")
 
     info = await bus.consumer(stream, "billing").info()
-    assert (info.stream, info.name, info.order) == (stream, "billing", "none")
+    assert (info.stream, info.name, info.order) == (stream, "billing", "key")
     assert (info.ack_wait, info.max_ack_pending, info.max_deliver) == (timedelta(seconds=30), 10_000, None)
     assert (list(info.backoff), info.paused) == ([], False)
 
@@ -29,10 +29,16 @@ async def test_a_new_consumer_has_the_documented_defaults(bus: Any, stream: str)
         ({"backoff": [31 * 86400]}, "between 0 and 30 days"),
         ({"backoff": Exponential(factor=0.5)}, "between 1 and 100"),
         ({"backoff": Exponential(jitter=1.5)}, "between 0 and 1"),
-        ({"order": "random"}, "one of none, partition"),
+        ({"order": "random"}, "one of key, none, partition"),
         ({"start": "middle"}, "earliest"),
         ({"start": "latest", "from_seq": 1}, "earliest"),
         ({"retain_dead": -1}, "between 0 and 3650 days"),
+        ({"max_per_key": 0}, "between 1 and 10000"),
+        ({"max_waiting": 0}, "between 1 and 1000000"),
+        ({"on_dead": "panic"}, "one of continue, hold"),
+        ({"on_expired": "panic"}, "one of skip, bury"),
+        ({"filter": Filter(key="a..b")}, "pattern"),
+        ({"filter": Filter(data="$.a >")}, "JSON path"),
     ],
 )
 async def test_an_impossible_setting_is_refused_with_the_allowed_range(
@@ -163,7 +169,7 @@ async def test_consumers_are_independent(bus: Any, stream: str) -> None:
 async def test_seeking_gives_up_what_is_in_flight_and_reads_from_there(bus: Any, stream: str) -> None:
     await bus.publish_many(stream, [Message(key="k", data=n) for n in range(1, 6)])
     consumer = await bus.create_consumer(stream, "c")
-    other = await bus.create_consumer(stream, "other")
+    other = await bus.create_consumer(stream, "other", order="none")
     old = await consumer.receive(10)
     await other.receive(2)
 

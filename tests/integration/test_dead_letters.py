@@ -14,7 +14,7 @@ from postbus import Message
 @pytest.fixture
 async def consumer(bus: Any, stream: str) -> Any:
     """A consumer with six dead letters, three for each of two reasons."""
-    consumer = await bus.create_consumer(stream, "c")
+    consumer = await bus.create_consumer(stream, "c", order="none")
     await bus.publish_many(stream, [Message(key=f"orders.{n}", data=n, headers={"n": str(n)}) for n in range(6)])
     batch = await consumer.receive(10)
     await consumer.terminate([d for d in batch if d.data < 3], reason="timeout: 3 s")

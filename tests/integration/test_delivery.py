@@ -18,7 +18,7 @@ async def publish(bus: Any, stream: str, count: int) -> None:
 
 @pytest.fixture
 async def consumer(bus: Any, stream: str) -> Any:
-    return await bus.create_consumer(stream, "c")
+    return await bus.create_consumer(stream, "c", order="none")
 
 
 async def test_a_delivery_carries_the_message_and_its_ack_id(bus: Any, stream: str, consumer: Any) -> None:
@@ -34,7 +34,7 @@ async def test_a_delivery_carries_the_message_and_its_ack_id(bus: Any, stream: s
 @pytest.mark.parametrize(("data_type", "data"), [("text", "hello"), ("bytes", b"\x00\xff")])
 async def test_text_and_bytes_are_delivered_as_they_were(bus: Any, name: str, data_type: str, data: Any) -> None:
     await bus.create_stream(name, data_type=data_type)
-    consumer = await bus.create_consumer(name, "c")
+    consumer = await bus.create_consumer(name, "c", order="none")
     await bus.publish(name, data=data)
     (first,) = await consumer.receive()
     await consumer.nack(first)
@@ -50,7 +50,7 @@ async def test_a_message_goes_to_one_of_two_receivers(bus: Any, stream: str, con
 
 
 async def test_a_leased_message_is_hidden_until_the_lease_ends(bus: Any, stream: str) -> None:
-    consumer = await bus.create_consumer(stream, "c", ack_wait=0.5)
+    consumer = await bus.create_consumer(stream, "c", order="none", ack_wait=0.5)
     await bus.publish(stream, data=1)
     (first,) = await consumer.receive()
     assert list(await consumer.receive()) == []
@@ -66,7 +66,7 @@ async def test_ack_wait_may_be_given_per_receive(bus: Any, stream: str, consumer
 
 
 async def test_an_acked_message_is_never_seen_again(bus: Any, stream: str) -> None:
-    consumer = await bus.create_consumer(stream, "c", ack_wait=0.1)
+    consumer = await bus.create_consumer(stream, "c", order="none", ack_wait=0.1)
     await bus.publish(stream, data=1)
     assert await consumer.ack(await consumer.receive()) == 1
     assert list(await consumer.receive(wait=0.5)) == []
@@ -127,7 +127,7 @@ async def test_ack_ids_that_were_never_issued_are_not_counted(bus: Any, stream: 
 
 
 async def test_another_consumers_ack_id_is_refused(bus: Any, stream: str, consumer: Any) -> None:
-    other = await bus.create_consumer(stream, "other")
+    other = await bus.create_consumer(stream, "other", order="none")
     await bus.publish(stream, data=1)
     batch = await consumer.receive()
     assert await other.ack(batch) == 0
@@ -135,7 +135,7 @@ async def test_another_consumers_ack_id_is_refused(bus: Any, stream: str, consum
 
 
 async def test_a_late_ack_of_a_redelivered_message_changes_nothing(bus: Any, stream: str) -> None:
-    consumer = await bus.create_consumer(stream, "c", ack_wait=0.2)
+    consumer = await bus.create_consumer(stream, "c", order="none", ack_wait=0.2)
     await bus.publish(stream, data=1)
     late = await consumer.receive()
     current = await consumer.receive(wait=5, ack_wait=30)
@@ -187,7 +187,7 @@ async def test_one_message_of_a_batch_may_fail_alone(bus: Any, stream: str, cons
     ],
 )
 async def test_backoff_grows_as_it_says(bus: Any, stream: str, sql: Any, backoff: Any, delays: list[float]) -> None:
-    consumer = await bus.create_consumer(stream, "c", backoff=backoff)
+    consumer = await bus.create_consumer(stream, "c", order="none", backoff=backoff)
     consumer_id = (await consumer.info()).id
     found = sql.execute(
         "select extract(epoch from postbus_data.backoff_delay(c, n))::float from postbus_data.consumer as c, "
@@ -198,7 +198,7 @@ async def test_backoff_grows_as_it_says(bus: Any, stream: str, sql: Any, backoff
 
 
 async def test_jitter_spreads_the_delays(bus: Any, stream: str, sql: Any) -> None:
-    consumer = await bus.create_consumer(stream, "c", backoff=Exponential(first=10, factor=1, jitter=0.2))
+    consumer = await bus.create_consumer(stream, "c", order="none", backoff=Exponential(first=10, factor=1, jitter=0.2))
     consumer_id = (await consumer.info()).id
     found = sql.execute(
         "select extract(epoch from postbus_data.backoff_delay(c, 1))::float from postbus_data.consumer as c, "
@@ -210,7 +210,7 @@ async def test_jitter_spreads_the_delays(bus: Any, stream: str, sql: Any) -> Non
 
 
 async def test_after_max_deliver_a_message_is_a_dead_letter_with_its_story(bus: Any, stream: str, sql: Any) -> None:
-    consumer = await bus.create_consumer(stream, "c", max_deliver=2, ack_wait=0.1)
+    consumer = await bus.create_consumer(stream, "c", order="none", max_deliver=2, ack_wait=0.1)
     await bus.publish(stream, key="orders.1", data={"a": 1}, headers={"h": "v"})
     await consumer.nack(await consumer.receive(), reason="first")
     await consumer.receive()
@@ -224,7 +224,7 @@ async def test_after_max_deliver_a_message_is_a_dead_letter_with_its_story(bus: 
 
 
 async def test_a_terminated_message_is_a_dead_letter_at_once(bus: Any, stream: str, sql: Any) -> None:
-    consumer = await bus.create_consumer(stream, "c")
+    consumer = await bus.create_consumer(stream, "c", order="none")
     await publish(bus, stream, 3)
     batch = await consumer.receive(3)
     assert await consumer.terminate(batch[1], reason="cannot be parsed") == 1
@@ -239,7 +239,7 @@ async def test_a_terminated_message_is_a_dead_letter_at_once(bus: Any, stream: s
 
 
 async def test_extending_keeps_a_lease_and_never_shortens_it_unasked(bus: Any, stream: str) -> None:
-    consumer = await bus.create_consumer(stream, "c", ack_wait=0.4)
+    consumer = await bus.create_consumer(stream, "c", order="none", ack_wait=0.4)
     await bus.publish(stream, data=1)
     batch = await consumer.receive()
     assert await consumer.extend(batch, ack_wait=30) == 1
@@ -252,7 +252,7 @@ async def test_extending_keeps_a_lease_and_never_shortens_it_unasked(bus: Any, s
 
 async def test_one_message_of_a_batch_may_be_extended_alone(bus: Any, name: str) -> None:
     await bus.create_stream(name, partitions=1)
-    consumer = await bus.create_consumer(name, "c", ack_wait=0.4)
+    consumer = await bus.create_consumer(name, "c", order="none", ack_wait=0.4)
     await publish(bus, name, 5)
     batch = await consumer.receive(5)
     assert await consumer.extend(batch[2], ack_wait=30) == 1
@@ -266,7 +266,7 @@ async def test_one_message_of_a_batch_may_be_extended_alone(bus: Any, name: str)
 
 async def test_an_extended_piece_is_acked_with_its_batch(bus: Any, name: str) -> None:
     await bus.create_stream(name, partitions=1)
-    consumer = await bus.create_consumer(name, "c")
+    consumer = await bus.create_consumer(name, "c", order="none")
     await publish(bus, name, 5)
     batch = await consumer.receive(5)
     await consumer.extend(batch[1:3], ack_wait=60)
@@ -275,7 +275,7 @@ async def test_an_extended_piece_is_acked_with_its_batch(bus: Any, name: str) ->
 
 
 async def test_max_ack_pending_is_never_exceeded_by_fifty_receivers(bus: Any, stream: str) -> None:
-    consumer = await bus.create_consumer(stream, "c", max_ack_pending=7)
+    consumer = await bus.create_consumer(stream, "c", order="none", max_ack_pending=7)
     await publish(bus, stream, 100)
     batches = await asyncio.gather(*(consumer.receive(3) for _ in range(50)))
     in_flight = [d for batch in batches for d in batch]
@@ -286,7 +286,7 @@ async def test_max_ack_pending_is_never_exceeded_by_fifty_receivers(bus: Any, st
 
 
 async def test_a_large_max_ack_pending_is_shared_by_the_partitions(bus: Any, stream: str) -> None:
-    consumer = await bus.create_consumer(stream, "c", max_ack_pending=1000)
+    consumer = await bus.create_consumer(stream, "c", order="none", max_ack_pending=1000)
     await publish(bus, stream, 3000)
     received = 0
     while batch := await consumer.receive(400):
@@ -393,7 +393,7 @@ async def test_purged_messages_are_not_delivered(bus: Any, stream: str, consumer
 
 async def test_messages_are_delivered_across_segments(bus: Any, name: str) -> None:
     await bus.create_stream(name, partitions=2, segment_bytes=65536)
-    consumer = await bus.create_consumer(name, "c")
+    consumer = await bus.create_consumer(name, "c", order="none")
     for start in range(0, 300, 100):
         await bus.publish_many(name, [Message(key=f"k{n}", data=[n, "x" * 900]) for n in range(start, start + 100)])
         await bus.maintain(name)

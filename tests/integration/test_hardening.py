@@ -108,7 +108,7 @@ def test_functions_and_operators_of_other_schemas_are_never_run(server: servers.
         connection.execute("create temp table pg_locks (a integer)")
         with postbus.connect(url) as bus:
             bus.create_stream("s", segment_bytes=65536)
-            consumer = bus.create_consumer("s", "c", max_deliver=2)
+            consumer = bus.create_consumer("s", "c", order="none", max_deliver=2)
             for n in range(3):
                 bus.publish("s", key=f"k{n}", data=n)
                 bus.publish("s", data="x" * 30_000)

@@ -14,7 +14,7 @@ from postbus.bus._async.wakeups import AsyncWakeups
 from postbus.db import statements
 from postbus.db._async.database import AsyncDatabase
 from postbus.db.embedded import EmbeddedServer
-from postbus.model.consumer import Backoff, ConsumerInfo, Ordering, Start
+from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
 from postbus.model.errors import Conflict, NotFound
 from postbus.model.message import Message, Page
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo
@@ -298,12 +298,17 @@ class AsyncBus:
         stream: str,
         consumer: str,
         *,
-        order: Ordering = "none",
+        order: Ordering = "key",
         ack_wait: float | timedelta = 30,
         max_ack_pending: int = 10_000,
         max_deliver: int | None = None,
         backoff: Backoff = (),
         retain_dead: float | timedelta | None = None,
+        max_per_key: int | None = None,
+        max_waiting: int = 1000,
+        on_dead: OnDead = "continue",
+        filter: Filter | None = None,
+        on_expired: OnExpired = "skip",
         start: Start | None = None,
         from_seq: int | None = None,
         from_time: datetime | None = None,
@@ -314,13 +319,18 @@ class AsyncBus:
         Args:
             stream: The stream's name.
             consumer: Its own name: 1 to 63 letters, digits, "_" or "-".
-            order: none: any message that is not in flight. partition: one batch of a partition at a time, and a message that
-                fails holds its partition.
+            order: key: messages of a key in order, and one that fails holds its key. none: any message that is not in flight.
+                partition: one batch of a partition at a time, and a message that fails holds its partition.
             ack_wait: How long a delivery is leased before somebody else gets it.
             max_ack_pending: How many messages may be in flight.
             max_deliver: How many deliveries before a message becomes a dead letter; None for ever.
             backoff: How long a message waits after its first, second, … failure (the last repeats), or an `Exponential`.
             retain_dead: How long dead letters are kept; None for ever.
+            max_per_key: In order "key", how many messages of a key a batch may hold; None for any number.
+            max_waiting: In order "key", how many messages may be parked behind others of their key before reading ahead stops.
+            on_dead: In order "key", whether a dead letter lets its key go on ("continue") or holds it ("hold").
+            filter: Which messages it wants; the others are skipped.
+            on_expired: Whether a message whose time to live is over is skipped ("skip") or becomes a dead letter ("bury").
             start: "earliest", which is the default, or "latest".
             from_seq: Start with this message.
             from_time: Start with what was published since.
@@ -342,6 +352,11 @@ class AsyncBus:
                 max_deliver,
                 *rows.backoff_parameters(backoff),
                 rows.seconds(retain_dead),
+                max_per_key,
+                max_waiting,
+                on_dead,
+                *rows.filter_parameters(filter),
+                on_expired,
                 start,
                 from_seq,
                 from_time,

@@ -11,7 +11,18 @@ from postbus.bus import rows
 from postbus.bus.signals import async_sleep
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
-from postbus.model.consumer import Backoff, ConsumerInfo, ConsumerStats, DeadLetter, Ordering, Peeked, Start, State
+from postbus.model.consumer import (
+    Backoff,
+    ConsumerInfo,
+    ConsumerStats,
+    DeadLetter,
+    Filter,
+    OnDead,
+    OnExpired,
+    Peeked,
+    Start,
+    State,
+)
 from postbus.model.delivery import Batch, Deliveries, ack_ids
 
 if TYPE_CHECKING:
@@ -141,24 +152,33 @@ class AsyncConsumer:
     async def alter(
         self,
         *,
-        order: Ordering | None = None,
         ack_wait: float | timedelta | None = None,
         max_ack_pending: int | None = None,
         max_deliver: int | None = None,
         backoff: Backoff | None = None,
         retain_dead: float | timedelta | None = None,
+        max_per_key: int | None = None,
+        max_waiting: int | None = None,
+        on_dead: OnDead | None = None,
+        filter: Filter | None = None,
+        on_expired: OnExpired | None = None,
         unset: tuple[str, ...] = (),
     ) -> None:
-        """Change settings; None leaves one as it is.
+        """Change settings; None leaves one as it is. The order cannot be changed.
 
         Args:
-            order: none, or partition.
             ack_wait: How long a delivery is leased.
             max_ack_pending: How many messages may be in flight.
             max_deliver: How many deliveries before a message becomes a dead letter.
             backoff: How long a message waits after each failure.
             retain_dead: How long dead letters are kept.
-            unset: Settings to put back to none: max_deliver, backoff, retain_dead.
+            max_per_key: How many messages of a key a batch may hold.
+            max_waiting: How many messages may be parked before reading ahead stops.
+            on_dead: Whether a dead letter lets its key go on or holds it.
+            filter: Which messages it wants, of those not delivered yet; its parts that are None stay as they are.
+            on_expired: Whether a message whose time to live is over is skipped or becomes a dead letter.
+            unset: Settings to put back to none: max_deliver, backoff, retain_dead, max_per_key, filter_key_pattern,
+                filter_headers, filter_headers_not, filter_data.
 
         Raises:
             InvalidInput: A value is not allowed.
@@ -166,12 +186,16 @@ class AsyncConsumer:
         delays = (None, None, None, None) if backoff is None else rows.backoff_parameters(backoff)
         await self._call(
             statements.ALTER_CONSUMER,
-            order,
             rows.seconds(ack_wait),
             max_ack_pending,
             max_deliver,
             *delays,
             rows.seconds(retain_dead),
+            max_per_key,
+            max_waiting,
+            on_dead,
+            *rows.filter_parameters(filter),
+            on_expired,
             rows.text_array(unset),
         )
 

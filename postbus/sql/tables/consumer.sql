@@ -19,6 +19,20 @@ create table postbus_data.consumer (
     backoff_jitter double precision not null,
     -- Null keeps dead letters for ever.
     retain_dead interval,
+    -- In order "key": how many messages of a key a batch may hold (null for any number), how many messages may be parked, and whether a
+    -- dead letter lets its key go on (continue) or holds it (hold).
+    max_per_key integer,
+    max_waiting integer not null,
+    on_dead text collate "C" not null,
+    -- Which messages it wants; nulls let all through. The regular expression is made from the pattern. A message must have all of
+    -- filter_headers, and none of the one-pair objects of filter_headers_not.
+    filter_key_pattern text collate "C",
+    filter_key_regex text collate "C",
+    filter_headers jsonb,
+    filter_headers_not jsonb[],
+    filter_data jsonpath,
+    -- What becomes of a message whose time to live is over: skip or bury.
+    on_expired text collate "C" not null,
     paused boolean not null default false,
     -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
     epoch integer not null default 1,
@@ -46,8 +60,13 @@ create table postbus_data.position (
     pending_bound integer not null,
     -- The segment that holds all that is published above hi, as long as the layout register still names it; 0 says nothing.
     segment integer not null default 0,
-    -- In order "partition", the lease that the claim made: while it lives, there is no other.
-    lease_token bigint,
+    -- In the orders "key" and "partition": the leases that were in flight after the claim. No other may be.
+    leases bigint[],
+    -- In order "key": the lowest seq that is parked, null for none, and how many are.
+    parked_from bigint,
+    parked_count integer not null default 0,
+    -- How many messages were passed over because their time to live was over.
+    expired_count bigint not null default 0,
     primary key (consumer_id, epoch, partition, hi)
 );
 
@@ -62,6 +81,8 @@ create table postbus_data.lease (
     epoch integer not null,
     partition integer not null,
     seqs bigint[] not null,
+    -- In order "key": the key of each message.
+    keys text[] collate "C",
     -- Which delivery of each message this is; null when it is the first of all.
     attempts integer[],
     received_at timestamptz not null,
@@ -90,12 +111,25 @@ create table postbus_data.waiting (
     due_at timestamptz not null,
     reason text,
     failed_at timestamptz not null default clock_timestamp(),
+    -- In order "key", what it holds back.
+    key text collate "C",
     -- In order "partition" the first one that waits decides whether the partition goes on.
     primary key (consumer_id, partition, seq)
 );
 
 -- What is due.
 create index waiting_due on postbus_data.waiting (consumer_id, due_at);
+
+-- A row is a message that, in order "key", came up while its key was in flight or had failed: it waits behind it. Written and deleted under the
+-- partition's mutex only, and read from position.parked_from on.
+create table postbus_data.parked (
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    seq bigint not null,
+    key text collate "C" not null,
+    primary key (consumer_id, epoch, partition, seq)
+);
 
 -- A row is a message to be delivered again now: the redelivery log, read by position like a stream. The sweeper numbers its rows under a
 -- mutex, so a reader passes none that commits late.
@@ -124,6 +158,9 @@ create table postbus_data.dead_letter (
     died_at timestamptz not null default clock_timestamp(),
     primary key (consumer_id, seq)
 );
+
+-- In order "key" with on_dead = hold: the keys of a partition that are held.
+create index dead_letter_partition on postbus_data.dead_letter (consumer_id, partition);
 
 -- Dead letters past their retention.
 create index dead_letter_died on postbus_data.dead_letter (consumer_id, died_at);

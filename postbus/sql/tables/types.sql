@@ -74,6 +74,14 @@ create type postbus.consumer_info as (
     backoff_cap interval,
     backoff_jitter double precision,
     retain_dead interval,
+    max_per_key integer,
+    max_waiting integer,
+    on_dead text,
+    filter_key_pattern text,
+    filter_headers jsonb,
+    filter_headers_not jsonb,
+    filter_data text,
+    on_expired text,
     paused boolean,
     created_at timestamptz
 );
@@ -97,10 +105,22 @@ create type postbus_data.claim as (
     messages postbus.delivery[],
     -- What the step found to lease: up to wanted messages with after_seq < seq <= to_seq, all of one segment; wanted is null for nothing.
     place postbus_data.position,
+    -- In order "key": keys that are not free; null when all are.
+    blocked text[],
+    -- How many messages a look at a partition may scan for those that pass the filter.
+    scan integer,
     segment integer,
     after_seq bigint,
     to_seq bigint,
     wanted integer
+);
+
+-- Which of some messages are taken: the rest is parked, filtered out or expired, and done with up to last_seq.
+create type postbus_data.picked as (
+    seqs bigint[],
+    keys text[],
+    place postbus_data.position,
+    last_seq bigint
 );
 
 -- A message that a consumer gave up, with its story.

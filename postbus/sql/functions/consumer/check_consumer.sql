@@ -8,8 +8,8 @@ declare
     problem text;
 begin
     problem := case
-        when settings.ordering is null or settings.ordering not in ('none', 'partition')
-            then format('ordering = %L is not one of none, partition', settings.ordering)
+        when settings.ordering is null or settings.ordering not in ('key', 'none', 'partition')
+            then format('ordering = %L is not one of key, none, partition', settings.ordering)
         when (settings.ack_wait between interval '1 millisecond' and interval '7 days') is not true
             then format('ack_wait = %s is not between 1 millisecond and 7 days', settings.ack_wait)
         when (settings.max_ack_pending between 1 and 1000000) is not true
@@ -30,6 +30,14 @@ begin
             then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
         when settings.retain_dead not between interval '0' and interval '3650 days'
             then format('retain_dead = %s is not between 0 and 3650 days', settings.retain_dead)
+        when settings.max_per_key not between 1 and 10000
+            then format('max_per_key = %s is not between 1 and 10000', settings.max_per_key)
+        when (settings.max_waiting between 1 and 1000000) is not true
+            then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
+        when settings.on_dead is null or settings.on_dead not in ('continue', 'hold')
+            then format('on_dead = %L is not one of continue, hold', settings.on_dead)
+        when settings.on_expired is null or settings.on_expired not in ('skip', 'bury')
+            then format('on_expired = %L is not one of skip, bury', settings.on_expired)
     end;
     if problem is not null then
         raise exception using errcode = 'PB400', message = problem;

@@ -1,7 +1,7 @@
 create or replace function postbus.create_consumer(
     stream text,
     consumer text,
-    ordering text default 'none',
+    ordering text default 'key',
     ack_wait interval default interval '30 seconds',
     max_ack_pending integer default 10000,
     max_deliver integer default null,
@@ -10,6 +10,14 @@ create or replace function postbus.create_consumer(
     backoff_cap interval default null,
     backoff_jitter double precision default 0,
     retain_dead interval default null,
+    max_per_key integer default null,
+    max_waiting integer default 1000,
+    on_dead text default 'continue',
+    filter_key_pattern text default null,
+    filter_headers jsonb default null,
+    filter_headers_not jsonb default null,
+    filter_data text default null,
+    on_expired text default 'skip',
     "start" text default null,
     from_seq bigint default null,
     from_time timestamptz default null
@@ -21,13 +29,19 @@ as $$
 /*
 Create a consumer of a stream. It costs publishers nothing.
 
-ordering         none: any message that is not in flight. partition: one batch of a partition at a time, and a message that fails
-                 holds its partition.
+ordering         key: messages of one key in order; one that fails holds its key. none: any message that is not in flight. partition: one batch
+                 of a partition at a time, and a message that fails holds its partition. It stays as it is.
 ack_wait         how long a delivery is leased before it is given to somebody else.
 max_ack_pending  how many messages may be in flight.
 max_deliver      how many deliveries before a message becomes a dead letter; null for ever.
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make it grow.
 retain_dead      how long dead letters are kept; null for ever.
+max_per_key      in order "key", how many messages of a key a batch may hold; null for any number.
+max_waiting      in order "key", how many messages may be parked behind others of their key before reading ahead stops.
+on_dead          in order "key", whether a dead letter lets its key go on (continue) or holds it until it is redriven or discarded (hold).
+filter_…         which messages it wants: a key pattern; headers that a message must have, with these values; headers that it must not have
+                 with these values; a JSON path of which it must yield an item other than false and null. Messages that do not pass are skipped.
+on_expired       what becomes of a message whose time to live is over: skip or bury (a dead letter).
 start            earliest (the default) or latest; or from_seq, or from_time.
 
 Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it exists.
@@ -47,6 +61,11 @@ begin
     settings.backoff_cap := backoff_cap;
     settings.backoff_jitter := backoff_jitter;
     settings.retain_dead := retain_dead;
+    settings.max_per_key := max_per_key;
+    settings.max_waiting := max_waiting;
+    settings.on_dead := on_dead;
+    settings.on_expired := on_expired;
+    settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
     perform postbus_data.check_consumer(settings);
     if num_nonnulls("start", from_seq, from_time) = 0 then
         "start" := 'earliest';
@@ -54,11 +73,14 @@ begin
 
     insert into postbus_data.consumer as c (
         stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
-        retain_dead, start_after
+        retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
+        on_expired, start_after
     )
     values (
         settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
-        backoff_jitter, retain_dead, postbus_data.start_position(settings.stream_id, "start", from_seq, from_time)
+        backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
+        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired,
+        postbus_data.start_position(settings.stream_id, "start", from_seq, from_time)
     )
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;

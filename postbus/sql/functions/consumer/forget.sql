@@ -9,6 +9,7 @@ as $$
         and s.token = l.token;
     delete from postbus_data.lease as l where l.consumer_id = forget.consumer_id;
     delete from postbus_data.waiting as w where w.consumer_id = forget.consumer_id;
+    delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
     delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
 $$;

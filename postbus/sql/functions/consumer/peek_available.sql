@@ -27,7 +27,8 @@ begin
             postbus_data.fetch_messages(
                 reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
             )
-        ) as m;
+        ) as m
+        where postbus_data.passes(reader, m);
     end loop;
 end
 $$;

@@ -34,6 +34,11 @@ begin
                 from postbus_data.waiting as w
                 where w.consumer_id = reader.id
                 union all
+                select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting'
+                from postbus_data.parked as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                union all
                 select d.partition, d.seq, d.attempts, null, null, 'available'
                 from postbus_data.due as d
                 where d.consumer_id = reader.id

@@ -76,6 +76,8 @@ begin
     from (
         (select from postbus_data.waiting as w where w.consumer_id = reader.id limit 10000)
         union all
+        (select from postbus_data.parked as p where p.consumer_id = reader.id and p.epoch = reader.epoch limit 10000)
+        union all
         (select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch limit 10000)
     ) as w;
     waiting := least(waiting, 10000);

@@ -44,8 +44,8 @@ begin
         ) is null then
             continue;
         else
-            insert into postbus_data.waiting (consumer_id, partition, seq, attempts, due_at, reason)
-            values (reader.id, letter.partition, letter.seq, 0, clock_timestamp(), letter.reason);
+            insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+            values (reader.id, letter.partition, letter.seq, letter.key, 0, clock_timestamp(), letter.reason);
         end if;
         delete from postbus_data.dead_letter as d where d.consumer_id = letter.consumer_id and d.seq = letter.seq;
         moved := moved + 1;

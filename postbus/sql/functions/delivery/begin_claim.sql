@@ -65,6 +65,9 @@ begin
     end if;
     claim.lease_until := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
     claim.busy := false;
+    if num_nonnulls(reader.filter_key_regex, reader.filter_headers, reader.filter_headers_not, reader.filter_data) > 0 then
+        claim.scan := greatest(256, 4 * max_messages);
+    end if;
     return claim;
 end
 $$;

@@ -8,20 +8,46 @@ Lease the next messages of a partition where two segments overlap: publishers th
 older one, others to the newer.
 
 Its caller holds the partition's mutex.
-Touches  as take.
+Touches  as pick and take.
 */
 declare
     place postbus_data.position := claim.place;
+    seqs bigint[];
+    keys text[];
+    found_count integer;
+    last_seq bigint;
+    picked postbus_data.picked;
     prefix text;
 begin
-    claim.messages := postbus_data.fetch_messages(reader.stream_id, place.partition, claim.after_seq, claim.to_seq, claim.wanted);
-    if claim.messages is not null then
-        prefix := postbus_data.take(reader, claim, array(select m.seq from unnest(claim.messages) as m));
-        claim.messages := array(
+    claim.messages := postbus_data.fetch_messages(
+        reader.stream_id, place.partition, claim.after_seq, claim.to_seq, coalesce(claim.scan, claim.wanted)
+    );
+    select
+        array_agg(m.seq) filter (where postbus_data.passes(reader, m)),
+        array_agg(m.key) filter (where postbus_data.passes(reader, m)),
+        max(m.seq),
+        count(*)
+    into seqs, keys, last_seq, found_count
+    from unnest(claim.messages) as m;
+    if found_count < coalesce(claim.scan, claim.wanted) then
+        last_seq := claim.to_seq;
+    end if;
+    picked := postbus_data.pick(reader, claim, seqs, keys, null, last_seq);
+    claim.place := picked.place;
+    if picked.seqs is not null then
+        prefix := postbus_data.take(reader, claim, picked.seqs, picked.keys, picked.last_seq);
+    elsif picked.last_seq > place.hi then
+        perform postbus_data.move_on(picked.place, picked.last_seq);
+    end if;
+    claim.messages := nullif(
+        array(
             select row(prefix || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
             from unnest(claim.messages) as m
-        );
-    end if;
+            where m.seq = any (picked.seqs)
+            order by m.seq
+        ),
+        '{}'
+    );
     claim.wanted := null;
     return claim;
 end

@@ -12,7 +12,7 @@ as $$
 Find what may be leased of one partition, for the segment's own function; claim.wanted is null for nothing. What can be had only in another
 way (failed messages, or the overlap of two segments) is leased here: claim.messages. Hot.
 
-Touches  as claim_waiting and claim_overlap, if it calls them.
+Touches  as claim_by_key, claim_by_partition and claim_overlap, if it calls them.
 Locks    the partition's mutex; busy when somebody else has it.
 
 Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
@@ -36,25 +36,30 @@ begin
     order by p.hi desc
     limit 1;
     if place.hi is null then
-        place := row(reader.id, reader.epoch, partition, reader.start_after, 0, 0, 0, null);
+        place := postbus_data.first_place(reader, partition, reader.start_after);
     end if;
 
-    if reader.ordering = 'partition' then
-        if exists (select from postbus_data.lease as l where l.token = place.lease_token) then
-            return claim;
-        end if;
-        if exists (
-            select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
-        ) then
-            return postbus_data.claim_waiting(reader, claim, place, wanted);
-        end if;
-    end if;
     if place.pending_bound + wanted > claim.quota then
-        place.pending_bound := postbus_data.in_flight(reader.id, reader.epoch, partition, false);
+        -- Failed messages have a share of their own, unless they keep their place in the partition.
+        place.pending_bound := postbus_data.in_flight(
+            reader.id, reader.epoch, partition, case when reader.ordering = 'none' then false end
+        );
         wanted := least(wanted, claim.quota - place.pending_bound);
         if wanted <= 0 then
             return claim;
         end if;
+    end if;
+    if reader.ordering <> 'none' then
+        claim.place := place;
+        if reader.ordering = 'key' then
+            claim := postbus_data.claim_by_key(reader, claim, wanted);
+        else
+            claim := postbus_data.claim_by_partition(reader, claim, wanted);
+        end if;
+        if claim.place is null then
+            return claim;
+        end if;
+        place := claim.place;
     end if;
 
     -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.

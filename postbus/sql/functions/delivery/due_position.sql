@@ -15,7 +15,7 @@ begin
     order by p.hi desc
     limit 1;
     if place.hi is null then
-        place := row(reader.id, reader.epoch, -1, 0, 0, 0, 0, null);
+        place := postbus_data.first_place(reader, -1, 0);
     end if;
     return place;
 end

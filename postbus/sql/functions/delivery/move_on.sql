@@ -4,7 +4,7 @@ language plpgsql
 volatile
 as $$
 /*
-Move the position of a partition to a seq up to which there was nothing to lease.
+Write the position of a partition, moved to a seq up to which there is nothing more to lease.
 
 Its caller holds the partition's mutex.
 Touches  position (insert; delete of the last position).

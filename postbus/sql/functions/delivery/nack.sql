@@ -16,6 +16,8 @@ as $$
 /*
 Give deliveries back: they have failed and are delivered again, or become dead letters after max_deliver.
 
+In order "key", later messages of the same key in the same lease are taken back with them, and come again behind them.
+
 delay    how long each waits first; null takes the consumer's backoff.
 reason   why; kept with the message.
 
@@ -36,10 +38,13 @@ begin
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
         for message in select s.* from postbus_data.settle(reader, named.token, named.seqs) as s loop
             perform postbus_data.fail(
-                reader, message.partition, message.seq, message.attempt, delay, coalesce(reason, 'nacked')
+                reader, message.partition, message.seq, message.key, message.attempt, delay, coalesce(reason, 'nacked')
             );
             failed := failed + 1;
         end loop;
+        if reader.ordering = 'key' and named.seqs is not null then
+            perform postbus_data.drag(reader, named.token, named.seqs);
+        end if;
     end loop;
     return failed;
 end

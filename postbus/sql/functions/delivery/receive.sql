@@ -11,7 +11,6 @@ volatile
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
-set enable_sort = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -22,7 +21,7 @@ ack_wait       how long they are leased; null takes the consumer's setting.
 expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
 
 No rows mean that there was nothing: a partition that somebody else was just claiming is waited for, and what has expired or is due again
-is swept up first.
+is swept up first. With a filter, that nothing of the next 65,536 messages passed; the next receive goes on behind them.
 
 Raises   PB400, PB404, PB409, PB412 outside READ COMMITTED, PB503 on a standby.
 Touches  lease, position (insert), the consumer's other tables when it sweeps.
@@ -35,9 +34,14 @@ declare
     partition_base integer := (claim.layout >> 11) & 16777215;
     partition_count integer := claim.layout & 2047;
     first integer := floor(random() * partition_count);
+    -- In order "key" idle partitions come first: there, nothing has to be parked.
+    step_count integer := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
+    partition integer;
     remaining integer := max_messages;
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+    scan_left integer := 65536;
     found_count integer;
+    last_claim postbus_data.claim;
     busy boolean;
 begin
     if reader.paused then
@@ -61,27 +65,36 @@ begin
                 remaining := remaining - cardinality(claim.messages);
             end if;
         end if;
-        for step in 0 .. partition_count - 1 loop
-            exit when remaining <= 0;
+        for step in 0 .. step_count - 1 loop
+            exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
+            partition := partition_base + mod(first + step, partition_count);
+            continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
+            last_claim := null;
             loop
-                claim := postbus_data.claim_partition(
-                    reader, claim, partition_base + mod(first + step, partition_count), remaining
-                );
+                claim := postbus_data.claim_partition(reader, claim, partition, remaining);
                 busy := busy or claim.busy;
                 if claim.messages is not null then
                     return query select m.* from unnest(claim.messages) as m;
                     remaining := remaining - cardinality(claim.messages);
                 end if;
-                exit when claim.wanted is null;
+                -- Also when the last look has changed nothing: as many are parked as may be.
+                exit when claim.wanted is null
+                    or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
                 return query execute
                     'select * from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2)'
                 using reader, claim;
                 get diagnostics found_count = row_count;
                 remaining := remaining - found_count;
                 exit when found_count = claim.wanted;
-                if claim.to_seq < (claim.place).horizon then
+                last_claim := claim;
+                if claim.scan is not null then
+                    -- It has moved on as far as it has looked; look at more at a time.
+                    scan_left := scan_left - claim.scan;
+                    exit when scan_left <= 0;
+                    claim.scan := least(4 * claim.scan, 16384);
+                elsif claim.to_seq < (claim.place).horizon then
                     -- The segment is read to its end.
-                    if found_count = 0 then
+                    if found_count = 0 and claim.blocked is null then
                         perform postbus_data.move_on(claim.place, claim.to_seq);
                     end if;
                 else
@@ -91,7 +104,7 @@ begin
                 end if;
             end loop;
         end loop;
-        exit when remaining < max_messages;
+        exit when remaining < max_messages or scan_left <= 0;
 
         -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
         if busy then

@@ -1,5 +1,5 @@
 create or replace function postbus_data.settle(reader postbus_data.consumer, token bigint, seqs bigint[])
-returns table (partition integer, seq bigint, attempt integer)
+returns table (partition integer, seq bigint, attempt integer, key text)
 language plpgsql
 volatile
 as $$
@@ -34,7 +34,8 @@ begin
             on conflict do nothing
             returning s.seq
         )
-        select held.partition, i.seq, coalesce(held.attempts[array_position(held.seqs, i.seq)], 1)
+        select held.partition, i.seq, coalesce(held.attempts[array_position(held.seqs, i.seq)], 1),
+            held.keys[array_position(held.seqs, i.seq)]
         from inserted as i;
         left_count := left_count + cardinality(held.seqs) - (
             select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)

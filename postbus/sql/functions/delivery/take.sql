@@ -1,10 +1,16 @@
-create or replace function postbus_data.take(reader postbus_data.consumer, claim postbus_data.claim, seqs bigint[])
+create or replace function postbus_data.take(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    seqs bigint[],
+    keys text[],
+    last_seq bigint
+)
 returns text
 language plpgsql
 volatile
 as $$
 /*
-Lease messages of a partition, and move the position behind them. Hot: one statement.
+Lease messages of a partition, and move the position to last_seq. Hot: one statement.
 
 Its caller holds the partition's mutex.
 Returns  what the ack ids of these deliveries begin with.
@@ -14,7 +20,7 @@ Touches  lease, position (insert; delete of the last position).
 declare
     token bigint := postbus_data.new_token();
     place postbus_data.position := claim.place;
-    taken integer := cardinality(seqs);
+    is_ordered boolean := reader.ordering <> 'none';
 begin
     with last_place as (
         delete from postbus_data.position as p
@@ -24,12 +30,17 @@ begin
             and p.hi = place.hi
     ),
     leased as (
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, received_at, deadline)
-        values (token, place.consumer_id, place.epoch, place.partition, seqs, clock_timestamp(), claim.lease_until)
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+        values (
+            token, place.consumer_id, place.epoch, place.partition, seqs, case when is_ordered then keys end, clock_timestamp(), claim.lease_until
+        )
     )
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, segment, lease_token)
+    insert into postbus_data.position (
+        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count
+    )
     values (
-        place.consumer_id, place.epoch, place.partition, seqs[taken], place.horizon, place.pending_bound + taken, place.segment, token
+        place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
+        case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count
     );
     return lpad(to_hex(token), 16, '0') || '-';
 end

@@ -28,6 +28,9 @@ begin
             );
             buried := buried + 1;
         end loop;
+        if reader.ordering = 'key' and reader.on_dead = 'hold' and named.seqs is not null then
+            perform postbus_data.drag(reader, named.token, named.seqs);
+        end if;
     end loop;
     return buried;
 end

@@ -26,17 +26,20 @@ begin
     loop
         if expired.epoch = reader.epoch then
             for message in
-                select m.seq, coalesce(m.attempt, 1) as attempt
-                from unnest(expired.seqs, expired.attempts) as m (seq, attempt)
+                select m.seq, m.key, coalesce(m.attempt, 1) as attempt
+                from unnest(expired.seqs, expired.keys, expired.attempts) as m (seq, key, attempt)
                 where not exists (
                     select from postbus_data.settled as s where s.token = expired.token and s.seq = m.seq
                 )
             loop
                 perform postbus_data.fail(
-                    reader, expired.partition, message.seq, message.attempt, null, 'the lease expired'
+                    reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired'
                 );
                 failed := failed + 1;
             end loop;
+            if reader.ordering = 'key' and (expired.is_split or expired.piece > 0) then
+                perform postbus_data.drag(reader, expired.token, expired.seqs);
+            end if;
         end if;
         delete from postbus_data.settled as s where s.token = expired.token and s.seq = any (expired.seqs);
         delete from postbus_data.lease as l where l.token = expired.token and l.piece = expired.piece;

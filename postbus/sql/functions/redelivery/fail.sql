@@ -2,6 +2,7 @@ create or replace function postbus_data.fail(
     reader postbus_data.consumer,
     partition integer,
     seq bigint,
+    key text,
     attempts integer,
     delay interval,
     reason text
@@ -21,9 +22,9 @@ begin
         perform postbus_data.bury(reader, partition, seq, attempts, reason);
         return;
     end if;
-    insert into postbus_data.waiting (consumer_id, partition, seq, attempts, due_at, reason)
+    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
     values (
-        reader.id, partition, seq, attempts,
+        reader.id, partition, seq, key, attempts,
         clock_timestamp() + coalesce(delay, postbus_data.backoff_delay(reader, attempts)),
         reason
     )

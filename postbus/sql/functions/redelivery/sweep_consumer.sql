@@ -5,7 +5,6 @@ volatile
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
-set enable_sort = off
 as $$
 /*
 Turn expired leases into failures, one for each message that was not settled, and put what is due into the redelivery log.

@@ -15,7 +15,7 @@ begin
     order by p.hi desc
     limit 1;
     if mark.hi is null then
-        mark := row(reader.id, reader.epoch, -2, 0, 0, 0, 0, null);
+        mark := postbus_data.first_place(reader, -2, 0);
     end if;
     return mark;
 end

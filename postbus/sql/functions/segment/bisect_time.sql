@@ -9,7 +9,6 @@ language plpgsql
 volatile
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_sort = off
 as $$
 /*
 Where a partition of a segment passes a time: the seq of the last message before it (the segment's lower bound if there is none), and of

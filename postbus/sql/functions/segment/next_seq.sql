@@ -4,7 +4,6 @@ language plpgsql
 volatile
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_sort = off
 as $$
 /*
 The seq of the first message above a seq, or null: one index probe per partition in at most two segments that have any.

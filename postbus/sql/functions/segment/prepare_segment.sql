@@ -25,6 +25,7 @@ begin
             key text collate "C",
             data %3$s not null,
             headers jsonb,
+            expires_at timestamptz,
             primary key (partition, seq)
         )',
         stream_id, number, data_type

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_sort = off
 as $$
 /* The seq of the last message at or below a seq, or null: the mirror of next_seq. */
 declare

@@ -23,34 +23,93 @@ declare
     after_seq bigint := claim.after_seq;
     to_seq bigint := claim.to_seq;
     wanted integer := claim.wanted;
+    scan integer := claim.scan;
     seqs bigint[];
+    keys text[];
+    has_expired boolean;
+    expired bigint[];
+    last_seq bigint;
+    scanned integer;
+    picked postbus_data.picked;
     prefix text;
 begin
-    select array_agg(m.seq)
-    into seqs
-    from (
-        select l.seq
+    if scan is null then
+        select array_agg(m.seq), array_agg(m.key), bool_or(m.expires_at <= clock_timestamp())
+        into seqs, keys, has_expired
+        from (
+            select l.seq, l.key, l.expires_at
+            from %3$s as l
+            where l.partition = partition
+                and l.seq > after_seq
+                and l.seq <= to_seq
+            order by l.seq
+            limit wanted
+        ) as m;
+        last_seq := seqs[cardinality(seqs)];
+    end if;
+    -- Whoever has no lease to give only wants to look.
+    if claim.lease_until is not null and (scan is not null or has_expired or claim.blocked is not null) then
+        if scan is not null or has_expired then
+            select
+                array_agg(m.seq) filter (where m.matches and not m.expired),
+                array_agg(m.key) filter (where m.matches and not m.expired),
+                array_agg(m.seq) filter (where m.matches and m.expired),
+                max(m.seq),
+                count(*)
+            into seqs, keys, expired, last_seq, scanned
+            from (
+                select
+                    l.seq,
+                    l.key,
+                    coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+                    (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+                    and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+                    and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+                    and %5$s as matches
+                from %3$s as l
+                where l.partition = partition
+                    and l.seq > after_seq
+                    and l.seq <= to_seq
+                order by l.seq
+                limit coalesce(scan, wanted)
+            ) as m;
+            if scanned < coalesce(scan, wanted) then
+                last_seq := to_seq;
+            end if;
+        end if;
+        if seqs is null then
+            last_seq := coalesce(last_seq, to_seq);
+        end if;
+        picked := postbus_data.pick(reader, claim, seqs, keys, expired, last_seq);
+        if picked.seqs is null then
+            if picked.last_seq > (picked.place).hi then
+                perform postbus_data.move_on(picked.place, picked.last_seq);
+            end if;
+            return;
+        end if;
+        seqs := picked.seqs;
+        claim.place := picked.place;
+        prefix := postbus_data.take(reader, claim, seqs, picked.keys, picked.last_seq);
+        return query
+        select prefix || l.seq, 1, l.seq, l.partition, l.key, %4$s, l.headers, l.published_at
         from %3$s as l
         where l.partition = partition
-            and l.seq > after_seq
-            and l.seq <= to_seq
-        order by l.seq
-        limit wanted
-    ) as m;
+            and l.seq = any (seqs)
+        order by l.seq;
+        return;
+    end if;
     if seqs is null then
         return;
     end if;
-    -- Whoever has no lease to give only wants to look.
     if claim.lease_until is not null then
-        prefix := postbus_data.take(reader, claim, seqs);
+        prefix := postbus_data.take(reader, claim, seqs, keys, last_seq);
     end if;
-    to_seq := seqs[cardinality(seqs)];
     return query
     select prefix || l.seq, 1, l.seq, l.partition, l.key, %4$s, l.headers, l.published_at
     from %3$s as l
     where l.partition = partition
         and l.seq > after_seq
-        and l.seq <= to_seq
+        and l.seq <= last_seq
     order by l.seq;
 end
 $body$
@@ -58,7 +117,14 @@ $body$
         stream_id,
         number,
         postbus_data.log_table(stream_id, number),
-        case data_type when 'bytes' then 'null::text, l.data' else 'l.data::text, null::bytea' end
+        case data_type when 'bytes' then 'null::text, l.data' else 'l.data::text, null::bytea' end,
+        case data_type
+            when 'json' then $match$(
+                        reader.filter_data is null
+                        or coalesce(jsonb_path_query_first(l.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+                    )$match$
+            else 'true'
+        end
     );
 end
 $$;

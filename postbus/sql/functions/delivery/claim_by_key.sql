@@ -1,0 +1,115 @@
+create or replace function postbus_data.claim_by_key(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+In order "key": find out which keys of a partition are not free, and lease what waits behind a key that has become free.
+
+A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead letter
+holds it. What has failed or is parked goes first, in order of its seq, up to the first message of the key that is not due yet.
+
+Its caller holds the partition's mutex. Leases are read before failures: a nack that commits in between leaves its key blocked twice, not free.
+Returns  the claim, with claim.blocked; its place is null when nothing new may be given now.
+Touches  lease, position (insert), waiting, parked (delete).
+*/
+declare
+    place postbus_data.position := claim.place;
+    in_flight text[];
+    seqs bigint[];
+    attempts integer[];
+    exceptional text[];
+    parked_left bigint;
+begin
+    claim.blocked := null;
+    if place.leases is not null then
+        select
+            array_agg(distinct l.token),
+            array_agg(distinct m.key) filter (where m.key is not null and not exists (
+                select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq
+            ))
+        into place.leases, in_flight
+        from unnest(place.leases) as t (token)
+        join lateral (select l.token, l.seqs, l.keys from postbus_data.lease as l where l.token = t.token) as l on true
+        cross join lateral unnest(l.seqs, l.keys) as m (seq, key);
+    end if;
+
+    if place.parked_from is not null
+        or reader.on_dead = 'hold'
+        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = place.partition)
+    then
+        select
+            array_agg(e.seq order by e.seq) filter (where e.is_free),
+            array_agg(e.attempts + 1 order by e.seq) filter (where e.is_free),
+            array_agg(distinct e.key)
+        into seqs, attempts, exceptional
+        from (
+            select
+                w.seq,
+                w.key,
+                w.attempts,
+                bool_and(w.is_due and (w.key = any (in_flight)) is not true) over (partition by w.key, case when w.key is null then w.seq end order by w.seq)
+                and row_number() over (partition by w.key, case when w.key is null then w.seq end order by w.seq) <= coalesce(reader.max_per_key, wanted)
+                    as is_free
+            from (
+                select w.seq, w.key, w.attempts, w.due_at <= clock_timestamp() as is_due
+                from postbus_data.waiting as w
+                where w.consumer_id = reader.id
+                    and w.partition = place.partition
+                union all
+                select p.seq, p.key, 0, true
+                from postbus_data.parked as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = place.partition
+                    and p.seq >= place.parked_from
+                union all
+                -- Holds its key, and is never given itself.
+                select d.seq, d.key, 0, false
+                from postbus_data.dead_letter as d
+                where reader.on_dead = 'hold'
+                    and d.consumer_id = reader.id
+                    and d.partition = place.partition
+                    and d.key is not null
+            ) as w
+        ) as e;
+    end if;
+    if seqs is not null then
+        seqs := seqs[1:wanted];
+        attempts := attempts[1:wanted];
+        delete from postbus_data.waiting as w
+        where w.consumer_id = reader.id
+            and w.partition = place.partition
+            and w.seq = any (seqs);
+        if place.parked_from is not null then
+            with taken as (
+                delete from postbus_data.parked as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = place.partition
+                    and p.seq = any (seqs)
+                returning p.seq
+            )
+            select place.parked_count - count(*) into place.parked_count from taken;
+            select p.seq into parked_left
+            from postbus_data.parked as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = place.partition
+                and p.seq >= place.parked_from
+            order by p.seq
+            limit 1;
+            place.parked_from := parked_left;
+        end if;
+        claim.messages := postbus_data.take_again(reader, claim, place, seqs, attempts);
+        claim.place := null;
+        return claim;
+    end if;
+
+    if in_flight is not null or exceptional is not null or reader.max_per_key is not null then
+        claim.blocked := coalesce(in_flight, '{}') || array_remove(coalesce(exceptional, '{}'), null);
+    end if;
+    claim.place := place;
+    return claim;
+end
+$$;

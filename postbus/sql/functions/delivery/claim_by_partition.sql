@@ -1,0 +1,49 @@
+create or replace function postbus_data.claim_by_partition(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+In order "partition": whether a partition may go on with new messages. Not while a lease of it is in flight, and not while a message waits that
+has failed: the failed ones at its head are leased here, in order, as far as they are due. The first that is not due holds the partition.
+
+Its caller holds the partition's mutex.
+Returns  the claim; its place is null when nothing new may be given.
+Touches  lease, position (insert), waiting (delete).
+*/
+declare
+    place postbus_data.position := claim.place;
+    seqs bigint[];
+    attempts integer[];
+begin
+    claim.place := null;
+    if exists (select from postbus_data.lease as l where l.token = any (place.leases)) then
+        return claim;
+    end if;
+    place.leases := null;
+    select array_agg(h.seq order by h.seq), array_agg(h.attempts + 1 order by h.seq) filter (where h.is_due)
+    into seqs, attempts
+    from (
+        select w.seq, w.attempts, bool_and(w.due_at <= clock_timestamp()) over (order by w.seq) as is_due
+        from (
+            select w.*
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = place.partition
+            order by w.seq
+            limit wanted
+        ) as w
+    ) as h;
+    if seqs is null then
+        claim.place := place;
+    elsif attempts is not null then
+        seqs := seqs[1:cardinality(attempts)];
+        delete from postbus_data.waiting as w
+        where w.consumer_id = reader.id
+            and w.partition = place.partition
+            and w.seq = any (seqs);
+        claim.messages := postbus_data.take_again(reader, claim, place, seqs, attempts);
+    end if;
+    return claim;
+end
+$$;

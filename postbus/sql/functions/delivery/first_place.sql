@@ -1,0 +1,21 @@
+create or replace function postbus_data.first_place(reader postbus_data.consumer, partition integer, hi bigint)
+returns postbus_data.position
+language plpgsql
+volatile
+as $$
+/* The position of a partition that was not read yet, or of one of the numbers of mutex_class. */
+declare
+    place postbus_data.position;
+begin
+    place.consumer_id := reader.id;
+    place.epoch := reader.epoch;
+    place.partition := partition;
+    place.hi := hi;
+    place.horizon := 0;
+    place.pending_bound := 0;
+    place.segment := 0;
+    place.parked_count := 0;
+    place.expired_count := 0;
+    return place;
+end
+$$;

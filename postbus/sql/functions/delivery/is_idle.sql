@@ -1,0 +1,21 @@
+create or replace function postbus_data.is_idle(reader postbus_data.consumer, partition integer)
+returns boolean
+language sql
+volatile
+as $$
+/* Whether nothing of a partition is in flight, in the orders "key" and "partition". A guess, made without the partition's mutex. */
+    select not exists (
+        select
+        from (
+            select p.leases
+            from postbus_data.position as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = is_idle.partition
+            order by p.hi desc
+            limit 1
+        ) as p
+        cross join lateral unnest(p.leases) as t (token)
+        join lateral (select from postbus_data.lease as l where l.token = t.token limit 1) as l on true
+    )
+$$;

@@ -1,0 +1,35 @@
+create or replace function postbus_data.take_again(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    place postbus_data.position,
+    seqs bigint[],
+    attempts integer[]
+)
+returns postbus.delivery[]
+language plpgsql
+volatile
+as $$
+/*
+In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
+
+Its caller holds the partition's mutex.
+Returns  the deliveries; those that were purged since are left out.
+Touches  lease, position (insert; delete of the last position).
+*/
+declare
+    token bigint := postbus_data.new_token();
+    messages postbus.delivery[] := postbus_data.fetch_named(reader.stream_id, claim.data_type, place.partition, seqs, attempts, token);
+begin
+    if messages is not null then
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline)
+        select
+            token, reader.id, reader.epoch, place.partition, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
+            claim.lease_until
+        from unnest(messages) as m;
+        place.leases := place.leases || token;
+        place.pending_bound := place.pending_bound + cardinality(messages);
+    end if;
+    perform postbus_data.move_on(place, place.hi);
+    return messages;
+end
+$$;
