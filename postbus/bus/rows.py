@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import repeat
 from typing import Any
 
 from postbus.bus import content
@@ -121,21 +122,20 @@ def consumer_info(row: Row) -> ConsumerInfo:
 
 
 def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
-    """The deliveries of a receive. The count of the ack that rode on it stands in each row, also when there is no delivery."""
-    if not rows or rows[0][1] is None:
-        return Batch((), rows[0][0] if rows else 0)
-    if data_type == "json":
-        decode = content.decode_json
-        deliveries = [
-            Delivery(ack_id, attempt, seq, partition, key, decode(data), headers, published_at)
-            for _, ack_id, attempt, seq, partition, key, data, _, headers, published_at in rows
-        ]
-    else:
-        deliveries = [
-            Delivery(ack_id, attempt, seq, partition, key, data_bytes if data is None else data, headers, published_at)
-            for _, ack_id, attempt, seq, partition, key, data, data_bytes, headers, published_at in rows
-        ]
-    return Batch(tuple(deliveries), rows[0][0])
+    """The deliveries of a receive: a row for each lease, or one without. In each stands the count of the ack that rode on it."""
+    deliveries: list[Delivery] = []
+    leases: list[str] = []
+    for _, lease, partition, seqs, attempts, keys, data, data_bytes, headers, published_at in rows:
+        if lease is not None:
+            leases.append(lease)
+            values = map(content.decode_json, data) if data_type == "json" else data_bytes or data
+            deliveries += [
+                Delivery(f"{lease}-{seq}", attempt, seq, partition, key, value, header, time)
+                for seq, attempt, key, value, header, time in zip(
+                    seqs, attempts or repeat(1), keys, values, headers, published_at, strict=False
+                )
+            ]
+    return Batch(tuple(deliveries), rows[0][0] if rows else 0, tuple(leases))
 
 
 def text_array(values: Sequence[str]) -> TextArray:

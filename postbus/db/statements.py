@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+# Settings of the library's own sessions. Streams can only be read under READ COMMITTED, whatever the database's default. The
+# others are those that public functions set for themselves, at a price: each statement has one plan, made once, and names mean
+# what they say.
+SESSION_SETTINGS: Final = """
+set default_transaction_isolation = 'read committed';
+set enable_seqscan = off;
+set enable_bitmapscan = off;
+set plan_cache_mode = force_generic_plan;
+set search_path = pg_catalog, pg_temp
+"""
+
 CREATE_STREAM: Final = """
 select postbus.create_stream($1, partitions => $2, data_type => $3, max_message_bytes => $4, segment_bytes => $5,
     segment_age => $6)
@@ -57,19 +68,20 @@ SEEK: Final = "select postbus.seek($1, $2, start => $3, from_seq => $4, from_tim
 # A claim need not wait for its flush: losing it in a crash means a redelivery, which at least once allows. Only a statement that
 # is a transaction of its own may say so; a function that did would take the durability of the caller's other writes with it.
 RECEIVE: Final = """
-select 0, d.*
+select b.acked, (b.batch).*
 from (select set_config('synchronous_commit', 'off', true)) as s
-cross join lateral postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d
+cross join lateral postbus_data.serve($1, $2, $3, $4, $5, null) as b
 """
 # The ack has to be durable, so this one waits for its flush: one round trip and one commit where two of each would be needed.
-ACK_AND_RECEIVE: Final = """
-select a.acked, d.*
-from (select postbus.ack($1, $2, $6) as acked) as a
-left join lateral postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d on true
-"""
-RECEIVE_IN_TRANSACTION: Final = """
-select 0, d.* from postbus.receive($1, $2, $3, ack_wait => $4, expected_type => $5) as d
-"""
+ACK_AND_RECEIVE: Final = "select b.acked, (b.batch).* from postbus_data.serve($1, $2, $3, $4, $5, $6) as b"
+RECEIVE_IN_TRANSACTION: Final = (
+    "select b.acked, (b.batch).* from postbus_data.receive_batches($1, $2, $3, $4, $5, null) as b"
+)
+# The same where the session is not the library's own, and lacks its settings.
+IN_ANY_SESSION: Final = {
+    statement: statement.replace("postbus_data.serve(", "postbus_data.receive_batches(")
+    for statement in (RECEIVE, ACK_AND_RECEIVE)
+}
 ACK: Final = "select postbus.ack($1, $2, $3)"
 NACK: Final = "select postbus.nack($1, $2, $3, delay => $4, reason => $5)"
 EXTEND: Final = "select postbus.extend($1, $2, $3, ack_wait => $4, shorten => $5)"

@@ -34,10 +34,6 @@ class Delivery:
     published_at: datetime
 
 
-# The part of an ack id that names the whole lease.
-_TOKEN_LENGTH = 16
-
-
 @dataclass(frozen=True, slots=True)
 class Batch(Sequence[Delivery]):
     """What one receive returned, in order within each partition. Empty when there was nothing.
@@ -45,10 +41,12 @@ class Batch(Sequence[Delivery]):
     Attributes:
         deliveries: The deliveries.
         acked_count: How many deliveries were finished by the ack that rode on this receive.
+        leases: The ack ids of its leases: with them a batch is settled as a whole, however many messages it has.
     """
 
     deliveries: tuple[Delivery, ...]
     acked_count: int = 0
+    leases: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Delivery: ...
@@ -65,10 +63,6 @@ class Batch(Sequence[Delivery]):
     def __iter__(self) -> Iterator[Delivery]:
         return iter(self.deliveries)
 
-    def lease_ids(self) -> list[str]:
-        """The ack ids of its leases: with them a batch is settled as a whole, however many messages it has."""
-        return list(dict.fromkeys(delivery.ack_id[:_TOKEN_LENGTH] for delivery in self.deliveries))
-
 
 Deliveries = Batch | Delivery | str | Iterable[Delivery | str]
 """What can be acked: a batch, a delivery, an ack id, or several of these."""
@@ -77,7 +71,7 @@ Deliveries = Batch | Delivery | str | Iterable[Delivery | str]
 def ack_ids(deliveries: Deliveries) -> list[str]:
     """The ack ids of what is to be settled."""
     if isinstance(deliveries, Batch):
-        return deliveries.lease_ids()
+        return list(deliveries.leases)
     if isinstance(deliveries, Delivery):
         return [deliveries.ack_id]
     if isinstance(deliveries, str):

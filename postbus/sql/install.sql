@@ -299,6 +299,20 @@ create type postbus.delivery as (
     published_at timestamptz
 );
 
+-- The messages of one lease, column by column: a row for each would cost the server twice as much. lease is what their ack ids begin with;
+-- attempts is null when all are delivered for the first time; of data and bytes one is null.
+create type postbus_data.batch as (
+    lease text,
+    partition integer,
+    seqs bigint[],
+    attempts integer[],
+    keys text[],
+    data text[],
+    bytes bytea[],
+    headers jsonb[],
+    published_at timestamptz[]
+);
+
 -- A consumer's settings.
 create type postbus.consumer_info as (
     stream text,
@@ -667,10 +681,13 @@ as $$
 declare
     found_consumer postbus_data.consumer;
 begin
-    select c.* into found_consumer
-    from postbus_data.consumer as c
-    where c.stream_name = find_consumer.stream
-        and c.name = find_consumer.consumer;
+    -- The row as a whole: its columns one by one would take twice as long.
+    found_consumer := (
+        select c
+        from postbus_data.consumer as c
+        where c.stream_name = find_consumer.stream
+            and c.name = find_consumer.consumer
+    );
     if found_consumer.id is null then
         perform postbus_data.stream_id(stream);
         raise exception using
@@ -1293,21 +1310,25 @@ Raises   PB404, PB412 outside READ COMMITTED.
 Touches  lease, settled (delete), or settled (insert) for part of a lease.
 Locks    the leases, in order of their tokens.
 */
-declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
-    named record;
-    finished integer := 0;
 begin
     perform postbus_data.check_isolation();
-    if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
-        -- What a worker does all day: a whole lease, by its token.
-        return postbus_data.finish_lease(reader, postbus_data.parse_token(ack_ids[1]), null);
-    end if;
-    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        finished := finished + postbus_data.finish_lease(reader, named.token, named.seqs);
-    end loop;
-    return finished;
+    return postbus_data.finish(postbus_data.find_consumer(stream, consumer), ack_ids);
 end
+$$;
+
+create or replace function postbus_data.as_batches(messages postbus.delivery[])
+returns setof postbus_data.batch
+language sql
+immutable
+as $$
+/* Deliveries by lease. */
+    select
+        left(m.ack_id, 16), m.partition, array_agg(m.seq), array_agg(m.attempt), array_agg(m.key),
+        case when count(m.data) > 0 then array_agg(m.data) end,
+        case when count(m.bytes) > 0 then array_agg(m.bytes) end,
+        array_agg(m.headers), array_agg(m.published_at)
+    from (select m.* from unnest(messages) as m order by m.seq) as m
+    group by left(m.ack_id, 16), m.partition
 $$;
 
 create or replace function postbus_data.begin_claim(
@@ -1381,6 +1402,114 @@ begin
         claim.scan := greatest(256, 4 * max_messages);
     end if;
     return claim;
+end
+$$;
+
+create or replace function postbus_data.claim_batches(
+    reader postbus_data.consumer,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text
+)
+returns setof postbus_data.batch
+language plpgsql
+volatile
+as $$
+/*
+Lease the next messages of a consumer: what postbus.receive does, with a row for each lease.
+*/
+#variable_conflict use_variable
+declare
+    claim postbus_data.claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+    partition_base integer := (claim.layout >> 11) & 16777215;
+    partition_count integer := claim.layout & 2047;
+    first integer := floor(random() * partition_count);
+    -- In order "key" idle partitions come first: there, nothing has to be parked.
+    step_count integer := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
+    partition integer;
+    remaining integer := max_messages;
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+    scan_left integer := 65536;
+    batch postbus_data.batch;
+    found_count integer;
+    last_claim postbus_data.claim;
+    busy boolean;
+begin
+    if reader.paused then
+        return;
+    end if;
+    if claim.quota is null then
+        remaining := postbus_data.room(reader, max_messages);
+    end if;
+    -- A busy consumer is asked many times a second: most need not even look whether it was swept.
+    if random() < 0.1 and postbus_data.sweep_now_and_then(reader) then
+        claim.has_due := true;
+    end if;
+
+    while remaining > 0 loop
+        busy := false;
+        if claim.has_due then
+            claim := postbus_data.claim_due(reader, claim, remaining);
+            busy := claim.busy;
+            if claim.messages is not null then
+                return query select b.* from postbus_data.as_batches(claim.messages) as b;
+                remaining := remaining - cardinality(claim.messages);
+            end if;
+        end if;
+        for step in 0 .. step_count - 1 loop
+            exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
+            partition := partition_base + mod(first + step, partition_count);
+            continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
+            last_claim := null;
+            loop
+                claim := postbus_data.claim_partition(reader, claim, partition, remaining);
+                busy := busy or claim.busy;
+                if claim.messages is not null then
+                    return query select b.* from postbus_data.as_batches(claim.messages) as b;
+                    remaining := remaining - cardinality(claim.messages);
+                end if;
+                -- Also when the last look has changed nothing: as many are parked as may be.
+                exit when claim.wanted is null
+                    or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
+                execute 'select b.* from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2) as b'
+                into batch
+                using reader, claim;
+                found_count := coalesce(cardinality(batch.seqs), 0);
+                if found_count > 0 then
+                    return next batch;
+                    remaining := remaining - found_count;
+                end if;
+                exit when found_count = claim.wanted;
+                last_claim := claim;
+                if claim.scan is not null then
+                    -- It has moved on as far as it has looked; look at more at a time.
+                    scan_left := scan_left - claim.scan;
+                    exit when scan_left <= 0;
+                    claim.scan := least(4 * claim.scan, 16384);
+                elsif claim.to_seq < (claim.place).horizon then
+                    -- The segment is read to its end.
+                    if found_count = 0 and claim.blocked is null then
+                        perform postbus_data.move_on(claim.place, claim.to_seq);
+                    end if;
+                else
+                    -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
+                    exit when claim.horizon is not null;
+                    claim.horizon := postbus_data.horizon_of(reader.stream_id);
+                end if;
+            end loop;
+        end loop;
+        exit when remaining < max_messages or scan_left <= 0;
+
+        -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
+        if busy then
+            exit when clock_timestamp() > wait_until;
+            perform pg_sleep(0.002);
+        elsif postbus_data.sweep_consumer(reader) = 0 then
+            exit;
+        end if;
+        claim.has_due := true;
+        claim.horizon := null;
+    end loop;
 end
 $$;
 
@@ -1735,7 +1864,7 @@ begin
     end if;
     claim.messages := nullif(
         array(
-            select row(prefix || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+            select row(prefix || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
             from unnest(claim.messages) as m
             where m.seq = any (picked.seqs)
             order by m.seq
@@ -1777,13 +1906,15 @@ begin
     if claim.busy then
         return claim;
     end if;
-    select p.* into place
-    from postbus_data.position as p
-    where p.consumer_id = reader.id
-        and p.epoch = reader.epoch
-        and p.partition = partition
-    order by p.hi desc
-    limit 1;
+    place := (
+        select p
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1
+    );
     if place.hi is null then
         place := postbus_data.first_place(reader, partition, reader.start_after);
     end if;
@@ -1945,6 +2076,7 @@ no ack id.
 declare
     claim postbus_data.claim;
     segment record;
+    batch postbus_data.batch;
     found_here postbus.delivery[];
     messages postbus.delivery[];
 begin
@@ -1961,9 +2093,11 @@ begin
         order by g.number
     loop
         exit when cardinality(messages) >= max_messages and messages[max_messages].seq <= segment.after_seq;
-        execute 'select array_agg(m) from postbus_data.claim_' || stream_id || '_' || segment.number || '(null, $1) as m'
+        execute 'select b.* from postbus_data.claim_' || stream_id || '_' || segment.number || '(null, $1) as b' into batch using claim;
+        select array_agg(row(null, 1, m.seq, partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery)
         into found_here
-        using claim;
+        from unnest(batch.seqs, batch.keys, batch.data, batch.bytes, batch.headers, batch.published_at)
+            as m (seq, key, data, bytes, headers, published_at);
         if messages is null then
             messages := found_here;
         elsif found_here is not null then
@@ -2022,6 +2156,27 @@ begin
     into messages
     using seqs, attempts, partition, prefix;
     return messages;
+end
+$$;
+
+create or replace function postbus_data.finish(reader postbus_data.consumer, ack_ids text[])
+returns integer
+language plpgsql
+volatile
+as $$
+/* Finish the deliveries named by these ack ids; see postbus.ack. */
+declare
+    named record;
+    finished integer := 0;
+begin
+    if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
+        -- What a worker does all day: a whole lease, by its token.
+        return postbus_data.finish_lease(reader, postbus_data.parse_token(ack_ids[1]), null);
+    end if;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        finished := finished + postbus_data.finish_lease(reader, named.token, named.seqs);
+    end loop;
+    return finished;
 end
 $$;
 
@@ -2462,11 +2617,8 @@ create or replace function postbus.receive(
     expected_type text default null
 )
 returns setof postbus.delivery
-language plpgsql
+language sql
 volatile
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -2483,96 +2635,35 @@ Raises   PB400, PB404, PB409, PB412 outside READ COMMITTED, PB503 on a standby.
 Touches  lease, position (insert), the consumer's other tables when it sweeps.
 Locks    the mutex of each partition it takes from, until the transaction ends: keep it short, or others wait for those partitions.
 */
-#variable_conflict use_variable
-declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
-    claim postbus_data.claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
-    partition_base integer := (claim.layout >> 11) & 16777215;
-    partition_count integer := claim.layout & 2047;
-    first integer := floor(random() * partition_count);
-    -- In order "key" idle partitions come first: there, nothing has to be parked.
-    step_count integer := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
-    partition integer;
-    remaining integer := max_messages;
-    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
-    scan_left integer := 65536;
-    found_count integer;
-    last_claim postbus_data.claim;
-    busy boolean;
-begin
-    if reader.paused then
-        return;
-    end if;
-    if claim.quota is null then
-        remaining := postbus_data.room(reader, max_messages);
-    end if;
-    -- A busy consumer is asked many times a second: most need not even look whether it was swept.
-    if random() < 0.1 and postbus_data.sweep_now_and_then(reader) then
-        claim.has_due := true;
-    end if;
+    select
+        (s.batch).lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, (s.batch).partition, m.key, m.data, m.bytes, m.headers, m.published_at
+    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null) as s
+    cross join lateral unnest(
+        (s.batch).seqs, (s.batch).attempts, (s.batch).keys, (s.batch).data, (s.batch).bytes, (s.batch).headers, (s.batch).published_at
+    )
+        with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
+$$;
 
-    while remaining > 0 loop
-        busy := false;
-        if claim.has_due then
-            claim := postbus_data.claim_due(reader, claim, remaining);
-            busy := claim.busy;
-            if claim.messages is not null then
-                return query select m.* from unnest(claim.messages) as m;
-                remaining := remaining - cardinality(claim.messages);
-            end if;
-        end if;
-        for step in 0 .. step_count - 1 loop
-            exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
-            partition := partition_base + mod(first + step, partition_count);
-            continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
-            last_claim := null;
-            loop
-                claim := postbus_data.claim_partition(reader, claim, partition, remaining);
-                busy := busy or claim.busy;
-                if claim.messages is not null then
-                    return query select m.* from unnest(claim.messages) as m;
-                    remaining := remaining - cardinality(claim.messages);
-                end if;
-                -- Also when the last look has changed nothing: as many are parked as may be.
-                exit when claim.wanted is null
-                    or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
-                return query execute
-                    'select * from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2)'
-                using reader, claim;
-                get diagnostics found_count = row_count;
-                remaining := remaining - found_count;
-                exit when found_count = claim.wanted;
-                last_claim := claim;
-                if claim.scan is not null then
-                    -- It has moved on as far as it has looked; look at more at a time.
-                    scan_left := scan_left - claim.scan;
-                    exit when scan_left <= 0;
-                    claim.scan := least(4 * claim.scan, 16384);
-                elsif claim.to_seq < (claim.place).horizon then
-                    -- The segment is read to its end.
-                    if found_count = 0 and claim.blocked is null then
-                        perform postbus_data.move_on(claim.place, claim.to_seq);
-                    end if;
-                else
-                    -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
-                    exit when claim.horizon is not null;
-                    claim.horizon := postbus_data.horizon_of(reader.stream_id);
-                end if;
-            end loop;
-        end loop;
-        exit when remaining < max_messages or scan_left <= 0;
-
-        -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
-        if busy then
-            exit when clock_timestamp() > wait_until;
-            perform pg_sleep(0.002);
-        elsif postbus_data.sweep_consumer(reader) = 0 then
-            exit;
-        end if;
-        claim.has_due := true;
-        claim.horizon := null;
-    end loop;
-end
+create or replace function postbus_data.receive_batches(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[]
+)
+returns table (acked integer, batch postbus_data.batch)
+language sql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What serve does, in a session that is not the library's own.
+*/
+    select s.acked, s.batch from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids) as s
 $$;
 
 create or replace function postbus_data.room(reader postbus_data.consumer, wanted integer)
@@ -2596,6 +2687,41 @@ begin
         perform pg_sleep(0.002);
     end loop;
     return least(wanted, reader.max_ack_pending - postbus_data.in_flight(reader.id, reader.epoch, null, null));
+end
+$$;
+
+create or replace function postbus_data.serve(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[]
+)
+returns table (acked integer, batch postbus_data.batch)
+language plpgsql
+volatile
+as $$
+/*
+Ack, then receive: one call for what a worker does all day. Null for ack_ids acks nothing.
+
+It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive.
+
+Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+begin
+    acked := 0;
+    if ack_ids is not null then
+        acked := postbus_data.finish(reader, ack_ids);
+    end if;
+    for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type) as b loop
+        return next;
+    end loop;
+    if not found then
+        return next;
+    end if;
 end
 $$;
 
@@ -2710,7 +2836,7 @@ as $$
 Lease messages of a partition, and move the position to last_seq. Hot: one statement.
 
 Its caller holds the partition's mutex.
-Returns  what the ack ids of these deliveries begin with.
+Returns  the lease's name, with which the ack ids of these deliveries begin.
 Touches  lease, position (insert; delete of the last position).
 */
 #variable_conflict use_variable
@@ -2739,7 +2865,7 @@ begin
         place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
         case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count
     );
-    return lpad(to_hex(token), 16, '0') || '-';
+    return lpad(to_hex(token), 16, '0');
 end
 $$;
 
@@ -4822,7 +4948,7 @@ begin
     execute format(
         $template$
 create or replace function postbus_data.claim_%1$s_%2$s(reader postbus_data.consumer, claim postbus_data.claim)
-returns setof postbus.delivery
+returns postbus_data.batch
 language plpgsql
 volatile
 as $body$
@@ -4832,21 +4958,33 @@ declare
     after_seq bigint := claim.after_seq;
     to_seq bigint := claim.to_seq;
     wanted integer := claim.wanted;
-    scan integer := claim.scan;
-    seqs bigint[];
-    keys text[];
     has_expired boolean;
-    expired bigint[];
     last_seq bigint;
-    scanned integer;
     picked postbus_data.picked;
-    prefix text;
+    batch postbus_data.batch;
 begin
-    if scan is null then
-        select array_agg(m.seq), array_agg(m.key), bool_or(m.expires_at <= clock_timestamp())
-        into seqs, keys, has_expired
+    if claim.scan is null and claim.blocked is null then
+        if wanted > %6$s then
+            -- An array holds less than 1 GiB.
+            select greatest(count(*), 1)
+            into wanted
+            from (
+                select sum(octet_length(l.data::%7$s)) over (order by l.seq) as size
+                from %3$s as l
+                where l.partition = partition
+                    and l.seq > after_seq
+                    and l.seq <= to_seq
+                order by l.seq
+                limit wanted
+            ) as m
+            where m.size < 268435456;
+        end if;
+        select
+            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+            bool_or(m.expires_at <= clock_timestamp())
+        into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at, has_expired
         from (
-            select l.seq, l.key, l.expires_at
+            select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at, l.expires_at
             from %3$s as l
             where l.partition = partition
                 and l.seq > after_seq
@@ -4854,86 +4992,77 @@ begin
             order by l.seq
             limit wanted
         ) as m;
-        last_seq := seqs[cardinality(seqs)];
+        batch.partition := partition;
+        -- Whoever has no lease to give only wants to look.
+        if batch.seqs is null or claim.lease_until is null then
+            return batch;
+        end if;
+        if has_expired is not true then
+            batch.lease := postbus_data.take(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
+            return batch;
+        end if;
     end if;
-    -- Whoever has no lease to give only wants to look.
-    if claim.lease_until is not null and (scan is not null or has_expired or claim.blocked is not null) then
-        if scan is not null or has_expired then
+
+    -- Some may be filtered out, parked or expired.
+    picked := postbus_data.pick(reader, claim, found.seqs, found.keys, found.expired, found.last_seq)
+    from (
+        select
+            array_agg(m.seq) filter (where m.matches and not m.expired) as seqs,
+            array_agg(m.key) filter (where m.matches and not m.expired) as keys,
+            array_agg(m.seq) filter (where m.matches and m.expired) as expired,
+            case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end as last_seq
+        from (
             select
-                array_agg(m.seq) filter (where m.matches and not m.expired),
-                array_agg(m.key) filter (where m.matches and not m.expired),
-                array_agg(m.seq) filter (where m.matches and m.expired),
-                max(m.seq),
-                count(*)
-            into seqs, keys, expired, last_seq, scanned
-            from (
-                select
-                    l.seq,
-                    l.key,
-                    coalesce(l.expires_at <= clock_timestamp(), false) as expired,
-                    (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
-                    and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
-                    and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
-                    and %5$s as matches
-                from %3$s as l
-                where l.partition = partition
-                    and l.seq > after_seq
-                    and l.seq <= to_seq
-                order by l.seq
-                limit coalesce(scan, wanted)
-            ) as m;
-            if scanned < coalesce(scan, wanted) then
-                last_seq := to_seq;
-            end if;
+                l.seq,
+                l.key,
+                coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+                (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+                and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+                and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+                and %5$s as matches
+            from %3$s as l
+            where l.partition = partition
+                and l.seq > after_seq
+                and l.seq <= to_seq
+            order by l.seq
+            limit coalesce(claim.scan, wanted)
+        ) as m
+    ) as found;
+    if picked.seqs is null then
+        if picked.last_seq > (picked.place).hi then
+            perform postbus_data.move_on(picked.place, picked.last_seq);
         end if;
-        if seqs is null then
-            last_seq := coalesce(last_seq, to_seq);
-        end if;
-        picked := postbus_data.pick(reader, claim, seqs, keys, expired, last_seq);
-        if picked.seqs is null then
-            if picked.last_seq > (picked.place).hi then
-                perform postbus_data.move_on(picked.place, picked.last_seq);
-            end if;
-            return;
-        end if;
-        seqs := picked.seqs;
-        claim.place := picked.place;
-        prefix := postbus_data.take(reader, claim, seqs, picked.keys, picked.last_seq);
-        return query
-        select prefix || l.seq, 1, l.seq, l.partition, l.key, %4$s, l.headers, l.published_at
+        return null;
+    end if;
+    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
+    into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at
+    from (
+        select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at
         from %3$s as l
         where l.partition = partition
-            and l.seq = any (seqs)
-        order by l.seq;
-        return;
-    end if;
-    if seqs is null then
-        return;
-    end if;
-    if claim.lease_until is not null then
-        prefix := postbus_data.take(reader, claim, seqs, keys, last_seq);
-    end if;
-    return query
-    select prefix || l.seq, 1, l.seq, l.partition, l.key, %4$s, l.headers, l.published_at
-    from %3$s as l
-    where l.partition = partition
-        and l.seq > after_seq
-        and l.seq <= last_seq
-    order by l.seq;
+            and l.seq = any (picked.seqs)
+        order by l.seq
+    ) as m;
+    batch.partition := partition;
+    claim.place := picked.place;
+    batch.lease := postbus_data.take(reader, claim, batch.seqs, batch.keys, picked.last_seq);
+    return batch;
 end
 $body$
         $template$,
         stream_id,
         number,
         postbus_data.log_table(stream_id, number),
-        case data_type when 'bytes' then 'null::text, l.data' else 'l.data::text, null::bytea' end,
+        case data_type when 'bytes' then 'bytes' else 'data' end,
         case data_type
             when 'json' then $match$(
-                        reader.filter_data is null
-                        or coalesce(jsonb_path_query_first(l.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
-                    )$match$
+                    reader.filter_data is null
+                    or coalesce(jsonb_path_query_first(l.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+                )$match$
             else 'true'
-        end
+        end,
+        (select 900000000 / s.max_message_bytes from postbus_data.stream as s where s.id = stream_id),
+        case data_type when 'bytes' then 'bytea' else 'text' end
     );
 end
 $$;
@@ -4964,6 +5093,10 @@ begin
         segment_age = coalesce(alter_stream.segment_age, s.segment_age)
     where s.id = altered;
     perform postbus_data.write_publisher(altered);
+    perform postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
+    from postbus_data.segment as g
+    join postbus_data.stream as s on s.id = g.stream_id
+    where g.stream_id = altered;
 end
 $$;
 
@@ -5199,7 +5332,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('fd3437a01db13667')
+insert into postbus_data.installation (functions_digest) values ('a4ddb485e3af7944')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

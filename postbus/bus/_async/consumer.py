@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from postbus.model.consumer import (
     State,
 )
 from postbus.model.delivery import Batch, Deliveries, ack_ids
+from postbus.model.errors import Unavailable
 
 if TYPE_CHECKING:
     from postbus.bus._async.bus import AsyncBus
@@ -74,10 +76,15 @@ class AsyncConsumer:
             return batch
         acked_count = batch.acked_count
         waiter = self._bus._wakeups.waiter(self.stream, self.name, rows.seconds(wait) or timedelta())
-        async with waiter:
-            while not batch and await waiter.wait():
-                batch = await self._receive(statements.RECEIVE, max_messages, ack_wait, None)
-        return Batch(batch.deliveries, acked_count)
+        try:
+            async with waiter:
+                while not batch and await waiter.wait():
+                    batch = await self._receive(statements.RECEIVE, max_messages, ack_wait, None)
+        except Unavailable:
+            # "Nothing was done" would not be true of the ack.
+            if not acked_count:
+                raise
+        return replace(batch, acked_count=acked_count)
 
     async def ack(self, deliveries: Deliveries, *, connection: Connection | None = None) -> int:
         """Finish deliveries: a batch, some of it, or ack ids. Durable when this returns.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from postbus.model.consumer import (
     State,
 )
 from postbus.model.delivery import Batch, Deliveries, ack_ids
+from postbus.model.errors import Unavailable
 
 if TYPE_CHECKING:
     from postbus.bus._sync.bus import Bus
@@ -76,10 +78,15 @@ class Consumer:
             return batch
         acked_count = batch.acked_count
         waiter = self._bus._wakeups.waiter(self.stream, self.name, rows.seconds(wait) or timedelta())
-        with waiter:
-            while not batch and waiter.wait():
-                batch = self._receive(statements.RECEIVE, max_messages, ack_wait, None)
-        return Batch(batch.deliveries, acked_count)
+        try:
+            with waiter:
+                while not batch and waiter.wait():
+                    batch = self._receive(statements.RECEIVE, max_messages, ack_wait, None)
+        except Unavailable:
+            # "Nothing was done" would not be true of the ack.
+            if not acked_count:
+                raise
+        return replace(batch, acked_count=acked_count)
 
     def ack(self, deliveries: Deliveries, *, connection: Connection | None = None) -> int:
         """Finish deliveries: a batch, some of it, or ack ids. Durable when this returns.

@@ -12,7 +12,7 @@ import psycopg
 import psycopg_pool
 from psycopg.rows import tuple_row
 
-from postbus.db import arrays, migrations
+from postbus.db import arrays, migrations, statements
 from postbus.db._async.connection import AsyncLeanConnection
 from postbus.db.errors import translate
 from postbus.model.errors import ConnectionLost, InvalidInput
@@ -50,7 +50,6 @@ class AsyncDatabase:
             reconnect_timeout=connect_timeout,
             kwargs={"autocommit": True, "client_encoding": "UTF8"},
             configure=_configure,
-            check=_check,
             open=False,
             name="postbus",
         )
@@ -110,7 +109,7 @@ class AsyncDatabase:
         if connection is not None:
             return await _run_on_callers(connection, statement, parameters)
         try:
-            pooled = await self._pool.getconn()
+            pooled = await self._connection()
         except psycopg_pool.PoolTimeout as error:
             raise translate(await self._why_unreachable(error), under_way=False) from error
         except psycopg.Error as error:
@@ -124,6 +123,13 @@ class AsyncDatabase:
         finally:
             await self._pool.putconn(pooled)
         return await self.rows(statement, parameters)
+
+    async def _connection(self) -> AsyncLeanConnection:
+        """A connection of the pool that is alive. The pool's own check would pause between two that are not."""
+        while not _is_alive(pooled := await self._pool.getconn()):
+            await pooled.close()
+            await self._pool.putconn(pooled)
+        return pooled
 
     async def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
         """The pool only says that time ran out; one attempt of our own says what is wrong."""
@@ -151,24 +157,21 @@ async def _run_on_callers(connection: Connection, statement: str, parameters: Se
 
 
 async def _configure(connection: AsyncLeanConnection) -> None:
-    cursor = await connection.execute("select pg_backend_pid(), current_setting('default_transaction_isolation')")
+    cursor = await connection.execute("select pg_backend_pid()")
     row = await cursor.fetchone()
-    behind_pooler = row is not None and row[0] != connection.info.backend_pid
-    if behind_pooler:
+    if row is not None and row[0] != connection.info.backend_pid:
+        # Behind a pooler in transaction mode, where a session is anybody's.
         connection.keeps_statements = False
         connection.prepare_threshold = None
-    elif row is not None and row[1] != "read committed":
-        # Streams can only be read under READ COMMITTED, whatever this database's default.
-        await connection.execute("set default_transaction_isolation = 'read committed'")
+    else:
+        await connection.execute(statements.SESSION_SETTINGS)
 
 
-async def _check(connection: AsyncLeanConnection) -> None:
-    """Refuse a connection that died while it was idle: an idle one has nothing to say, so a readable one is suspect.
+def _is_alive(connection: AsyncLeanConnection) -> bool:
+    """Whether a connection did not die while it was idle: an idle one has nothing to say, so a readable one is suspect.
 
     One system call, where asking the server would double the cost of a small call.
     """
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        connection.pgconn.consume_input()
-        await connection.execute("select 1")
+    return not poll.poll(0)

@@ -19,6 +19,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from postbus.db import parameters as encoding
+from postbus.db import statements
 
 Rows = list[tuple[Any, ...]]
 
@@ -54,7 +55,8 @@ class LeanConnection(psycopg.Connection[Any]):
                 known[statement] = name
             self.pgconn.send_query_prepared(name, values, formats, encoding.BINARY)
         else:
-            self.pgconn.send_query_params(statement.encode(), values, None, formats, encoding.BINARY)
+            text = statements.IN_ANY_SESSION.get(statement, statement)
+            self.pgconn.send_query_params(text.encode(), values, None, formats, encoding.BINARY)
         result = yield from self._result()
         transformer = Transformer.from_context(self)
         transformer.set_pgresult(result)

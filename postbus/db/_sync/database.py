@@ -13,7 +13,7 @@ import psycopg
 import psycopg_pool
 from psycopg.rows import tuple_row
 
-from postbus.db import arrays, migrations
+from postbus.db import arrays, migrations, statements
 from postbus.db._sync.connection import LeanConnection
 from postbus.db.errors import translate
 from postbus.model.errors import ConnectionLost, InvalidInput
@@ -51,7 +51,6 @@ class Database:
             reconnect_timeout=connect_timeout,
             kwargs={"autocommit": True, "client_encoding": "UTF8"},
             configure=_configure,
-            check=_check,
             open=False,
             name="postbus",
         )
@@ -111,7 +110,7 @@ class Database:
         if connection is not None:
             return _run_on_callers(connection, statement, parameters)
         try:
-            pooled = self._pool.getconn()
+            pooled = self._connection()
         except psycopg_pool.PoolTimeout as error:
             raise translate(self._why_unreachable(error), under_way=False) from error
         except psycopg.Error as error:
@@ -125,6 +124,13 @@ class Database:
         finally:
             self._pool.putconn(pooled)
         return self.rows(statement, parameters)
+
+    def _connection(self) -> LeanConnection:
+        """A connection of the pool that is alive. The pool's own check would pause between two that are not."""
+        while not _is_alive(pooled := self._pool.getconn()):
+            pooled.close()
+            self._pool.putconn(pooled)
+        return pooled
 
     def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
         """The pool only says that time ran out; one attempt of our own says what is wrong."""
@@ -152,24 +158,21 @@ def _run_on_callers(connection: Connection, statement: str, parameters: Sequence
 
 
 def _configure(connection: LeanConnection) -> None:
-    cursor = connection.execute("select pg_backend_pid(), current_setting('default_transaction_isolation')")
+    cursor = connection.execute("select pg_backend_pid()")
     row = cursor.fetchone()
-    behind_pooler = row is not None and row[0] != connection.info.backend_pid
-    if behind_pooler:
+    if row is not None and row[0] != connection.info.backend_pid:
+        # Behind a pooler in transaction mode, where a session is anybody's.
         connection.keeps_statements = False
         connection.prepare_threshold = None
-    elif row is not None and row[1] != "read committed":
-        # Streams can only be read under READ COMMITTED, whatever this database's default.
-        connection.execute("set default_transaction_isolation = 'read committed'")
+    else:
+        connection.execute(statements.SESSION_SETTINGS)
 
 
-def _check(connection: LeanConnection) -> None:
-    """Refuse a connection that died while it was idle: an idle one has nothing to say, so a readable one is suspect.
+def _is_alive(connection: LeanConnection) -> bool:
+    """Whether a connection did not die while it was idle: an idle one has nothing to say, so a readable one is suspect.
 
     One system call, where asking the server would double the cost of a small call.
     """
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        connection.pgconn.consume_input()
-        connection.execute("select 1")
+    return not poll.poll(0)

@@ -60,6 +60,20 @@ create type postbus.delivery as (
     published_at timestamptz
 );
 
+-- The messages of one lease, column by column: a row for each would cost the server twice as much. lease is what their ack ids begin with;
+-- attempts is null when all are delivered for the first time; of data and bytes one is null.
+create type postbus_data.batch as (
+    lease text,
+    partition integer,
+    seqs bigint[],
+    attempts integer[],
+    keys text[],
+    data text[],
+    bytes bytea[],
+    headers jsonb[],
+    published_at timestamptz[]
+);
+
 -- A consumer's settings.
 create type postbus.consumer_info as (
     stream text,

@@ -16,19 +16,8 @@ Raises   PB404, PB412 outside READ COMMITTED.
 Touches  lease, settled (delete), or settled (insert) for part of a lease.
 Locks    the leases, in order of their tokens.
 */
-declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
-    named record;
-    finished integer := 0;
 begin
     perform postbus_data.check_isolation();
-    if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
-        -- What a worker does all day: a whole lease, by its token.
-        return postbus_data.finish_lease(reader, postbus_data.parse_token(ack_ids[1]), null);
-    end if;
-    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        finished := finished + postbus_data.finish_lease(reader, named.token, named.seqs);
-    end loop;
-    return finished;
+    return postbus_data.finish(postbus_data.find_consumer(stream, consumer), ack_ids);
 end
 $$;

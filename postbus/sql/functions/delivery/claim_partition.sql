@@ -28,13 +28,15 @@ begin
     if claim.busy then
         return claim;
     end if;
-    select p.* into place
-    from postbus_data.position as p
-    where p.consumer_id = reader.id
-        and p.epoch = reader.epoch
-        and p.partition = partition
-    order by p.hi desc
-    limit 1;
+    place := (
+        select p
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1
+    );
     if place.hi is null then
         place := postbus_data.first_place(reader, partition, reader.start_after);
     end if;

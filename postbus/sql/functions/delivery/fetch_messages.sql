@@ -17,6 +17,7 @@ no ack id.
 declare
     claim postbus_data.claim;
     segment record;
+    batch postbus_data.batch;
     found_here postbus.delivery[];
     messages postbus.delivery[];
 begin
@@ -33,9 +34,11 @@ begin
         order by g.number
     loop
         exit when cardinality(messages) >= max_messages and messages[max_messages].seq <= segment.after_seq;
-        execute 'select array_agg(m) from postbus_data.claim_' || stream_id || '_' || segment.number || '(null, $1) as m'
+        execute 'select b.* from postbus_data.claim_' || stream_id || '_' || segment.number || '(null, $1) as b' into batch using claim;
+        select array_agg(row(null, 1, m.seq, partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery)
         into found_here
-        using claim;
+        from unnest(batch.seqs, batch.keys, batch.data, batch.bytes, batch.headers, batch.published_at)
+            as m (seq, key, data, bytes, headers, published_at);
         if messages is null then
             messages := found_here;
         elsif found_here is not null then

@@ -13,7 +13,7 @@ as $$
 Lease messages of a partition, and move the position to last_seq. Hot: one statement.
 
 Its caller holds the partition's mutex.
-Returns  what the ack ids of these deliveries begin with.
+Returns  the lease's name, with which the ack ids of these deliveries begin.
 Touches  lease, position (insert; delete of the last position).
 */
 #variable_conflict use_variable
@@ -42,6 +42,6 @@ begin
         place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
         case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count
     );
-    return lpad(to_hex(token), 16, '0') || '-';
+    return lpad(to_hex(token), 16, '0');
 end
 $$;

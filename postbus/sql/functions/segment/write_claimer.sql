@@ -13,7 +13,7 @@ begin
     execute format(
         $template$
 create or replace function postbus_data.claim_%1$s_%2$s(reader postbus_data.consumer, claim postbus_data.claim)
-returns setof postbus.delivery
+returns postbus_data.batch
 language plpgsql
 volatile
 as $body$
@@ -23,21 +23,33 @@ declare
     after_seq bigint := claim.after_seq;
     to_seq bigint := claim.to_seq;
     wanted integer := claim.wanted;
-    scan integer := claim.scan;
-    seqs bigint[];
-    keys text[];
     has_expired boolean;
-    expired bigint[];
     last_seq bigint;
-    scanned integer;
     picked postbus_data.picked;
-    prefix text;
+    batch postbus_data.batch;
 begin
-    if scan is null then
-        select array_agg(m.seq), array_agg(m.key), bool_or(m.expires_at <= clock_timestamp())
-        into seqs, keys, has_expired
+    if claim.scan is null and claim.blocked is null then
+        if wanted > %6$s then
+            -- An array holds less than 1 GiB.
+            select greatest(count(*), 1)
+            into wanted
+            from (
+                select sum(octet_length(l.data::%7$s)) over (order by l.seq) as size
+                from %3$s as l
+                where l.partition = partition
+                    and l.seq > after_seq
+                    and l.seq <= to_seq
+                order by l.seq
+                limit wanted
+            ) as m
+            where m.size < 268435456;
+        end if;
+        select
+            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+            bool_or(m.expires_at <= clock_timestamp())
+        into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at, has_expired
         from (
-            select l.seq, l.key, l.expires_at
+            select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at, l.expires_at
             from %3$s as l
             where l.partition = partition
                 and l.seq > after_seq
@@ -45,86 +57,77 @@ begin
             order by l.seq
             limit wanted
         ) as m;
-        last_seq := seqs[cardinality(seqs)];
+        batch.partition := partition;
+        -- Whoever has no lease to give only wants to look.
+        if batch.seqs is null or claim.lease_until is null then
+            return batch;
+        end if;
+        if has_expired is not true then
+            batch.lease := postbus_data.take(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
+            return batch;
+        end if;
     end if;
-    -- Whoever has no lease to give only wants to look.
-    if claim.lease_until is not null and (scan is not null or has_expired or claim.blocked is not null) then
-        if scan is not null or has_expired then
+
+    -- Some may be filtered out, parked or expired.
+    picked := postbus_data.pick(reader, claim, found.seqs, found.keys, found.expired, found.last_seq)
+    from (
+        select
+            array_agg(m.seq) filter (where m.matches and not m.expired) as seqs,
+            array_agg(m.key) filter (where m.matches and not m.expired) as keys,
+            array_agg(m.seq) filter (where m.matches and m.expired) as expired,
+            case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end as last_seq
+        from (
             select
-                array_agg(m.seq) filter (where m.matches and not m.expired),
-                array_agg(m.key) filter (where m.matches and not m.expired),
-                array_agg(m.seq) filter (where m.matches and m.expired),
-                max(m.seq),
-                count(*)
-            into seqs, keys, expired, last_seq, scanned
-            from (
-                select
-                    l.seq,
-                    l.key,
-                    coalesce(l.expires_at <= clock_timestamp(), false) as expired,
-                    (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
-                    and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
-                    and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
-                    and %5$s as matches
-                from %3$s as l
-                where l.partition = partition
-                    and l.seq > after_seq
-                    and l.seq <= to_seq
-                order by l.seq
-                limit coalesce(scan, wanted)
-            ) as m;
-            if scanned < coalesce(scan, wanted) then
-                last_seq := to_seq;
-            end if;
+                l.seq,
+                l.key,
+                coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+                (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+                and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+                and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+                and %5$s as matches
+            from %3$s as l
+            where l.partition = partition
+                and l.seq > after_seq
+                and l.seq <= to_seq
+            order by l.seq
+            limit coalesce(claim.scan, wanted)
+        ) as m
+    ) as found;
+    if picked.seqs is null then
+        if picked.last_seq > (picked.place).hi then
+            perform postbus_data.move_on(picked.place, picked.last_seq);
         end if;
-        if seqs is null then
-            last_seq := coalesce(last_seq, to_seq);
-        end if;
-        picked := postbus_data.pick(reader, claim, seqs, keys, expired, last_seq);
-        if picked.seqs is null then
-            if picked.last_seq > (picked.place).hi then
-                perform postbus_data.move_on(picked.place, picked.last_seq);
-            end if;
-            return;
-        end if;
-        seqs := picked.seqs;
-        claim.place := picked.place;
-        prefix := postbus_data.take(reader, claim, seqs, picked.keys, picked.last_seq);
-        return query
-        select prefix || l.seq, 1, l.seq, l.partition, l.key, %4$s, l.headers, l.published_at
+        return null;
+    end if;
+    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
+    into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at
+    from (
+        select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at
         from %3$s as l
         where l.partition = partition
-            and l.seq = any (seqs)
-        order by l.seq;
-        return;
-    end if;
-    if seqs is null then
-        return;
-    end if;
-    if claim.lease_until is not null then
-        prefix := postbus_data.take(reader, claim, seqs, keys, last_seq);
-    end if;
-    return query
-    select prefix || l.seq, 1, l.seq, l.partition, l.key, %4$s, l.headers, l.published_at
-    from %3$s as l
-    where l.partition = partition
-        and l.seq > after_seq
-        and l.seq <= last_seq
-    order by l.seq;
+            and l.seq = any (picked.seqs)
+        order by l.seq
+    ) as m;
+    batch.partition := partition;
+    claim.place := picked.place;
+    batch.lease := postbus_data.take(reader, claim, batch.seqs, batch.keys, picked.last_seq);
+    return batch;
 end
 $body$
         $template$,
         stream_id,
         number,
         postbus_data.log_table(stream_id, number),
-        case data_type when 'bytes' then 'null::text, l.data' else 'l.data::text, null::bytea' end,
+        case data_type when 'bytes' then 'bytes' else 'data' end,
         case data_type
             when 'json' then $match$(
-                        reader.filter_data is null
-                        or coalesce(jsonb_path_query_first(l.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
-                    )$match$
+                    reader.filter_data is null
+                    or coalesce(jsonb_path_query_first(l.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+                )$match$
             else 'true'
-        end
+        end,
+        (select 900000000 / s.max_message_bytes from postbus_data.stream as s where s.id = stream_id),
+        case data_type when 'bytes' then 'bytea' else 'text' end
     );
 end
 $$;

@@ -1,0 +1,107 @@
+create or replace function postbus_data.claim_batches(
+    reader postbus_data.consumer,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text
+)
+returns setof postbus_data.batch
+language plpgsql
+volatile
+as $$
+/*
+Lease the next messages of a consumer: what postbus.receive does, with a row for each lease.
+*/
+#variable_conflict use_variable
+declare
+    claim postbus_data.claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+    partition_base integer := (claim.layout >> 11) & 16777215;
+    partition_count integer := claim.layout & 2047;
+    first integer := floor(random() * partition_count);
+    -- In order "key" idle partitions come first: there, nothing has to be parked.
+    step_count integer := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
+    partition integer;
+    remaining integer := max_messages;
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+    scan_left integer := 65536;
+    batch postbus_data.batch;
+    found_count integer;
+    last_claim postbus_data.claim;
+    busy boolean;
+begin
+    if reader.paused then
+        return;
+    end if;
+    if claim.quota is null then
+        remaining := postbus_data.room(reader, max_messages);
+    end if;
+    -- A busy consumer is asked many times a second: most need not even look whether it was swept.
+    if random() < 0.1 and postbus_data.sweep_now_and_then(reader) then
+        claim.has_due := true;
+    end if;
+
+    while remaining > 0 loop
+        busy := false;
+        if claim.has_due then
+            claim := postbus_data.claim_due(reader, claim, remaining);
+            busy := claim.busy;
+            if claim.messages is not null then
+                return query select b.* from postbus_data.as_batches(claim.messages) as b;
+                remaining := remaining - cardinality(claim.messages);
+            end if;
+        end if;
+        for step in 0 .. step_count - 1 loop
+            exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
+            partition := partition_base + mod(first + step, partition_count);
+            continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
+            last_claim := null;
+            loop
+                claim := postbus_data.claim_partition(reader, claim, partition, remaining);
+                busy := busy or claim.busy;
+                if claim.messages is not null then
+                    return query select b.* from postbus_data.as_batches(claim.messages) as b;
+                    remaining := remaining - cardinality(claim.messages);
+                end if;
+                -- Also when the last look has changed nothing: as many are parked as may be.
+                exit when claim.wanted is null
+                    or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
+                execute 'select b.* from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2) as b'
+                into batch
+                using reader, claim;
+                found_count := coalesce(cardinality(batch.seqs), 0);
+                if found_count > 0 then
+                    return next batch;
+                    remaining := remaining - found_count;
+                end if;
+                exit when found_count = claim.wanted;
+                last_claim := claim;
+                if claim.scan is not null then
+                    -- It has moved on as far as it has looked; look at more at a time.
+                    scan_left := scan_left - claim.scan;
+                    exit when scan_left <= 0;
+                    claim.scan := least(4 * claim.scan, 16384);
+                elsif claim.to_seq < (claim.place).horizon then
+                    -- The segment is read to its end.
+                    if found_count = 0 and claim.blocked is null then
+                        perform postbus_data.move_on(claim.place, claim.to_seq);
+                    end if;
+                else
+                    -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
+                    exit when claim.horizon is not null;
+                    claim.horizon := postbus_data.horizon_of(reader.stream_id);
+                end if;
+            end loop;
+        end loop;
+        exit when remaining < max_messages or scan_left <= 0;
+
+        -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
+        if busy then
+            exit when clock_timestamp() > wait_until;
+            perform pg_sleep(0.002);
+        elsif postbus_data.sweep_consumer(reader) = 0 then
+            exit;
+        end if;
+        claim.has_due := true;
+        claim.horizon := null;
+    end loop;
+end
+$$;
