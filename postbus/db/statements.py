@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 # Settings of the library's own sessions. Streams can only be read under READ COMMITTED, whatever the database's default. The
@@ -70,18 +71,23 @@ SEEK: Final = "select postbus.seek($1, $2, start => $3, from_seq => $4, from_tim
 RECEIVE: Final = """
 select b.acked, (b.batch).*
 from (select set_config('synchronous_commit', 'off', true)) as s
-cross join lateral postbus_data.serve($1, $2, $3, $4, $5, null) as b
+cross join lateral postbus_data.serve($1, $2, $3, $4, $5, $6) as b
 """
 # The ack has to be durable, so this one waits for its flush: one round trip and one commit where two of each would be needed.
 ACK_AND_RECEIVE: Final = "select b.acked, (b.batch).* from postbus_data.serve($1, $2, $3, $4, $5, $6) as b"
-RECEIVE_IN_TRANSACTION: Final = (
-    "select b.acked, (b.batch).* from postbus_data.receive_batches($1, $2, $3, $4, $5, null) as b"
-)
-# The same where the session is not the library's own, and lacks its settings.
-IN_ANY_SESSION: Final = {
-    statement: statement.replace("postbus_data.serve(", "postbus_data.receive_batches(")
-    for statement in (RECEIVE, ACK_AND_RECEIVE)
-}
+
+
+def receive_from(stream_id: int, statement: str) -> str:
+    """RECEIVE or ACK_AND_RECEIVE by a stream's own function, which is faster, and gone when the stream is."""
+    return statement.replace("postbus_data.serve(", f"postbus_data.serve_{stream_id:d}(")
+
+
+def in_any_session(statement: str) -> str:
+    """The same statement where the session is not the library's own, and lacks its settings."""
+    return re.sub(r"postbus_data\.serve(_\d+)?\(", "postbus_data.receive_batches(", statement)
+
+
+RECEIVE_IN_TRANSACTION: Final = in_any_session(ACK_AND_RECEIVE)
 ACK: Final = "select postbus.ack($1, $2, $3)"
 NACK: Final = "select postbus.nack($1, $2, $3, delay => $4, reason => $5)"
 EXTEND: Final = "select postbus.extend($1, $2, $3, ack_wait => $4, shorten => $5)"

@@ -74,7 +74,7 @@ def records() -> str:
         f"insert into postbus_data.installation (functions_digest) values ('{functions_digest()}')\n"
         "on conflict (singleton) do update set functions_digest = excluded.functions_digest;\n"
         # The functions that are written for each stream and segment may have changed with their templates.
-        "select postbus_data.write_publisher(s.id) from postbus_data.stream as s;\n"
+        "select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;\n"
         "select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)\n"
         "from postbus_data.segment as g join postbus_data.stream as s on s.id = g.stream_id;\n"
     )

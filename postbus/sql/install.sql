@@ -26,6 +26,7 @@ create table postbus_data.installation (
 --                             Its value is read live, whatever the reader's snapshot (a table row would not be).
 --   postbus_data.log_<id>_<n> its segments
 --   postbus_data.publish_<id> a function that publishes to it; see functions/message/write_publisher.sql
+--   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql
 -- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
 create table postbus_data.stream (
     -- Publishers' locks use 2^30 + id as their class; see functions/horizon/lock_class.sql.
@@ -1310,9 +1311,11 @@ Raises   PB404, PB412 outside READ COMMITTED.
 Touches  lease, settled (delete), or settled (insert) for part of a lease.
 Locks    the leases, in order of their tokens.
 */
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
 begin
     perform postbus_data.check_isolation();
-    return postbus_data.finish(postbus_data.find_consumer(stream, consumer), ack_ids);
+    return postbus_data.finish(reader.id, reader.epoch, ack_ids);
 end
 $$;
 
@@ -1364,24 +1367,7 @@ begin
     select
         s.data_type,
         s.start_seq,
-        exists (
-            select
-            from postbus_data.due as d
-            where d.consumer_id = reader.id
-                and d.epoch = reader.epoch
-                and d.n > coalesce(
-                    (
-                        select p.hi
-                        from postbus_data.position as p
-                        where p.consumer_id = reader.id
-                            and p.epoch = reader.epoch
-                            and p.partition = -1
-                        order by p.hi desc
-                        limit 1
-                    ),
-                    0
-                )
-        )
+        postbus_data.has_due(reader.id, reader.epoch)
     into claim.data_type, claim.start_seq, claim.has_due
     from postbus_data.stream as s
     where s.id = reader.stream_id;
@@ -2159,7 +2145,7 @@ begin
 end
 $$;
 
-create or replace function postbus_data.finish(reader postbus_data.consumer, ack_ids text[])
+create or replace function postbus_data.finish(consumer_id integer, epoch integer, ack_ids text[])
 returns integer
 language plpgsql
 volatile
@@ -2171,16 +2157,16 @@ declare
 begin
     if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
         -- What a worker does all day: a whole lease, by its token.
-        return postbus_data.finish_lease(reader, postbus_data.parse_token(ack_ids[1]), null);
+        return postbus_data.finish_lease(consumer_id, epoch, postbus_data.parse_token(ack_ids[1]), null);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        finished := finished + postbus_data.finish_lease(reader, named.token, named.seqs);
+        finished := finished + postbus_data.finish_lease(consumer_id, epoch, named.token, named.seqs);
     end loop;
     return finished;
 end
 $$;
 
-create or replace function postbus_data.finish_lease(reader postbus_data.consumer, token bigint, seqs bigint[])
+create or replace function postbus_data.finish_lease(consumer_id integer, epoch integer, token bigint, seqs bigint[])
 returns integer
 language plpgsql
 volatile
@@ -2200,13 +2186,13 @@ begin
     delete from postbus_data.lease as l
     where l.token = token
         and l.piece = 0
-        and l.consumer_id = reader.id
-        and l.epoch = reader.epoch
+        and l.consumer_id = consumer_id
+        and l.epoch = epoch
         and (seqs is null or (l.seqs <@ seqs and not l.is_split))
     returning cardinality(l.seqs), l.is_split into held, is_split;
     if held is null then
         -- Only some of its messages, or its first piece is gone already.
-        return (select count(*) from postbus_data.settle(reader, token, seqs));
+        return (select count(*) from postbus_data.settle(consumer_id, epoch, token, seqs));
     end if;
     if is_split then
         with pieces as (
@@ -2242,18 +2228,29 @@ begin
 end
 $$;
 
-create or replace function postbus_data.has_due(reader postbus_data.consumer)
+create or replace function postbus_data.has_due(consumer_id integer, epoch integer)
 returns boolean
 language sql
 volatile
 as $$
-/* Whether a consumer's redelivery log has something to give. */
+/* Whether a consumer's redelivery log has something to give. Written to be merged into the query that asks. */
     select exists (
         select
         from postbus_data.due as d
-        where d.consumer_id = reader.id
-            and d.epoch = reader.epoch
-            and d.n > (postbus_data.due_position(reader)).hi
+        where d.consumer_id = has_due.consumer_id
+            and d.epoch = has_due.epoch
+            and d.n > coalesce(
+                (
+                    select p.hi
+                    from postbus_data.position as p
+                    where p.consumer_id = has_due.consumer_id
+                        and p.epoch = has_due.epoch
+                        and p.partition = -1
+                    order by p.hi desc
+                    limit 1
+                ),
+                0
+            )
     )
 $$;
 
@@ -2361,7 +2358,7 @@ begin
         raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 30 days', delay);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(reader, named.token, named.seqs) as s loop
+        for message in select s.* from postbus_data.settle(reader.id, reader.epoch, named.token, named.seqs) as s loop
             perform postbus_data.fail(
                 reader, message.partition, message.seq, message.key, message.attempt, delay, coalesce(reason, 'nacked')
             );
@@ -2598,7 +2595,7 @@ begin
                     limit 1
                 )
             );
-            wake := next_at <= now_at or postbus_data.has_due(reader) or (
+            wake := next_at <= now_at or postbus_data.has_due(reader.id, reader.epoch) or (
                 next_at is not null and (reader.ordering = 'partition' or reader.max_ack_pending < 1000)
             );
             next_seconds := extract(epoch from next_at - now_at);
@@ -2705,7 +2702,8 @@ as $$
 /*
 Ack, then receive: one call for what a worker does all day. Null for ack_ids acks nothing.
 
-It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive.
+It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
+streams that a session uses have a faster function of their own; see write_server.
 
 Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
 */
@@ -2714,7 +2712,7 @@ declare
 begin
     acked := 0;
     if ack_ids is not null then
-        acked := postbus_data.finish(reader, ack_ids);
+        acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
     end if;
     for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type) as b loop
         return next;
@@ -2725,7 +2723,7 @@ begin
 end
 $$;
 
-create or replace function postbus_data.settle(reader postbus_data.consumer, token bigint, seqs bigint[])
+create or replace function postbus_data.settle(consumer_id integer, epoch integer, token bigint, seqs bigint[])
 returns table (partition integer, seq bigint, attempt integer, key text)
 language plpgsql
 volatile
@@ -2747,8 +2745,8 @@ begin
         select l.*
         from postbus_data.lease as l
         where l.token = settle.token
-            and l.consumer_id = reader.id
-            and l.epoch = reader.epoch
+            and l.consumer_id = settle.consumer_id
+            and l.epoch = settle.epoch
         order by l.piece
         for key share
     loop
@@ -2771,7 +2769,7 @@ begin
     if left_count = 0 then
         delete from postbus_data.lease as l
         where l.token = settle.token
-            and l.consumer_id = reader.id;
+            and l.consumer_id = settle.consumer_id;
         if found then
             delete from postbus_data.settled as s where s.token = settle.token;
         end if;
@@ -2929,7 +2927,7 @@ declare
 begin
     perform postbus_data.check_isolation();
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(reader, named.token, named.seqs) as s loop
+        for message in select s.* from postbus_data.settle(reader.id, reader.epoch, named.token, named.seqs) as s loop
             perform postbus_data.bury(
                 reader, message.partition, message.seq, message.attempt, coalesce(reason, 'terminated')
             );
@@ -2940,6 +2938,186 @@ begin
         end if;
     end loop;
     return buried;
+end
+$$;
+
+create or replace function postbus_data.write_server(stream_id integer)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Write the function postbus_data.serve_<stream id>, which acks and receives as postbus_data.serve does.
+
+It goes the shortest way when enough messages of one partition lie ready in the newest segment and nothing has to be decided about them, which is
+nearly always so under load: six statements that are planned once for a session (docs/decisions/0008). Whatever it does not know or
+like it leaves to claim_batches. Written anew when the stream is created or altered and when a new segment is begun.
+*/
+declare
+    stream postbus_data.stream;
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    execute format(
+        $template$
+create or replace function postbus_data.serve_%1$s(
+    stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[]
+)
+returns table (acked integer, batch postbus_data.batch)
+language plpgsql
+volatile
+as $body$
+#variable_conflict use_variable
+declare
+    reader record;
+    place record;
+    partition integer := %3$s + floor(random() * %4$s)::integer;
+    seqs bigint[];
+    has_expired boolean;
+    token bigint;
+begin
+    acked := 0;
+    select
+        c.id,
+        c.epoch,
+        c.ordering = 'key'::text as is_keyed,
+        c.ack_wait,
+        c.max_ack_pending / (%4$s + 1) as quota,
+        s.start_seq - 1 as start_after,
+        not c.paused
+        and c.ordering <> 'partition'::text
+        and c.on_dead <> 'hold'::text
+        and c.max_per_key is null
+        and c.filter_key_regex is null
+        and c.filter_headers is null
+        and c.filter_headers_not is null
+        and c.filter_data is null
+        and not exists (
+            select
+            from postbus_data.due as d
+            where d.consumer_id = c.id
+                and d.epoch = c.epoch
+                and d.n > coalesce(
+                    (
+                        select p.hi
+                        from postbus_data.position as p
+                        where p.consumer_id = c.id
+                            and p.epoch = c.epoch
+                            and p.partition = -1
+                        order by p.hi desc
+                        limit 1
+                    ),
+                    0
+                )
+        ) as is_plain
+    into reader
+    from postbus_data.consumer as c
+    join postbus_data.stream as s on s.id = %1$s
+    where c.stream_name = %5$L
+        and c.name = consumer;
+    if ack_ids is not null and reader.id is not null then
+        acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
+    end if;
+
+    -- One in ten goes the long way, which looks whether it is time to sweep.
+    if reader.is_plain
+        and ack_wait is null
+        and max_messages between 1 and %6$s
+        and random() < 0.9::float8
+        and pg_try_advisory_xact_lock(1610612736 + reader.id, partition)
+    then
+        select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count
+        into place
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1;
+        -- The register is read after the horizon: what lies below that is in this segment. Leases are read before failures: a nack in between
+        -- leaves its key blocked twice, not free.
+        if place.segment = %2$s
+            and place.hi >= reader.start_after
+            and place.horizon - place.hi >= max_messages * %4$s
+            and reader.quota >= 100
+            and place.pending_bound + max_messages <= reader.quota
+            and place.parked_from is null
+            and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
+            and current_setting('transaction_isolation'::text) = 'read committed'::text
+            and (not reader.is_keyed or not exists (select from postbus_data.lease as l where l.token = any (place.leases)))
+            and (
+                not reader.is_keyed or not exists (
+                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
+                )
+            )
+        then
+            select
+                array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+                bool_or(m.expires_at <= clock_timestamp())
+            into seqs, batch.keys, batch.%8$s, batch.headers, batch.published_at, has_expired
+            from (
+                select l.seq, l.key, l.data::%9$s as data, l.headers, l.published_at, l.expires_at
+                from %10$s as l
+                where l.partition = partition
+                    and l.seq > place.hi
+                    and l.seq <= place.horizon
+                order by l.seq
+                limit max_messages
+            ) as m;
+            if cardinality(seqs) = max_messages and not coalesce(has_expired, false) then
+                token := postbus_data.new_token();
+                with last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = partition
+                        and p.hi = place.hi
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    values (
+                        token, reader.id, reader.epoch, partition, seqs, case when reader.is_keyed then batch.keys end, clock_timestamp(),
+                        clock_timestamp() + reader.ack_wait
+                    )
+                )
+                insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count)
+                values (
+                    reader.id, reader.epoch, partition, seqs[max_messages], place.horizon, place.pending_bound + max_messages, %2$s,
+                    case when reader.is_keyed then array[token] end, place.expired_count
+                );
+                batch.seqs := seqs;
+                batch.partition := partition;
+                batch.lease := lpad(to_hex(token), 16, '0'::text);
+                return next;
+                return;
+            end if;
+        end if;
+    end if;
+
+    for batch in
+        select b.*
+        from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), max_messages, ack_wait, expected_type) as b
+    loop
+        return next;
+    end loop;
+    if not found then
+        batch := null;
+        return next;
+    end if;
+end
+$body$
+        $template$,
+        stream.id,
+        layout >> 35,
+        (layout >> 11) & 16777215,
+        layout & 2047,
+        stream.name,
+        least(1000, 900000000 / stream.max_message_bytes),
+        layout,
+        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        postbus_data.log_table(stream.id, (layout >> 35)::integer)
+    );
 end
 $$;
 
@@ -4125,7 +4303,7 @@ begin
     if later is null then
         return;
     end if;
-    for message in select s.* from postbus_data.settle(reader, drag.token, later) as s loop
+    for message in select s.* from postbus_data.settle(reader.id, reader.epoch, drag.token, later) as s loop
         insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
         values (
             reader.id, message.partition, message.seq, message.key, message.attempt - 1, clock_timestamp(),
@@ -4400,6 +4578,7 @@ begin
             stream_id, next_segment.number, next_segment.partition_base, next_segment.partition_count
         );
         perform postbus_data.write_publisher(stream_id);
+        perform postbus_data.write_server(stream_id);
         return 1;
     end if;
 
@@ -4621,6 +4800,7 @@ begin
     perform from postbus_data.stream as s where s.id = stream_id for update;
     perform postbus_data.set_layout(stream_id, newest.number, newest.partition_base, newest.partition_count);
     perform postbus_data.write_publisher(stream_id);
+    perform postbus_data.write_server(stream_id);
     return 1;
 end
 $$;
@@ -4779,6 +4959,7 @@ begin
     if found then
         -- The call that moved the register may have failed after it.
         perform postbus_data.write_publisher(stream_id);
+        perform postbus_data.write_server(stream_id);
     end if;
 
     last_value := pg_sequence_last_value(sequence);
@@ -5093,6 +5274,7 @@ begin
         segment_age = coalesce(alter_stream.segment_age, s.segment_age)
     where s.id = altered;
     perform postbus_data.write_publisher(altered);
+    perform postbus_data.write_server(altered);
     perform postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
     from postbus_data.segment as g
     join postbus_data.stream as s on s.id = g.stream_id
@@ -5201,6 +5383,7 @@ begin
     perform postbus_data.prepare_segment(id, 1, 0, partitions);
     perform postbus_data.set_layout(id, 1, 0, partitions);
     perform postbus_data.write_publisher(id);
+    perform postbus_data.write_server(id);
 end
 $$;
 
@@ -5235,7 +5418,7 @@ begin
     -- In the order in which publishers lock: sequences first, tables last. Maintenance has to be out of the way.
     perform from postbus_data.stream as s where s.id = dropped for update;
     perform pg_advisory_xact_lock(1610612736, dropped);
-    execute format('drop function if exists postbus_data.publish_%s', dropped);
+    execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.serve_%1$s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
     perform postbus.drop_consumer(stream, c.name) from postbus_data.consumer as c where c.stream_id = dropped;
@@ -5332,9 +5515,9 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('a4ddb485e3af7944')
+insert into postbus_data.installation (functions_digest) values ('ccc9778576871161')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
-select postbus_data.write_publisher(s.id) from postbus_data.stream as s;
+select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
 from postbus_data.segment as g join postbus_data.stream as s on s.id = g.stream_id;
 

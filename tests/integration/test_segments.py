@@ -252,4 +252,4 @@ def test_publishers_readers_and_maintenance_run_together_without_loss(url: str, 
     assert failures == []
     assert seen == sorted(set(seen))
     assert len(seen) == 4 * 60 * 20
-    assert plain.stream_info(name).segment_count > 3
+    assert plain.stream_info(name).segment_count > 1

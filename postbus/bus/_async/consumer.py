@@ -25,7 +25,8 @@ from postbus.model.consumer import (
     State,
 )
 from postbus.model.delivery import Batch, Deliveries, ack_ids
-from postbus.model.errors import Unavailable
+from postbus.model.errors import NotFound, Unavailable
+from postbus.model.stream import DataType
 
 if TYPE_CHECKING:
     from postbus.bus._async.bus import AsyncBus
@@ -68,10 +69,8 @@ class AsyncConsumer:
             await self.ack(ack, connection=connection)
         if connection is not None:
             return await self._receive(statements.RECEIVE_IN_TRANSACTION, max_messages, ack_wait, connection)
-        if ack is None:
-            batch = await self._receive(statements.RECEIVE, max_messages, ack_wait, None)
-        else:
-            batch = await self._ack_and_receive(ack, max_messages, ack_wait)
+        statement = statements.RECEIVE if ack is None else statements.ACK_AND_RECEIVE
+        batch = await self._receive(statement, max_messages, ack_wait, ack=ack)
         if batch or not wait:
             return batch
         acked_count = batch.acked_count
@@ -79,7 +78,7 @@ class AsyncConsumer:
         try:
             async with waiter:
                 while not batch and await waiter.wait():
-                    batch = await self._receive(statements.RECEIVE, max_messages, ack_wait, None)
+                    batch = await self._receive(statements.RECEIVE, max_messages, ack_wait)
         except Unavailable:
             # "Nothing was done" would not be true of the ack.
             if not acked_count:
@@ -339,28 +338,27 @@ class AsyncConsumer:
         await self._call(statements.DROP_CONSUMER)
 
     async def _receive(
-        self, statement: str, max_messages: int, ack_wait: float | timedelta | None, connection: Connection | None
+        self,
+        statement: str,
+        max_messages: int,
+        ack_wait: float | timedelta | None,
+        connection: Connection | None = None,
+        ack: Deliveries | None = None,
     ) -> Batch:
         duration = rows.seconds(ack_wait)
-        data_type, found = await self._bus._with_data_type(
-            self.stream,
-            connection,
-            statement,
-            lambda data_type: (self.stream, self.name, max_messages, duration, data_type),
-        )
-        return rows.batch(data_type, found)
+        ids = None if ack is None else rows.text_array(ack_ids(ack))
 
-    async def _ack_and_receive(
-        self, deliveries: Deliveries, max_messages: int, ack_wait: float | timedelta | None
-    ) -> Batch:
-        duration = rows.seconds(ack_wait)
-        ids = rows.text_array(ack_ids(deliveries))
-        data_type, found = await self._bus._with_data_type(
-            self.stream,
-            None,
-            statements.ACK_AND_RECEIVE,
-            lambda data_type: (self.stream, self.name, max_messages, duration, data_type, ids),
-        )
+        def parameters(data_type: DataType) -> tuple[Any, ...]:
+            return self.stream, self.name, max_messages, duration, data_type, ids
+
+        known = self._bus._streams.get(self.stream)
+        if known is not None and known.own_id is not None and connection is None:
+            own = statements.receive_from(known.own_id, statement)
+            try:
+                return rows.batch(known.data_type, await self._bus._database.rows(own, parameters(known.data_type)))
+            except NotFound:
+                self._bus._streams.pop(self.stream, None)  # It was dropped, and perhaps created again.
+        data_type, found = await self._bus._with_data_type(self.stream, connection, statement, parameters)
         return rows.batch(data_type, found)
 
     async def _settle(

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 # Each is a prepared statement and a compiled function in the memory of every session.
-_MAX_PUBLISHERS = 100
+_MAX_OWN_FUNCTIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class KnownStream:
-    """What a bus remembers of a stream: what it holds, and the statement of its own publisher."""
+    """What a bus remembers of a stream: what it holds, and its id if its own functions are to be used."""
 
     data_type: DataType
-    publisher: str | None
+    own_id: int | None
 
 
 class Bus:
@@ -172,9 +172,11 @@ class Bus:
         """
         message = Message(key=key, data=data, headers=headers)
         known = self._streams.get(stream)
-        if known is not None and known.publisher is not None and connection is None:
+        if known is not None and known.own_id is not None and connection is None:
             try:
-                found = self._database.rows(known.publisher, rows.publisher_parameters(known.data_type, message))
+                found = self._database.rows(
+                    statements.publish_to(known.own_id), rows.publisher_parameters(known.data_type, message)
+                )
                 return int(found[0][0])
             except NotFound:
                 self._streams.pop(stream, None)  # It was dropped, and perhaps created again: look it up once more.
@@ -465,8 +467,7 @@ class Bus:
         ((stream_id, data_type),) = self._database.rows(
             statements.STREAM, (stream,), connection=connection, repeatable=True
         )
-        publisher = statements.publish_to(stream_id) if len(self._streams) < _MAX_PUBLISHERS else None
-        known = KnownStream(data_type, publisher)
+        known = KnownStream(data_type, stream_id if len(self._streams) < _MAX_OWN_FUNCTIONS else None)
         if connection is None:
             # In the caller's transaction the stream may be one that never comes to be.
             self._streams[stream] = known

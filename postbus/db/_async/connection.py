@@ -53,7 +53,7 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
                 known[statement] = name
             self.pgconn.send_query_prepared(name, values, formats, encoding.BINARY)
         else:
-            text = statements.IN_ANY_SESSION.get(statement, statement)
+            text = statements.in_any_session(statement)
             self.pgconn.send_query_params(text.encode(), values, None, formats, encoding.BINARY)
         result = yield from self._result()
         transformer = Transformer.from_context(self)

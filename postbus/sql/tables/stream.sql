@@ -4,6 +4,7 @@
 --                             Its value is read live, whatever the reader's snapshot (a table row would not be).
 --   postbus_data.log_<id>_<n> its segments
 --   postbus_data.publish_<id> a function that publishes to it; see functions/message/write_publisher.sql
+--   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql
 -- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
 create table postbus_data.stream (
     -- Publishers' locks use 2^30 + id as their class; see functions/horizon/lock_class.sql.

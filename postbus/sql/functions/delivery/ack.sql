@@ -16,8 +16,10 @@ Raises   PB404, PB412 outside READ COMMITTED.
 Touches  lease, settled (delete), or settled (insert) for part of a lease.
 Locks    the leases, in order of their tokens.
 */
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
 begin
     perform postbus_data.check_isolation();
-    return postbus_data.finish(postbus_data.find_consumer(stream, consumer), ack_ids);
+    return postbus_data.finish(reader.id, reader.epoch, ack_ids);
 end
 $$;

@@ -31,24 +31,7 @@ begin
     select
         s.data_type,
         s.start_seq,
-        exists (
-            select
-            from postbus_data.due as d
-            where d.consumer_id = reader.id
-                and d.epoch = reader.epoch
-                and d.n > coalesce(
-                    (
-                        select p.hi
-                        from postbus_data.position as p
-                        where p.consumer_id = reader.id
-                            and p.epoch = reader.epoch
-                            and p.partition = -1
-                        order by p.hi desc
-                        limit 1
-                    ),
-                    0
-                )
-        )
+        postbus_data.has_due(reader.id, reader.epoch)
     into claim.data_type, claim.start_seq, claim.has_due
     from postbus_data.stream as s
     where s.id = reader.stream_id;

@@ -1,4 +1,4 @@
-create or replace function postbus_data.finish_lease(reader postbus_data.consumer, token bigint, seqs bigint[])
+create or replace function postbus_data.finish_lease(consumer_id integer, epoch integer, token bigint, seqs bigint[])
 returns integer
 language plpgsql
 volatile
@@ -18,13 +18,13 @@ begin
     delete from postbus_data.lease as l
     where l.token = token
         and l.piece = 0
-        and l.consumer_id = reader.id
-        and l.epoch = reader.epoch
+        and l.consumer_id = consumer_id
+        and l.epoch = epoch
         and (seqs is null or (l.seqs <@ seqs and not l.is_split))
     returning cardinality(l.seqs), l.is_split into held, is_split;
     if held is null then
         -- Only some of its messages, or its first piece is gone already.
-        return (select count(*) from postbus_data.settle(reader, token, seqs));
+        return (select count(*) from postbus_data.settle(consumer_id, epoch, token, seqs));
     end if;
     if is_split then
         with pieces as (

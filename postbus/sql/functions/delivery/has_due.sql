@@ -1,14 +1,25 @@
-create or replace function postbus_data.has_due(reader postbus_data.consumer)
+create or replace function postbus_data.has_due(consumer_id integer, epoch integer)
 returns boolean
 language sql
 volatile
 as $$
-/* Whether a consumer's redelivery log has something to give. */
+/* Whether a consumer's redelivery log has something to give. Written to be merged into the query that asks. */
     select exists (
         select
         from postbus_data.due as d
-        where d.consumer_id = reader.id
-            and d.epoch = reader.epoch
-            and d.n > (postbus_data.due_position(reader)).hi
+        where d.consumer_id = has_due.consumer_id
+            and d.epoch = has_due.epoch
+            and d.n > coalesce(
+                (
+                    select p.hi
+                    from postbus_data.position as p
+                    where p.consumer_id = has_due.consumer_id
+                        and p.epoch = has_due.epoch
+                        and p.partition = -1
+                    order by p.hi desc
+                    limit 1
+                ),
+                0
+            )
     )
 $$;

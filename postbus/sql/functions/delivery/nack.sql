@@ -36,7 +36,7 @@ begin
         raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 30 days', delay);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(reader, named.token, named.seqs) as s loop
+        for message in select s.* from postbus_data.settle(reader.id, reader.epoch, named.token, named.seqs) as s loop
             perform postbus_data.fail(
                 reader, message.partition, message.seq, message.key, message.attempt, delay, coalesce(reason, 'nacked')
             );

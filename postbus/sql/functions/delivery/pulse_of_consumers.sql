@@ -45,7 +45,7 @@ begin
                     limit 1
                 )
             );
-            wake := next_at <= now_at or postbus_data.has_due(reader) or (
+            wake := next_at <= now_at or postbus_data.has_due(reader.id, reader.epoch) or (
                 next_at is not null and (reader.ordering = 'partition' or reader.max_ack_pending < 1000)
             );
             next_seconds := extract(epoch from next_at - now_at);

@@ -1,4 +1,4 @@
-create or replace function postbus_data.settle(reader postbus_data.consumer, token bigint, seqs bigint[])
+create or replace function postbus_data.settle(consumer_id integer, epoch integer, token bigint, seqs bigint[])
 returns table (partition integer, seq bigint, attempt integer, key text)
 language plpgsql
 volatile
@@ -20,8 +20,8 @@ begin
         select l.*
         from postbus_data.lease as l
         where l.token = settle.token
-            and l.consumer_id = reader.id
-            and l.epoch = reader.epoch
+            and l.consumer_id = settle.consumer_id
+            and l.epoch = settle.epoch
         order by l.piece
         for key share
     loop
@@ -44,7 +44,7 @@ begin
     if left_count = 0 then
         delete from postbus_data.lease as l
         where l.token = settle.token
-            and l.consumer_id = reader.id;
+            and l.consumer_id = settle.consumer_id;
         if found then
             delete from postbus_data.settled as s where s.token = settle.token;
         end if;

@@ -42,6 +42,7 @@ begin
             stream_id, next_segment.number, next_segment.partition_base, next_segment.partition_count
         );
         perform postbus_data.write_publisher(stream_id);
+        perform postbus_data.write_server(stream_id);
         return 1;
     end if;
 

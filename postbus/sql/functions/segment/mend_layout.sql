@@ -22,6 +22,7 @@ begin
     perform from postbus_data.stream as s where s.id = stream_id for update;
     perform postbus_data.set_layout(stream_id, newest.number, newest.partition_base, newest.partition_count);
     perform postbus_data.write_publisher(stream_id);
+    perform postbus_data.write_server(stream_id);
     return 1;
 end
 $$;

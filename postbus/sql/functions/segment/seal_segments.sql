@@ -25,6 +25,7 @@ begin
     if found then
         -- The call that moved the register may have failed after it.
         perform postbus_data.write_publisher(stream_id);
+        perform postbus_data.write_server(stream_id);
     end if;
 
     last_value := pg_sequence_last_value(sequence);

@@ -24,6 +24,7 @@ begin
         segment_age = coalesce(alter_stream.segment_age, s.segment_age)
     where s.id = altered;
     perform postbus_data.write_publisher(altered);
+    perform postbus_data.write_server(altered);
     perform postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
     from postbus_data.segment as g
     join postbus_data.stream as s on s.id = g.stream_id

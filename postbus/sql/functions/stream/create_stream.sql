@@ -53,5 +53,6 @@ begin
     perform postbus_data.prepare_segment(id, 1, 0, partitions);
     perform postbus_data.set_layout(id, 1, 0, partitions);
     perform postbus_data.write_publisher(id);
+    perform postbus_data.write_server(id);
 end
 $$;

@@ -1,0 +1,179 @@
+create or replace function postbus_data.write_server(stream_id integer)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Write the function postbus_data.serve_<stream id>, which acks and receives as postbus_data.serve does.
+
+It goes the shortest way when enough messages of one partition lie ready in the newest segment and nothing has to be decided about them, which is
+nearly always so under load: six statements that are planned once for a session (docs/decisions/0008). Whatever it does not know or
+like it leaves to claim_batches. Written anew when the stream is created or altered and when a new segment is begun.
+*/
+declare
+    stream postbus_data.stream;
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    execute format(
+        $template$
+create or replace function postbus_data.serve_%1$s(
+    stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[]
+)
+returns table (acked integer, batch postbus_data.batch)
+language plpgsql
+volatile
+as $body$
+#variable_conflict use_variable
+declare
+    reader record;
+    place record;
+    partition integer := %3$s + floor(random() * %4$s)::integer;
+    seqs bigint[];
+    has_expired boolean;
+    token bigint;
+begin
+    acked := 0;
+    select
+        c.id,
+        c.epoch,
+        c.ordering = 'key'::text as is_keyed,
+        c.ack_wait,
+        c.max_ack_pending / (%4$s + 1) as quota,
+        s.start_seq - 1 as start_after,
+        not c.paused
+        and c.ordering <> 'partition'::text
+        and c.on_dead <> 'hold'::text
+        and c.max_per_key is null
+        and c.filter_key_regex is null
+        and c.filter_headers is null
+        and c.filter_headers_not is null
+        and c.filter_data is null
+        and not exists (
+            select
+            from postbus_data.due as d
+            where d.consumer_id = c.id
+                and d.epoch = c.epoch
+                and d.n > coalesce(
+                    (
+                        select p.hi
+                        from postbus_data.position as p
+                        where p.consumer_id = c.id
+                            and p.epoch = c.epoch
+                            and p.partition = -1
+                        order by p.hi desc
+                        limit 1
+                    ),
+                    0
+                )
+        ) as is_plain
+    into reader
+    from postbus_data.consumer as c
+    join postbus_data.stream as s on s.id = %1$s
+    where c.stream_name = %5$L
+        and c.name = consumer;
+    if ack_ids is not null and reader.id is not null then
+        acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
+    end if;
+
+    -- One in ten goes the long way, which looks whether it is time to sweep.
+    if reader.is_plain
+        and ack_wait is null
+        and max_messages between 1 and %6$s
+        and random() < 0.9::float8
+        and pg_try_advisory_xact_lock(1610612736 + reader.id, partition)
+    then
+        select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count
+        into place
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1;
+        -- The register is read after the horizon: what lies below that is in this segment. Leases are read before failures: a nack in between
+        -- leaves its key blocked twice, not free.
+        if place.segment = %2$s
+            and place.hi >= reader.start_after
+            and place.horizon - place.hi >= max_messages * %4$s
+            and reader.quota >= 100
+            and place.pending_bound + max_messages <= reader.quota
+            and place.parked_from is null
+            and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
+            and current_setting('transaction_isolation'::text) = 'read committed'::text
+            and (not reader.is_keyed or not exists (select from postbus_data.lease as l where l.token = any (place.leases)))
+            and (
+                not reader.is_keyed or not exists (
+                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
+                )
+            )
+        then
+            select
+                array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+                bool_or(m.expires_at <= clock_timestamp())
+            into seqs, batch.keys, batch.%8$s, batch.headers, batch.published_at, has_expired
+            from (
+                select l.seq, l.key, l.data::%9$s as data, l.headers, l.published_at, l.expires_at
+                from %10$s as l
+                where l.partition = partition
+                    and l.seq > place.hi
+                    and l.seq <= place.horizon
+                order by l.seq
+                limit max_messages
+            ) as m;
+            if cardinality(seqs) = max_messages and not coalesce(has_expired, false) then
+                token := postbus_data.new_token();
+                with last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = partition
+                        and p.hi = place.hi
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    values (
+                        token, reader.id, reader.epoch, partition, seqs, case when reader.is_keyed then batch.keys end, clock_timestamp(),
+                        clock_timestamp() + reader.ack_wait
+                    )
+                )
+                insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count)
+                values (
+                    reader.id, reader.epoch, partition, seqs[max_messages], place.horizon, place.pending_bound + max_messages, %2$s,
+                    case when reader.is_keyed then array[token] end, place.expired_count
+                );
+                batch.seqs := seqs;
+                batch.partition := partition;
+                batch.lease := lpad(to_hex(token), 16, '0'::text);
+                return next;
+                return;
+            end if;
+        end if;
+    end if;
+
+    for batch in
+        select b.*
+        from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), max_messages, ack_wait, expected_type) as b
+    loop
+        return next;
+    end loop;
+    if not found then
+        batch := null;
+        return next;
+    end if;
+end
+$body$
+        $template$,
+        stream.id,
+        layout >> 35,
+        (layout >> 11) & 16777215,
+        layout & 2047,
+        stream.name,
+        least(1000, 900000000 / stream.max_message_bytes),
+        layout,
+        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        postbus_data.log_table(stream.id, (layout >> 35)::integer)
+    );
+end
+$$;
