@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         Unavailable,
         WrongIsolation,
     )
-    from postbus.model.message import Message, Page
+    from postbus.model.message import Message, Page, Scheduled
     from postbus.model.partitioning import partition_of
     from postbus.model.stream import HorizonHolder, StreamInfo
 
@@ -80,7 +80,7 @@ _HOMES = {
         "Unavailable",
         "WrongIsolation",
     ),
-    "postbus.model.message": ("Message", "Page"),
+    "postbus.model.message": ("Message", "Page", "Scheduled"),
     "postbus.model.partitioning": ("partition_of",),
     "postbus.model.stream": ("HorizonHolder", "StreamInfo"),
 }
@@ -111,6 +111,7 @@ __all__ = [
     "Page",
     "PartitionStats",
     "Peeked",
+    "Scheduled",
     "StreamInfo",
     "TooLarge",
     "Unavailable",

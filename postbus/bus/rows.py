@@ -23,7 +23,7 @@ from postbus.model.consumer import (
 )
 from postbus.model.delivery import Batch, Delivery
 from postbus.model.errors import InvalidInput
-from postbus.model.message import Message, Page
+from postbus.model.message import Message, Page, Scheduled
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo
 
 Row = tuple[Any, ...]
@@ -153,14 +153,14 @@ def _intervals(delays: Sequence[float | timedelta]) -> TextArray:
     return text_array([encode_interval(seconds(delay) or timedelta()) for delay in delays])
 
 
-def filter_parameters(filter: Filter | None) -> tuple[str | None, str | None, str | None, str | None]:
+def filter_parameters(filter: Filter | str | None) -> tuple[str | None, str | None, str | None, str | None]:
     """A filter as key pattern, headers, headers not, data path.
 
     Raises:
         InvalidInput: Headers cannot be encoded.
     """
-    if filter is None:
-        return None, None, None, None
+    if filter is None or isinstance(filter, str):
+        return filter, None, None, None
     try:
         headers, headers_not = (
             encoded and encoded.decode()
@@ -169,6 +169,19 @@ def filter_parameters(filter: Filter | None) -> tuple[str | None, str | None, st
     except NotEncodable as error:
         raise InvalidInput(f"the filter is not allowed: {error}") from error
     return filter.key, headers or None, headers_not or None, filter.data
+
+
+def scheduled(data_type: DataType, row: Row) -> Scheduled:
+    scheduled_id, deliver_at, scheduled_at, ttl, key, data, data_bytes, headers = row
+    return Scheduled(
+        id=scheduled_id,
+        deliver_at=deliver_at,
+        scheduled_at=scheduled_at,
+        ttl=ttl,
+        key=key,
+        data=content.decode(data_type, data, data_bytes),
+        headers=headers,
+    )
 
 
 def dead_letter(data_type: DataType, row: Row) -> DeadLetter:
@@ -204,7 +217,7 @@ def peeked(data_type: DataType, row: Row) -> Peeked:
 
 def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
     """The rows of postbus.stats: one for each partition, then one for the consumer."""
-    *partitions, (_, _, horizon, lag, oldest_unread, in_flight, waiting, dead, oldest_in_flight) = rows
+    *partitions, (_, _, horizon, lag, oldest_unread, in_flight, waiting, dead, oldest_in_flight, expired) = rows
     return ConsumerStats(
         horizon_seq=horizon,
         lag_estimate=lag,
@@ -213,6 +226,7 @@ def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
         oldest_in_flight_at=oldest_in_flight,
         waiting=waiting,
         dead=dead,
+        expired=expired,
         partitions=[
             PartitionStats(
                 partition=row[0], position_seq=row[1], lag_estimate=row[3], oldest_unread_at=row[4], in_flight=row[5]

@@ -34,8 +34,16 @@ def publish_to(stream_id: int) -> str:
     return f"select postbus_data.publish_{stream_id:d}($1, $2, $3::jsonb)"
 
 
-PUBLISH: Final = "select postbus.publish($1, $2, $3, $4::jsonb, $5, $6)"
-PUBLISH_MANY: Final = "select postbus.publish_many($1, $2, $3, $4, $5, $6)"
+# A delay is counted by the server's clock, as are all times of delivery.
+_TIME: Final = "coalesce($8, clock_timestamp() + $9::interval)"
+PUBLISH: Final = f"select postbus.publish($1, $2, $3, $4::jsonb, $5, $6, ttl => $7, deliver_at => {_TIME})"
+PUBLISH_MANY: Final = f"select postbus.publish_many($1, $2, $3, $4, $5, $6, ttl => $7, deliver_at => {_TIME})"
+LIST_SCHEDULED: Final = """
+select s.*
+from postbus.list_scheduled($1, key_pattern => $2, after_at => $3, after_id => $4, max_messages => $5) as s
+"""
+CANCEL: Final = "select postbus.cancel($1, $2)"
+RESCHEDULE: Final = "select postbus.reschedule($1, $2, $3)"
 READ: Final = """
 select m.*
 from postbus.read($1, from_seq => $2, to_seq => $3, from_time => $4, to_time => $5, key => $6, key_pattern => $7,
@@ -103,6 +111,11 @@ select p.* from postbus.peek($1, $2, state => $3, key_pattern => $4, after_seq =
 DEAD_LETTERS: Final = """
 select d.*
 from postbus.dead_letters($1, $2, seqs => $3, key_pattern => $4, reason_like => $5, after_seq => $6, max_messages => $7) as d
+"""
+REPLAY: Final = """
+select r.replayed, r.next_resume
+from postbus.replay($1, $2, from_seq => $3, to_seq => $4, from_time => $5, to_time => $6, key_pattern => $7,
+    max_messages => $8, resume => $9) as r
 """
 DISCARD: Final = "select postbus.discard($1, $2, seqs => $3, key_pattern => $4, reason_like => $5)"
 REDRIVE: Final = """

@@ -192,6 +192,7 @@ class ConsumerStats:
         oldest_in_flight_at: When the oldest lease was given.
         waiting: How many failed messages wait for another delivery; 10,000 stands for that many or more.
         dead: How many dead letters there are; 10,000 stands for that many or more.
+        expired: How many were skipped or buried because their time to live was over, since the last seek.
         partitions: The same for each partition.
     """
 
@@ -202,4 +203,5 @@ class ConsumerStats:
     oldest_in_flight_at: datetime | None
     waiting: int
     dead: int
+    expired: int
     partitions: Sequence[PartitionStats]

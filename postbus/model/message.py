@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, overload
 
 
@@ -30,6 +30,29 @@ class Message:
     seq: int | None = None
     partition: int | None = None
     published_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """A message that waits outside its stream until its time.
+
+    Attributes:
+        id: The number under which it is scheduled.
+        deliver_at: When it is published.
+        scheduled_at: When it was scheduled.
+        ttl: How long it lives from then on; None for ever.
+        key: Its key, or None.
+        data: Its data.
+        headers: Its headers, or None.
+    """
+
+    id: int
+    deliver_at: datetime
+    scheduled_at: datetime
+    ttl: timedelta | None
+    key: str | None
+    data: Any
+    headers: Mapping[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,24 @@ create table postbus_data.segment (
 -- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
 create index segment_last_seq on postbus_data.segment (stream_id, last_seq);
 
+-- A row is a message that waits outside the log until its time: one row, however many consumers its stream has. When due it is published, and
+-- gets its seq then. The content is kept as it was given, already checked.
+create table postbus_data.scheduled (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    id bigint generated always as identity,
+    deliver_at timestamptz not null,
+    scheduled_at timestamptz not null default clock_timestamp(),
+    ttl interval,
+    key text collate "C",
+    data text,
+    bytes bytea,
+    headers jsonb,
+    primary key (stream_id, id)
+);
+
+-- What is due next.
+create index scheduled_due on postbus_data.scheduled (stream_id, deliver_at, id);
+
 -- A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.
 create table postbus_data.consumer (
     -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/mutex_class.sql.
@@ -931,6 +949,86 @@ begin
 end
 $$;
 
+create or replace function postbus.replay(
+    stream text,
+    consumer text,
+    from_seq bigint default null,
+    to_seq bigint default null,
+    from_time timestamptz default null,
+    to_time timestamptz default null,
+    key_pattern text default null,
+    max_messages integer default 1000,
+    resume text default null
+)
+returns table (replayed integer, next_resume text)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Deliver messages again that a consumer has already been given, while it goes on with the rest: those of a range of seqs or times whose key
+matches. Their deliveries are counted anew. What is in flight, waits or was not given yet comes anyway, and is left alone; a dead letter is
+redriven, not replayed. In order "key" a replayed message comes before later ones of its key that are still to come.
+
+It takes a page of messages at a time: call it again with next_resume until that is null.
+
+Returns  how many of the page are delivered again, and where to go on.
+Raises   PB400, PB404, PB412 outside READ COMMITTED.
+Touches  waiting (insert).
+*/
+#variable_conflict use_column
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+begin
+    with page as materialized (
+        select m.seq, m.partition, m.key, m.resume
+        from postbus.read(
+            stream, from_seq => replay.from_seq, to_seq => replay.to_seq, from_time => replay.from_time, to_time => replay.to_time,
+            key_pattern => replay.key_pattern, max_messages => replay.max_messages, resume => replay.resume
+        ) as m
+    ),
+    again as (
+        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+        select reader.id, p.partition, p.seq, p.key, 0, clock_timestamp(), 'replayed'
+        from page as p
+        where p.seq <= (
+                select h.hi
+                from postbus_data.position as h
+                where h.consumer_id = reader.id
+                    and h.epoch = reader.epoch
+                    and h.partition = p.partition
+                order by h.hi desc
+                limit 1
+            )
+            and not exists (
+                select
+                from postbus_data.lease as l
+                where l.consumer_id = reader.id
+                    and l.epoch = reader.epoch
+                    and p.seq = any (l.seqs)
+                    and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = p.seq)
+            )
+            and not exists (
+                select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch and d.seq = p.seq
+            )
+            and not exists (
+                select
+                from postbus_data.parked as k
+                where k.consumer_id = reader.id
+                    and k.epoch = reader.epoch
+                    and k.partition = p.partition
+                    and k.seq = p.seq
+            )
+            and not exists (select from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = p.seq)
+        on conflict on constraint waiting_pkey do nothing
+        returning seq
+    )
+    select (select count(*) from again)::integer, (select p.resume from page as p where p.resume is not null limit 1)
+    into replayed, next_resume;
+    return next;
+end
+$$;
+
 create or replace function postbus.resume(stream text, consumer text)
 returns void
 language plpgsql
@@ -1063,7 +1161,8 @@ returns table (
     in_flight bigint,
     waiting bigint,
     dead bigint,
-    oldest_in_flight_at timestamptz
+    oldest_in_flight_at timestamptz,
+    expired bigint
 )
 language plpgsql
 volatile
@@ -1081,6 +1180,7 @@ oldest_unread_at     when the next message to be given out was published.
 in_flight            how many messages are leased and not settled.
 waiting, dead        how many failed messages wait for another delivery, and how many were given up; 10,000 stands for that many or more.
 oldest_in_flight_at  when the oldest lease was given.
+expired              how many messages were skipped or buried because their time to live was over, since the last seek.
 
 Raises   PB404, PB412 outside READ COMMITTED.
 */
@@ -1090,6 +1190,7 @@ declare
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
     partition_count integer := layout & 2047;
     total_lag bigint := 0;
+    total_expired bigint := 0;
     oldest timestamptz;
     next_message postbus.delivery;
 begin
@@ -1097,7 +1198,7 @@ begin
     for place in 0 .. partition_count - 1 loop
         partition := ((layout >> 11) & 16777215) + place;
         position_seq := null;
-        select p.hi into position_seq
+        select p.hi, p.expired_count into position_seq, expired
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
@@ -1117,6 +1218,8 @@ begin
             else greatest(1, (horizon_seq - next_message.seq + 1) / partition_count)
         end;
         in_flight := postbus_data.in_flight(reader.id, reader.epoch, partition, null);
+        expired := coalesce(expired, 0);
+        total_expired := total_expired + expired;
         oldest := least(oldest, oldest_unread_at);
         total_lag := total_lag + lag_estimate;
         return next;
@@ -1125,6 +1228,7 @@ begin
     partition := null;
     position_seq := null;
     lag_estimate := total_lag;
+    expired := total_expired;
     oldest_unread_at := oldest;
     in_flight := postbus_data.in_flight(reader.id, reader.epoch, null, null);
     select count(*) into waiting
@@ -1722,8 +1826,9 @@ begin
     loop
         token := postbus_data.new_token();
         messages := postbus_data.fetch_named(
-            reader.stream_id, claim.data_type, batch.partition, batch.seqs, batch.attempts, token
+            reader.stream_id, claim.data_type, batch.partition, batch.seqs, batch.attempts, token, live_only => true
         );
+        perform postbus_data.bury_missing(reader, batch.partition, batch.seqs, batch.attempts, messages);
         last_n := greatest(last_n, batch.last_n);
         continue when messages is null;
         insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
@@ -2100,7 +2205,8 @@ create or replace function postbus_data.fetch_named(
     partition integer,
     seqs bigint[],
     attempts integer[],
-    token bigint
+    token bigint,
+    live_only boolean default false
 )
 returns postbus.delivery[]
 language plpgsql
@@ -2111,7 +2217,8 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 /*
-The named messages of a partition as deliveries of a lease with that token, in order of seq; those that are gone are left out.
+The named messages of a partition as deliveries of a lease with that token, in order of seq; those that are gone are left out, and with live_only
+those whose time to live is over.
 */
 declare
     prefix text := lpad(to_hex(token), 16, '0') || '-';
@@ -2122,7 +2229,8 @@ begin
         format(
             'select a.attempt, l.seq, l.partition, l.key, %s, l.headers, l.published_at
             from unnest($1, $2) as a (seq, attempt)
-            join postbus_data.log_%s_%s as l on l.partition = $3 and l.seq = a.seq',
+            join postbus_data.log_%s_%s as l on l.partition = $3 and l.seq = a.seq
+            where not $5 or l.expires_at is null or l.expires_at > clock_timestamp()',
             case when data_type = 'bytes' then 'null::text as data, l.data as bytes' else 'l.data::text as data, null::bytea as bytes' end,
             g.stream_id,
             g.number
@@ -2140,7 +2248,7 @@ begin
     execute 'select array_agg(row($4 || m.seq, m.attempt, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
         order by m.seq) from (' || source || ') as m'
     into messages
-    using seqs, attempts, partition, prefix;
+    using seqs, attempts, partition, prefix, live_only;
     return messages;
 end
 $$;
@@ -2560,16 +2668,17 @@ as $$
 /*
 Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
 
-Awake are consumers that have expired leases or due retries, or to whom an ack may give room at any moment (those in order "partition", or with a small
+Awake are consumers that have expired leases, due retries or scheduled messages, or to whom an ack may give room at any moment (those in another order than none, or with a small
 max_ack_pending, while something is in flight). One that was dropped is awake, so that its receiver finds out.
 
-next_seconds  when the next lease or retry comes due, from now; null when none is known.
+next_seconds  when the next lease, retry or scheduled message comes due, from now; null when none is known.
 */
 declare
     reader postbus_data.consumer;
     now_at timestamptz := clock_timestamp();
     from_time timestamptz;
     next_at timestamptz;
+    scheduled_at timestamptz;
 begin
     for place in 1 .. coalesce(cardinality(consumer_ids), 0) loop
         wake := true;
@@ -2595,10 +2704,17 @@ begin
                     limit 1
                 )
             );
-            wake := next_at <= now_at or postbus_data.has_due(reader.id, reader.epoch) or (
-                next_at is not null and (reader.ordering = 'partition' or reader.max_ack_pending < 1000)
+            scheduled_at := (
+                select s.deliver_at
+                from postbus_data.scheduled as s
+                where s.stream_id = reader.stream_id
+                order by s.deliver_at
+                limit 1
             );
-            next_seconds := extract(epoch from next_at - now_at);
+            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch) or (
+                next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000)
+            );
+            next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
         end if;
         wake := coalesce(wake, false);
         return next;
@@ -2882,13 +2998,16 @@ as $$
 In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
 
 Its caller holds the partition's mutex.
-Returns  the deliveries; those that were purged since are left out.
+Returns  the deliveries; those that were purged or have expired since are left out.
 Touches  lease, position (insert; delete of the last position).
 */
 declare
     token bigint := postbus_data.new_token();
-    messages postbus.delivery[] := postbus_data.fetch_named(reader.stream_id, claim.data_type, place.partition, seqs, attempts, token);
+    messages postbus.delivery[] := postbus_data.fetch_named(
+        reader.stream_id, claim.data_type, place.partition, seqs, attempts, token, live_only => true
+    );
 begin
+    perform postbus_data.bury_missing(reader, place.partition, seqs, attempts, messages);
     if messages is not null then
         insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline)
         select
@@ -3584,6 +3703,19 @@ begin
 end
 $$;
 
+create or replace function postbus_data.check_ttl(ttl interval)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse a time to live that is out of its range (PB400); null is none. */
+begin
+    if (ttl between interval '1 millisecond' and interval '3650 days') is false then
+        raise exception using errcode = 'PB400', message = format('ttl = %s is not between 1 millisecond and 3650 days', ttl);
+    end if;
+end
+$$;
+
 create or replace function postbus_data.message_name(place integer)
 returns text
 language sql
@@ -3623,7 +3755,9 @@ create or replace function postbus.publish(
     data text default null,
     headers jsonb default null,
     bytes bytea default null,
-    expected_type text default null
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null
 )
 returns bigint
 language plpgsql
@@ -3635,8 +3769,10 @@ key            routes and orders the message; null puts it in any partition.
 data, bytes    the content: data in a json or text stream, bytes in a bytes stream.
 headers        a JSON object of strings.
 expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
+ttl            how long it lives: a consumer that comes to it later skips it, or makes it a dead letter. From when it is published.
+deliver_at     keep it outside the log until then; null or a time that has passed publishes it now.
 
-Returns  the message's seq.
+Returns  the message's seq; or, with deliver_at, the number under which it is scheduled.
 Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
 Touches  the current segment of the stream (insert).
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
@@ -3648,7 +3784,7 @@ that at 20 µs (docs/decisions/0003).
 declare
     entry postbus_data.entry := postbus_data.enter(stream, expected_type);
     place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || (entry.layout >> 35)::text
-        || ' (seq, published_at, partition, key, data, headers) values ($1, $2, $3, $4, $5, $6)';
+        || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
     partition_count integer := entry.layout & 2047::bigint;
     -- partition_of written out: a call of it costs as much as the insert.
     hash bytea := sha256(convert_to(key, 'UTF8'::name));
@@ -3666,6 +3802,12 @@ begin
         perform postbus_data.refuse(entry, null, key, data, headers, bytes);
     end if;
 
+    if ttl is not null or deliver_at is not null then
+        perform postbus_data.check_ttl(ttl);
+        if deliver_at > clock_timestamp() then
+            return postbus_data.schedule(entry, null, deliver_at, ttl, key, data, headers, bytes);
+        end if;
+    end if;
     if entry.data_type = 'json' then
         content := postbus_data.as_json(data, null);
     end if;
@@ -3674,11 +3816,11 @@ begin
     partition := ((entry.layout >> 11) & 16777215::bigint)::integer
         + coalesce(partition, mod(seq, partition_count::bigint)::integer);
     if entry.data_type = 'json' then
-        execute place using seq, clock_timestamp(), partition, key, content, headers;
+        execute place using seq, clock_timestamp(), partition, key, content, headers, clock_timestamp() + ttl;
     elsif entry.data_type = 'text' then
-        execute place using seq, clock_timestamp(), partition, key, data, headers;
+        execute place using seq, clock_timestamp(), partition, key, data, headers, clock_timestamp() + ttl;
     else
-        execute place using seq, clock_timestamp(), partition, key, bytes, headers;
+        execute place using seq, clock_timestamp(), partition, key, bytes, headers, clock_timestamp() + ttl;
     end if;
     return seq;
 end
@@ -3690,7 +3832,9 @@ create or replace function postbus.publish_many(
     data text[] default null,
     headers jsonb[] default null,
     bytes bytea[] default null,
-    expected_type text default null
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null
 )
 returns bigint[]
 language plpgsql
@@ -3700,9 +3844,9 @@ as $$
 Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
 
 The arrays run side by side: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys and headers may be
-left out, or be null for some messages. See publish for what a message may hold.
+left out, or be null for some messages. See publish for what a message may hold; ttl and deliver_at hold for all.
 
-Returns  the messages' seqs, in their order; an empty array for no messages.
+Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages.
 Raises   PB400 with the place and the reason for a message that is not allowed, PB404, PB413.
 Touches  the current segment of the stream (insert).
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
@@ -3735,6 +3879,15 @@ begin
         from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place)
         order by m.place;
     end if;
+    perform postbus_data.check_ttl(ttl);
+    if deliver_at > clock_timestamp() then
+        select array_agg(
+            postbus_data.schedule(entry, m.place::integer, deliver_at, ttl, m.key, m.data, m.header, m.bytes) order by m.place
+        )
+        into seqs
+        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place);
+        return seqs;
+    end if;
     if entry.data_type = 'json' then
         contents := postbus_data.as_json_array(data);
     end if;
@@ -3743,7 +3896,7 @@ begin
     -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
     -- apart side by side in a target list: unnest of several in FROM would store them all first.
     execute format(
-        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers)
+        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers, expires_at)
         select
             m.seq,
             $1,
@@ -3753,7 +3906,8 @@ begin
             ),
             m.key,
             m.data,
-            m.headers
+            m.headers,
+            $1 + $10
         from (
             select u.*, sha256(convert_to(u.key, ''UTF8''::name)) as hash
             from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data) as u
@@ -3766,7 +3920,7 @@ begin
         clock_timestamp(),
         ((entry.layout >> 11) & 16777215)::integer,
         (entry.layout & 2047)::integer,
-        seqs, keys, headers, contents, data, bytes;
+        seqs, keys, headers, contents, data, bytes, ttl;
     return seqs;
 end
 $$;
@@ -4262,6 +4416,34 @@ begin
 end
 $$;
 
+create or replace function postbus_data.bury_missing(
+    reader postbus_data.consumer,
+    partition integer,
+    seqs bigint[],
+    attempts integer[],
+    messages postbus.delivery[]
+)
+returns void
+language plpgsql
+volatile
+as $$
+/* Bury those of some messages to be delivered again that are missing among the live ones: their time to live is over. If the consumer wants it. */
+declare
+    missing record;
+begin
+    if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages) then
+        return;
+    end if;
+    for missing in
+        select m.seq, m.attempt
+        from unnest(seqs, attempts) as m (seq, attempt)
+        where not exists (select from unnest(messages) as live where live.seq = m.seq)
+    loop
+        perform postbus_data.bury(reader, partition, missing.seq, missing.attempt - 1, 'its time to live was over');
+    end loop;
+end
+$$;
+
 create or replace function postbus_data.drag(reader postbus_data.consumer, token bigint, seqs bigint[])
 returns void
 language plpgsql
@@ -4405,7 +4587,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Redeliver what has expired or come due, for the consumers of a stream or of all streams.
+Redeliver what has expired or come due, for the consumers of a stream or of all streams, and publish what was scheduled and is due.
 
 Any number of callers may run it, one at a time does each consumer. receive does the same for its consumer, so this is only needed
 for wake-ups and for dead letters of consumers that nobody receives from.
@@ -4416,12 +4598,21 @@ Raises   PB404 for a named stream that does not exist.
 declare
     reader postbus_data.consumer;
     only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    due_id integer;
     made integer := 0;
 begin
     for reader in
         select c.* from postbus_data.consumer as c where only_id is null or c.stream_id = only_id order by c.id
     loop
         made := made + postbus_data.sweep_consumer(reader);
+    end loop;
+    for due_id in
+        select s.id
+        from postbus_data.stream as s
+        where (only_id is null or s.id = only_id)
+            and exists (select from postbus_data.scheduled as d where d.stream_id = s.id and d.deliver_at <= clock_timestamp())
+    loop
+        made := made + postbus_data.append_scheduled(due_id);
     end loop;
     return made;
 end
@@ -4462,6 +4653,8 @@ begin
         else to_timestamp(mark.hi / 1000000.0) - interval '5 seconds'
     end;
 
+    -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
+    perform postbus_data.append_scheduled(reader.stream_id);
     made := postbus_data.expire_leases(reader, from_time, now_at);
     if reader.ordering = 'none' then
         -- What has just expired may be due at once.
@@ -4531,6 +4724,194 @@ begin
         return false;
     end if;
     return postbus_data.sweep_consumer(reader) > 0;
+end
+$$;
+
+create or replace function postbus_data.append_scheduled(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Publish what is due among the scheduled messages of a stream, in order of its time, up to 1,000 at once.
+
+A message that its stream no longer allows (its limit was lowered) is put off by a minute, with a warning; the others go on.
+
+Returns  how many were published.
+Touches  scheduled (delete), the stream's log (insert).
+Locks    the stream's schedule; returns 0 at once when somebody else has it.
+*/
+declare
+    stream_name text;
+    due record;
+    published integer := 0;
+begin
+    if not exists (
+        select
+        from postbus_data.scheduled as s
+        where s.stream_id = append_scheduled.stream_id
+            and s.deliver_at <= clock_timestamp()
+    ) or not pg_try_advisory_xact_lock(1610612736, -stream_id) then
+        return 0;
+    end if;
+    select s.name into stream_name from postbus_data.stream as s where s.id = stream_id;
+    for due in
+        select s.*
+        from postbus_data.scheduled as s
+        where s.stream_id = append_scheduled.stream_id
+            and s.deliver_at <= clock_timestamp()
+        order by s.deliver_at, s.id
+        limit 1000
+        for update skip locked
+    loop
+        begin
+            perform postbus.publish(stream_name, due.key, due.data, due.headers, due.bytes, ttl => due.ttl);
+            delete from postbus_data.scheduled as s where s.stream_id = due.stream_id and s.id = due.id;
+            published := published + 1;
+        exception when sqlstate 'PB400' or sqlstate 'PB413' then
+            raise warning 'scheduled message % of stream "%" is put off: %', due.id, stream_name, sqlerrm;
+            update postbus_data.scheduled as s
+            set deliver_at = clock_timestamp() + interval '1 minute'
+            where s.stream_id = due.stream_id
+                and s.id = due.id;
+        end;
+    end loop;
+    return published;
+end
+$$;
+
+create or replace function postbus.cancel(stream text, ids bigint[])
+returns integer
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Cancel scheduled messages.
+
+Returns  how many: one that has been published, or is being published, is not among them.
+Raises   PB404.
+Touches  scheduled (delete).
+*/
+    with cancelled as (
+        delete from postbus_data.scheduled as s
+        where s.stream_id = postbus_data.stream_id(stream)
+            and s.id = any (ids)
+        returning s.id
+    )
+    select count(*)::integer from cancelled
+$$;
+
+create or replace function postbus.list_scheduled(
+    stream text,
+    key_pattern text default null,
+    after_at timestamptz default null,
+    after_id bigint default null,
+    max_messages integer default 100
+)
+returns table (
+    id bigint,
+    deliver_at timestamptz,
+    scheduled_at timestamptz,
+    ttl interval,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The messages of a stream that wait for their time, the next one first.
+
+after_at, after_id  only those behind the last one of the page before.
+
+Raises   PB400, PB404.
+*/
+#variable_conflict use_column
+declare
+    listed integer := postbus_data.stream_id(stream);
+    regex text := postbus_data.pattern_regex(key_pattern);
+begin
+    if max_messages is null or max_messages not between 1 and 10000 then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
+    end if;
+    return query
+    select s.id, s.deliver_at, s.scheduled_at, s.ttl, s.key, s.data, s.bytes, s.headers
+    from postbus_data.scheduled as s
+    where s.stream_id = listed
+        and (after_at is null or (s.deliver_at, s.id) > (after_at, coalesce(after_id, 0)))
+        and (regex is null or s.key ~ regex)
+    order by s.deliver_at, s.id
+    limit max_messages;
+end
+$$;
+
+create or replace function postbus.reschedule(stream text, ids bigint[], deliver_at timestamptz)
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give scheduled messages another time; one that has passed publishes them at once.
+
+Returns  how many: one that has been published is not among them.
+Raises   PB400 for a time that is missing or infinite, PB404.
+Touches  scheduled (update).
+*/
+#variable_conflict use_column
+declare
+    moved integer;
+begin
+    if isfinite(reschedule.deliver_at) is not true then
+        raise exception using errcode = 'PB400', message = format('deliver_at = %s is not a time', coalesce(reschedule.deliver_at::text, 'null'));
+    end if;
+    update postbus_data.scheduled as s
+    set deliver_at = reschedule.deliver_at
+    where s.stream_id = postbus_data.stream_id(stream)
+        and s.id = any (ids);
+    get diagnostics moved = row_count;
+    return moved;
+end
+$$;
+
+create or replace function postbus_data.schedule(
+    entry postbus_data.entry,
+    place integer,
+    deliver_at timestamptz,
+    ttl interval,
+    key text,
+    data text,
+    headers jsonb,
+    bytes bytea
+)
+returns bigint
+language plpgsql
+as $$
+/*
+Keep a message until its time. Checked as if it were published now.
+
+Returns  the number under which it is scheduled.
+Raises   as publish, and PB400 for a time that is infinite.
+Touches  scheduled (insert).
+*/
+declare
+    new_id bigint;
+begin
+    perform postbus_data.refuse(entry, place, key, data, headers, bytes);
+    if entry.data_type = 'json' then
+        perform postbus_data.as_json(data, place);
+    end if;
+    if not isfinite(deliver_at) then
+        raise exception using errcode = 'PB400', message = format('deliver_at = %s is not a time', deliver_at);
+    end if;
+    insert into postbus_data.scheduled (stream_id, deliver_at, ttl, key, data, bytes, headers)
+    values (entry.stream_id, deliver_at, ttl, key, data, bytes, headers)
+    returning id into new_id;
+    return new_id;
 end
 $$;
 
@@ -5515,7 +5896,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('ccc9778576871161')
+insert into postbus_data.installation (functions_digest) values ('9eead291c8b26d2e')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

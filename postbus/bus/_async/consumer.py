@@ -166,7 +166,7 @@ class AsyncConsumer:
         max_per_key: int | None = None,
         max_waiting: int | None = None,
         on_dead: OnDead | None = None,
-        filter: Filter | None = None,
+        filter: Filter | str | None = None,
         on_expired: OnExpired | None = None,
         unset: tuple[str, ...] = (),
     ) -> None:
@@ -332,6 +332,43 @@ class AsyncConsumer:
             yield moved
             if rate is not None:
                 await async_sleep(max(0.0, started + moved / rate - time.monotonic()))
+
+    async def replay(
+        self,
+        *,
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        key_pattern: str | None = None,
+        rate: float | None = None,
+    ) -> AsyncIterator[int]:
+        """Deliver messages again that it was given before, while it goes on with the rest.
+
+        Use it as a loop; each turn says how many have been put back so far. Leaving the loop cancels the rest. What is in
+        flight or waits is left alone; dead letters are redriven, not replayed.
+
+        Args:
+            from_seq: The first seq, inclusive.
+            to_seq: The last seq, inclusive.
+            from_time: The earliest `published_at`, inclusive.
+            to_time: The latest `published_at`, exclusive.
+            key_pattern: Only messages whose key matches.
+            rate: How many per second at most; None as fast as it goes.
+        """
+        at_once = 1000 if rate is None else max(1, min(1000, int(rate / 10)))
+        resume: str | None = None
+        replayed = 0
+        started = time.monotonic()
+        while True:
+            parameters = (from_seq, to_seq, from_time, to_time, key_pattern, at_once, resume)
+            ((count, resume),) = await self._call(statements.REPLAY, *parameters)
+            replayed += count
+            if resume is None:
+                return
+            yield replayed
+            if rate is not None:
+                await async_sleep(max(0.0, started + replayed / rate - time.monotonic()))
 
     async def drop(self) -> None:
         """Remove the consumer with its position, leases and dead letters."""

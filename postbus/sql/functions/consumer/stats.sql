@@ -8,7 +8,8 @@ returns table (
     in_flight bigint,
     waiting bigint,
     dead bigint,
-    oldest_in_flight_at timestamptz
+    oldest_in_flight_at timestamptz,
+    expired bigint
 )
 language plpgsql
 volatile
@@ -26,6 +27,7 @@ oldest_unread_at     when the next message to be given out was published.
 in_flight            how many messages are leased and not settled.
 waiting, dead        how many failed messages wait for another delivery, and how many were given up; 10,000 stands for that many or more.
 oldest_in_flight_at  when the oldest lease was given.
+expired              how many messages were skipped or buried because their time to live was over, since the last seek.
 
 Raises   PB404, PB412 outside READ COMMITTED.
 */
@@ -35,6 +37,7 @@ declare
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
     partition_count integer := layout & 2047;
     total_lag bigint := 0;
+    total_expired bigint := 0;
     oldest timestamptz;
     next_message postbus.delivery;
 begin
@@ -42,7 +45,7 @@ begin
     for place in 0 .. partition_count - 1 loop
         partition := ((layout >> 11) & 16777215) + place;
         position_seq := null;
-        select p.hi into position_seq
+        select p.hi, p.expired_count into position_seq, expired
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
@@ -62,6 +65,8 @@ begin
             else greatest(1, (horizon_seq - next_message.seq + 1) / partition_count)
         end;
         in_flight := postbus_data.in_flight(reader.id, reader.epoch, partition, null);
+        expired := coalesce(expired, 0);
+        total_expired := total_expired + expired;
         oldest := least(oldest, oldest_unread_at);
         total_lag := total_lag + lag_estimate;
         return next;
@@ -70,6 +75,7 @@ begin
     partition := null;
     position_seq := null;
     lag_estimate := total_lag;
+    expired := total_expired;
     oldest_unread_at := oldest;
     in_flight := postbus_data.in_flight(reader.id, reader.epoch, null, null);
     select count(*) into waiting

@@ -55,8 +55,9 @@ begin
     loop
         token := postbus_data.new_token();
         messages := postbus_data.fetch_named(
-            reader.stream_id, claim.data_type, batch.partition, batch.seqs, batch.attempts, token
+            reader.stream_id, claim.data_type, batch.partition, batch.seqs, batch.attempts, token, live_only => true
         );
+        perform postbus_data.bury_missing(reader, batch.partition, batch.seqs, batch.attempts, messages);
         last_n := greatest(last_n, batch.last_n);
         continue when messages is null;
         insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)

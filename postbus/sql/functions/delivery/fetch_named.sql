@@ -4,7 +4,8 @@ create or replace function postbus_data.fetch_named(
     partition integer,
     seqs bigint[],
     attempts integer[],
-    token bigint
+    token bigint,
+    live_only boolean default false
 )
 returns postbus.delivery[]
 language plpgsql
@@ -15,7 +16,8 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 /*
-The named messages of a partition as deliveries of a lease with that token, in order of seq; those that are gone are left out.
+The named messages of a partition as deliveries of a lease with that token, in order of seq; those that are gone are left out, and with live_only
+those whose time to live is over.
 */
 declare
     prefix text := lpad(to_hex(token), 16, '0') || '-';
@@ -26,7 +28,8 @@ begin
         format(
             'select a.attempt, l.seq, l.partition, l.key, %s, l.headers, l.published_at
             from unnest($1, $2) as a (seq, attempt)
-            join postbus_data.log_%s_%s as l on l.partition = $3 and l.seq = a.seq',
+            join postbus_data.log_%s_%s as l on l.partition = $3 and l.seq = a.seq
+            where not $5 or l.expires_at is null or l.expires_at > clock_timestamp()',
             case when data_type = 'bytes' then 'null::text as data, l.data as bytes' else 'l.data::text as data, null::bytea as bytes' end,
             g.stream_id,
             g.number
@@ -44,7 +47,7 @@ begin
     execute 'select array_agg(row($4 || m.seq, m.attempt, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
         order by m.seq) from (' || source || ') as m'
     into messages
-    using seqs, attempts, partition, prefix;
+    using seqs, attempts, partition, prefix, live_only;
     return messages;
 end
 $$;

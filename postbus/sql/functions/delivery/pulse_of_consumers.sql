@@ -10,16 +10,17 @@ as $$
 /*
 Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
 
-Awake are consumers that have expired leases or due retries, or to whom an ack may give room at any moment (those in order "partition", or with a small
+Awake are consumers that have expired leases, due retries or scheduled messages, or to whom an ack may give room at any moment (those in another order than none, or with a small
 max_ack_pending, while something is in flight). One that was dropped is awake, so that its receiver finds out.
 
-next_seconds  when the next lease or retry comes due, from now; null when none is known.
+next_seconds  when the next lease, retry or scheduled message comes due, from now; null when none is known.
 */
 declare
     reader postbus_data.consumer;
     now_at timestamptz := clock_timestamp();
     from_time timestamptz;
     next_at timestamptz;
+    scheduled_at timestamptz;
 begin
     for place in 1 .. coalesce(cardinality(consumer_ids), 0) loop
         wake := true;
@@ -45,10 +46,17 @@ begin
                     limit 1
                 )
             );
-            wake := next_at <= now_at or postbus_data.has_due(reader.id, reader.epoch) or (
-                next_at is not null and (reader.ordering = 'partition' or reader.max_ack_pending < 1000)
+            scheduled_at := (
+                select s.deliver_at
+                from postbus_data.scheduled as s
+                where s.stream_id = reader.stream_id
+                order by s.deliver_at
+                limit 1
             );
-            next_seconds := extract(epoch from next_at - now_at);
+            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch) or (
+                next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000)
+            );
+            next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
         end if;
         wake := coalesce(wake, false);
         return next;

@@ -13,13 +13,16 @@ as $$
 In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
 
 Its caller holds the partition's mutex.
-Returns  the deliveries; those that were purged since are left out.
+Returns  the deliveries; those that were purged or have expired since are left out.
 Touches  lease, position (insert; delete of the last position).
 */
 declare
     token bigint := postbus_data.new_token();
-    messages postbus.delivery[] := postbus_data.fetch_named(reader.stream_id, claim.data_type, place.partition, seqs, attempts, token);
+    messages postbus.delivery[] := postbus_data.fetch_named(
+        reader.stream_id, claim.data_type, place.partition, seqs, attempts, token, live_only => true
+    );
 begin
+    perform postbus_data.bury_missing(reader, place.partition, seqs, attempts, messages);
     if messages is not null then
         insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline)
         select

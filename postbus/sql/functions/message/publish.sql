@@ -4,7 +4,9 @@ create or replace function postbus.publish(
     data text default null,
     headers jsonb default null,
     bytes bytea default null,
-    expected_type text default null
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null
 )
 returns bigint
 language plpgsql
@@ -16,8 +18,10 @@ key            routes and orders the message; null puts it in any partition.
 data, bytes    the content: data in a json or text stream, bytes in a bytes stream.
 headers        a JSON object of strings.
 expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
+ttl            how long it lives: a consumer that comes to it later skips it, or makes it a dead letter. From when it is published.
+deliver_at     keep it outside the log until then; null or a time that has passed publishes it now.
 
-Returns  the message's seq.
+Returns  the message's seq; or, with deliver_at, the number under which it is scheduled.
 Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
 Touches  the current segment of the stream (insert).
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
@@ -29,7 +33,7 @@ that at 20 µs (docs/decisions/0003).
 declare
     entry postbus_data.entry := postbus_data.enter(stream, expected_type);
     place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || (entry.layout >> 35)::text
-        || ' (seq, published_at, partition, key, data, headers) values ($1, $2, $3, $4, $5, $6)';
+        || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
     partition_count integer := entry.layout & 2047::bigint;
     -- partition_of written out: a call of it costs as much as the insert.
     hash bytea := sha256(convert_to(key, 'UTF8'::name));
@@ -47,6 +51,12 @@ begin
         perform postbus_data.refuse(entry, null, key, data, headers, bytes);
     end if;
 
+    if ttl is not null or deliver_at is not null then
+        perform postbus_data.check_ttl(ttl);
+        if deliver_at > clock_timestamp() then
+            return postbus_data.schedule(entry, null, deliver_at, ttl, key, data, headers, bytes);
+        end if;
+    end if;
     if entry.data_type = 'json' then
         content := postbus_data.as_json(data, null);
     end if;
@@ -55,11 +65,11 @@ begin
     partition := ((entry.layout >> 11) & 16777215::bigint)::integer
         + coalesce(partition, mod(seq, partition_count::bigint)::integer);
     if entry.data_type = 'json' then
-        execute place using seq, clock_timestamp(), partition, key, content, headers;
+        execute place using seq, clock_timestamp(), partition, key, content, headers, clock_timestamp() + ttl;
     elsif entry.data_type = 'text' then
-        execute place using seq, clock_timestamp(), partition, key, data, headers;
+        execute place using seq, clock_timestamp(), partition, key, data, headers, clock_timestamp() + ttl;
     else
-        execute place using seq, clock_timestamp(), partition, key, bytes, headers;
+        execute place using seq, clock_timestamp(), partition, key, bytes, headers, clock_timestamp() + ttl;
     end if;
     return seq;
 end

@@ -4,7 +4,9 @@ create or replace function postbus.publish_many(
     data text[] default null,
     headers jsonb[] default null,
     bytes bytea[] default null,
-    expected_type text default null
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null
 )
 returns bigint[]
 language plpgsql
@@ -14,9 +16,9 @@ as $$
 Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
 
 The arrays run side by side: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys and headers may be
-left out, or be null for some messages. See publish for what a message may hold.
+left out, or be null for some messages. See publish for what a message may hold; ttl and deliver_at hold for all.
 
-Returns  the messages' seqs, in their order; an empty array for no messages.
+Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages.
 Raises   PB400 with the place and the reason for a message that is not allowed, PB404, PB413.
 Touches  the current segment of the stream (insert).
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
@@ -49,6 +51,15 @@ begin
         from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place)
         order by m.place;
     end if;
+    perform postbus_data.check_ttl(ttl);
+    if deliver_at > clock_timestamp() then
+        select array_agg(
+            postbus_data.schedule(entry, m.place::integer, deliver_at, ttl, m.key, m.data, m.header, m.bytes) order by m.place
+        )
+        into seqs
+        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place);
+        return seqs;
+    end if;
     if entry.data_type = 'json' then
         contents := postbus_data.as_json_array(data);
     end if;
@@ -57,7 +68,7 @@ begin
     -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
     -- apart side by side in a target list: unnest of several in FROM would store them all first.
     execute format(
-        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers)
+        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers, expires_at)
         select
             m.seq,
             $1,
@@ -67,7 +78,8 @@ begin
             ),
             m.key,
             m.data,
-            m.headers
+            m.headers,
+            $1 + $10
         from (
             select u.*, sha256(convert_to(u.key, ''UTF8''::name)) as hash
             from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data) as u
@@ -80,7 +92,7 @@ begin
         clock_timestamp(),
         ((entry.layout >> 11) & 16777215)::integer,
         (entry.layout & 2047)::integer,
-        seqs, keys, headers, contents, data, bytes;
+        seqs, keys, headers, contents, data, bytes, ttl;
     return seqs;
 end
 $$;

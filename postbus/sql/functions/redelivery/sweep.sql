@@ -5,7 +5,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Redeliver what has expired or come due, for the consumers of a stream or of all streams.
+Redeliver what has expired or come due, for the consumers of a stream or of all streams, and publish what was scheduled and is due.
 
 Any number of callers may run it, one at a time does each consumer. receive does the same for its consumer, so this is only needed
 for wake-ups and for dead letters of consumers that nobody receives from.
@@ -16,12 +16,21 @@ Raises   PB404 for a named stream that does not exist.
 declare
     reader postbus_data.consumer;
     only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    due_id integer;
     made integer := 0;
 begin
     for reader in
         select c.* from postbus_data.consumer as c where only_id is null or c.stream_id = only_id order by c.id
     loop
         made := made + postbus_data.sweep_consumer(reader);
+    end loop;
+    for due_id in
+        select s.id
+        from postbus_data.stream as s
+        where (only_id is null or s.id = only_id)
+            and exists (select from postbus_data.scheduled as d where d.stream_id = s.id and d.deliver_at <= clock_timestamp())
+    loop
+        made := made + postbus_data.append_scheduled(due_id);
     end loop;
     return made;
 end

@@ -33,6 +33,8 @@ begin
         else to_timestamp(mark.hi / 1000000.0) - interval '5 seconds'
     end;
 
+    -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
+    perform postbus_data.append_scheduled(reader.stream_id);
     made := postbus_data.expire_leases(reader, from_time, now_at);
     if reader.ordering = 'none' then
         -- What has just expired may be due at once.

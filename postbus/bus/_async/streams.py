@@ -1,0 +1,133 @@
+"""The streams of a bus: creating, altering, looking at and looking after them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from postbus.bus import rows
+from postbus.bus._async.base import AsyncBusBase
+from postbus.db import statements
+from postbus.db._async.database import Connection
+from postbus.model.stream import DataType, HorizonHolder, StreamInfo
+
+
+class AsyncStreams(AsyncBusBase):
+    """The part of a bus that is about streams."""
+
+    async def create_stream(
+        self,
+        stream: str,
+        *,
+        partitions: int = 8,
+        data_type: DataType = "json",
+        max_message_bytes: int = 8 * 1024 * 1024,
+        segment_bytes: int = 256 * 1024 * 1024,
+        segment_age: float | timedelta = timedelta(days=1),
+        connection: Connection | None = None,
+    ) -> None:
+        """Create a stream.
+
+        Args:
+            stream: Its name: 1 to 63 letters, digits, "_" or "-".
+            partitions: How many ways its keys are spread, 1 to 1024. Order is kept within a partition.
+            data_type: What messages hold: json (any JSON value), text (str) or bytes.
+            max_message_bytes: The largest data a message may have.
+            segment_bytes: How large a segment of the log becomes before the next is begun.
+            segment_age: How old a segment becomes before the next is begun. Space is freed by whole segments.
+            connection: A connection of yours, to create it in your transaction.
+
+        Raises:
+            InvalidInput: A name or setting is not allowed.
+            Conflict: The stream exists.
+        """
+        parameters = (stream, partitions, data_type, max_message_bytes, segment_bytes, rows.seconds(segment_age))
+        await self._database.rows(statements.CREATE_STREAM, parameters, connection=connection)
+
+    async def alter_stream(
+        self,
+        stream: str,
+        *,
+        max_message_bytes: int | None = None,
+        segment_bytes: int | None = None,
+        segment_age: float | timedelta | None = None,
+        connection: Connection | None = None,
+    ) -> None:
+        """Change settings of a stream; None leaves one as it is.
+
+        Raises:
+            InvalidInput: A setting is not allowed.
+            NotFound: There is no such stream.
+        """
+        parameters = (stream, max_message_bytes, segment_bytes, rows.seconds(segment_age))
+        await self._database.rows(statements.ALTER_STREAM, parameters, connection=connection)
+
+    async def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
+        """Remove a stream with all its messages. Waits for transactions that have published to it.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        await self._database.rows(statements.DROP_STREAM, (stream,), connection=connection)
+        self._streams.pop(stream, None)
+
+    async def stream_info(self, stream: str) -> StreamInfo:
+        """A stream's settings and size.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        found = await self._database.rows(statements.STREAM_INFO, (stream,), repeatable=True)
+        return rows.stream_info(found[0])
+
+    async def list_streams(self) -> list[StreamInfo]:
+        """All streams, in order of their names."""
+        streams: list[StreamInfo] = []
+        last_name = ""
+        while found := await self._database.rows(statements.LIST_STREAMS, (last_name,), repeatable=True):
+            streams.extend(rows.stream_info(row) for row in found)
+            last_name = streams[-1].name
+        return streams
+
+    async def purge(
+        self,
+        stream: str,
+        *,
+        before_seq: int | None = None,
+        before_time: datetime | None = None,
+        everything: bool = False,
+    ) -> int:
+        """Remove the messages below a seq, or published before a time, or everything that is complete now.
+
+        They are gone for readers at once; maintenance frees their space.
+
+        Returns:
+            The stream's new start: messages below this seq are gone.
+
+        Raises:
+            InvalidInput: Not exactly one of the three was given.
+        """
+        found = await self._database.rows(statements.PURGE, (stream, before_seq, before_time, everything))
+        start: int = found[0][0]
+        return start
+
+    async def horizon(self, stream: str) -> int:
+        """The seq up to which a stream may be read: no publishing transaction at or below it is still open."""
+        found = await self._database.rows(statements.HORIZON, (stream,), repeatable=True)
+        horizon: int = found[0][0]
+        return horizon
+
+    async def horizon_holders(self, stream: str) -> list[HorizonHolder]:
+        """The open transactions that keep readers of a stream from going on, the furthest back first."""
+        found = await self._database.rows(statements.HORIZON_HOLDERS, (stream,), repeatable=True)
+        return [rows.horizon_holder(row) for row in found]
+
+    async def maintain(self, stream: str | None = None) -> int:
+        """Do what is due on the logs of all streams, or of one: begin, seal and drop segments.
+
+        Returns:
+            How many steps were taken.
+        """
+        step_count = 0
+        while found := (await self._database.rows(statements.MAINTAIN, (stream,)))[0][0]:
+            step_count += found
+        return step_count

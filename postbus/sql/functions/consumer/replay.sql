@@ -1,0 +1,79 @@
+create or replace function postbus.replay(
+    stream text,
+    consumer text,
+    from_seq bigint default null,
+    to_seq bigint default null,
+    from_time timestamptz default null,
+    to_time timestamptz default null,
+    key_pattern text default null,
+    max_messages integer default 1000,
+    resume text default null
+)
+returns table (replayed integer, next_resume text)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Deliver messages again that a consumer has already been given, while it goes on with the rest: those of a range of seqs or times whose key
+matches. Their deliveries are counted anew. What is in flight, waits or was not given yet comes anyway, and is left alone; a dead letter is
+redriven, not replayed. In order "key" a replayed message comes before later ones of its key that are still to come.
+
+It takes a page of messages at a time: call it again with next_resume until that is null.
+
+Returns  how many of the page are delivered again, and where to go on.
+Raises   PB400, PB404, PB412 outside READ COMMITTED.
+Touches  waiting (insert).
+*/
+#variable_conflict use_column
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+begin
+    with page as materialized (
+        select m.seq, m.partition, m.key, m.resume
+        from postbus.read(
+            stream, from_seq => replay.from_seq, to_seq => replay.to_seq, from_time => replay.from_time, to_time => replay.to_time,
+            key_pattern => replay.key_pattern, max_messages => replay.max_messages, resume => replay.resume
+        ) as m
+    ),
+    again as (
+        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+        select reader.id, p.partition, p.seq, p.key, 0, clock_timestamp(), 'replayed'
+        from page as p
+        where p.seq <= (
+                select h.hi
+                from postbus_data.position as h
+                where h.consumer_id = reader.id
+                    and h.epoch = reader.epoch
+                    and h.partition = p.partition
+                order by h.hi desc
+                limit 1
+            )
+            and not exists (
+                select
+                from postbus_data.lease as l
+                where l.consumer_id = reader.id
+                    and l.epoch = reader.epoch
+                    and p.seq = any (l.seqs)
+                    and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = p.seq)
+            )
+            and not exists (
+                select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch and d.seq = p.seq
+            )
+            and not exists (
+                select
+                from postbus_data.parked as k
+                where k.consumer_id = reader.id
+                    and k.epoch = reader.epoch
+                    and k.partition = p.partition
+                    and k.seq = p.seq
+            )
+            and not exists (select from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = p.seq)
+        on conflict on constraint waiting_pkey do nothing
+        returning seq
+    )
+    select (select count(*) from again)::integer, (select p.resume from page as p where p.resume is not null limit 1)
+    into replayed, next_resume;
+    return next;
+end
+$$;

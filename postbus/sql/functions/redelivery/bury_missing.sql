@@ -1,0 +1,27 @@
+create or replace function postbus_data.bury_missing(
+    reader postbus_data.consumer,
+    partition integer,
+    seqs bigint[],
+    attempts integer[],
+    messages postbus.delivery[]
+)
+returns void
+language plpgsql
+volatile
+as $$
+/* Bury those of some messages to be delivered again that are missing among the live ones: their time to live is over. If the consumer wants it. */
+declare
+    missing record;
+begin
+    if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages) then
+        return;
+    end if;
+    for missing in
+        select m.seq, m.attempt
+        from unnest(seqs, attempts) as m (seq, attempt)
+        where not exists (select from unnest(messages) as live where live.seq = m.seq)
+    loop
+        perform postbus_data.bury(reader, partition, missing.seq, missing.attempt - 1, 'its time to live was over');
+    end loop;
+end
+$$;

@@ -1,0 +1,52 @@
+create or replace function postbus_data.append_scheduled(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Publish what is due among the scheduled messages of a stream, in order of its time, up to 1,000 at once.
+
+A message that its stream no longer allows (its limit was lowered) is put off by a minute, with a warning; the others go on.
+
+Returns  how many were published.
+Touches  scheduled (delete), the stream's log (insert).
+Locks    the stream's schedule; returns 0 at once when somebody else has it.
+*/
+declare
+    stream_name text;
+    due record;
+    published integer := 0;
+begin
+    if not exists (
+        select
+        from postbus_data.scheduled as s
+        where s.stream_id = append_scheduled.stream_id
+            and s.deliver_at <= clock_timestamp()
+    ) or not pg_try_advisory_xact_lock(1610612736, -stream_id) then
+        return 0;
+    end if;
+    select s.name into stream_name from postbus_data.stream as s where s.id = stream_id;
+    for due in
+        select s.*
+        from postbus_data.scheduled as s
+        where s.stream_id = append_scheduled.stream_id
+            and s.deliver_at <= clock_timestamp()
+        order by s.deliver_at, s.id
+        limit 1000
+        for update skip locked
+    loop
+        begin
+            perform postbus.publish(stream_name, due.key, due.data, due.headers, due.bytes, ttl => due.ttl);
+            delete from postbus_data.scheduled as s where s.stream_id = due.stream_id and s.id = due.id;
+            published := published + 1;
+        exception when sqlstate 'PB400' or sqlstate 'PB413' then
+            raise warning 'scheduled message % of stream "%" is put off: %', due.id, stream_name, sqlerrm;
+            update postbus_data.scheduled as s
+            set deliver_at = clock_timestamp() + interval '1 minute'
+            where s.stream_id = due.stream_id
+                and s.id = due.id;
+        end;
+    end loop;
+    return published;
+end
+$$;

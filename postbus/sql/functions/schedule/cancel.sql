@@ -1,0 +1,20 @@
+create or replace function postbus.cancel(stream text, ids bigint[])
+returns integer
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Cancel scheduled messages.
+
+Returns  how many: one that has been published, or is being published, is not among them.
+Raises   PB404.
+Touches  scheduled (delete).
+*/
+    with cancelled as (
+        delete from postbus_data.scheduled as s
+        where s.stream_id = postbus_data.stream_id(stream)
+            and s.id = any (ids)
+        returning s.id
+    )
+    select count(*)::integer from cancelled
+$$;

@@ -1,0 +1,48 @@
+create or replace function postbus.list_scheduled(
+    stream text,
+    key_pattern text default null,
+    after_at timestamptz default null,
+    after_id bigint default null,
+    max_messages integer default 100
+)
+returns table (
+    id bigint,
+    deliver_at timestamptz,
+    scheduled_at timestamptz,
+    ttl interval,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The messages of a stream that wait for their time, the next one first.
+
+after_at, after_id  only those behind the last one of the page before.
+
+Raises   PB400, PB404.
+*/
+#variable_conflict use_column
+declare
+    listed integer := postbus_data.stream_id(stream);
+    regex text := postbus_data.pattern_regex(key_pattern);
+begin
+    if max_messages is null or max_messages not between 1 and 10000 then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
+    end if;
+    return query
+    select s.id, s.deliver_at, s.scheduled_at, s.ttl, s.key, s.data, s.bytes, s.headers
+    from postbus_data.scheduled as s
+    where s.stream_id = listed
+        and (after_at is null or (s.deliver_at, s.id) > (after_at, coalesce(after_id, 0)))
+        and (regex is null or s.key ~ regex)
+    order by s.deliver_at, s.id
+    limit max_messages;
+end
+$$;

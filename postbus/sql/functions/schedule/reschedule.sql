@@ -1,0 +1,27 @@
+create or replace function postbus.reschedule(stream text, ids bigint[], deliver_at timestamptz)
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give scheduled messages another time; one that has passed publishes them at once.
+
+Returns  how many: one that has been published is not among them.
+Raises   PB400 for a time that is missing or infinite, PB404.
+Touches  scheduled (update).
+*/
+#variable_conflict use_column
+declare
+    moved integer;
+begin
+    if isfinite(reschedule.deliver_at) is not true then
+        raise exception using errcode = 'PB400', message = format('deliver_at = %s is not a time', coalesce(reschedule.deliver_at::text, 'null'));
+    end if;
+    update postbus_data.scheduled as s
+    set deliver_at = reschedule.deliver_at
+    where s.stream_id = postbus_data.stream_id(stream)
+        and s.id = any (ids);
+    get diagnostics moved = row_count;
+    return moved;
+end
+$$;

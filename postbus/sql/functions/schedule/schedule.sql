@@ -1,0 +1,36 @@
+create or replace function postbus_data.schedule(
+    entry postbus_data.entry,
+    place integer,
+    deliver_at timestamptz,
+    ttl interval,
+    key text,
+    data text,
+    headers jsonb,
+    bytes bytea
+)
+returns bigint
+language plpgsql
+as $$
+/*
+Keep a message until its time. Checked as if it were published now.
+
+Returns  the number under which it is scheduled.
+Raises   as publish, and PB400 for a time that is infinite.
+Touches  scheduled (insert).
+*/
+declare
+    new_id bigint;
+begin
+    perform postbus_data.refuse(entry, place, key, data, headers, bytes);
+    if entry.data_type = 'json' then
+        perform postbus_data.as_json(data, place);
+    end if;
+    if not isfinite(deliver_at) then
+        raise exception using errcode = 'PB400', message = format('deliver_at = %s is not a time', deliver_at);
+    end if;
+    insert into postbus_data.scheduled (stream_id, deliver_at, ttl, key, data, bytes, headers)
+    values (entry.stream_id, deliver_at, ttl, key, data, bytes, headers)
+    returning id into new_id;
+    return new_id;
+end
+$$;
