@@ -256,6 +256,52 @@ create index dead_letter_partition on postbus_data.dead_letter (consumer_id, par
 -- Dead letters past their retention.
 create index dead_letter_died on postbus_data.dead_letter (consumer_id, died_at);
 
+-- A row is up to 10,000 messages that one attempt at a task of Spark wants to publish, until its batch commits or is given up. A row for each
+-- message would have to be deleted again one by one.
+-- Unlogged: rows that a crash of Postgres takes away are missed when the batch is published, which then fails and is run again.
+create unlogged table postbus_data.spark_staging (
+    -- A task that was run twice has two attempts, of which the batch names one.
+    attempt uuid not null,
+    chunk integer not null,
+    writer text collate "C" not null,
+    batch_id bigint not null,
+    message_count integer not null,
+    -- Side by side, as publish_many takes them.
+    keys text[],
+    data text[],
+    headers jsonb[],
+    bytes bytea[],
+    staged_at timestamptz not null default clock_timestamp(),
+    primary key (attempt, chunk)
+);
+
+-- Compressing them would take longer than writing them, and they are deleted at once.
+alter table postbus_data.spark_staging
+    alter column keys set storage external,
+    alter column data set storage external,
+    alter column headers set storage external,
+    alter column bytes set storage external;
+
+-- What is left of earlier batches of a writer.
+create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);
+
+-- A row says which batch of a writer was published last to a stream. Batch ids grow, so lower ones were published too.
+create table postbus_data.spark_writer (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    writer text collate "C" not null,
+    -- The streaming query whose batches are counted; null for a writer of batches.
+    query text,
+    batch_id bigint not null,
+    -- The name was made up for one batch and will not come again.
+    is_once boolean not null,
+    message_count bigint not null,
+    published_at timestamptz not null default clock_timestamp(),
+    primary key (stream_id, writer)
+);
+
+-- Rows of writers that will not come again.
+create index spark_writer_once on postbus_data.spark_writer (published_at) where is_once;
+
 -- What functions hand to each other and to users.
 
 -- A stream as its users see it. stream_info says what each field means.
@@ -1576,9 +1622,12 @@ begin
                     scan_left := scan_left - claim.scan;
                     exit when scan_left <= 0;
                     claim.scan := least(4 * claim.scan, 16384);
+                elsif claim.blocked is not null then
+                    -- It has moved on behind what it has parked; there may be free keys further on.
+                    null;
                 elsif claim.to_seq < (claim.place).horizon then
                     -- The segment is read to its end.
-                    if found_count = 0 and claim.blocked is null then
+                    if found_count = 0 then
                         perform postbus_data.move_on(claim.place, claim.to_seq);
                     end if;
                 else
@@ -5629,6 +5678,369 @@ $body$
 end
 $$;
 
+create or replace function postbus_data.spark_check(system text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Refuse to read on a server other than the one where the read was planned: a standby may lack messages (PB503), another system has other
+ones (PB409).
+*/
+begin
+    if pg_is_in_recovery() then
+        raise exception using
+            errcode = 'PB503',
+            message = 'this server is a standby: it may lack messages',
+            hint = 'let the URL lead every executor to the primary';
+    end if;
+    if system <> (select c.system_identifier::text from pg_control_system() as c) then
+        raise exception using
+            errcode = 'PB409',
+            message = 'the URL leads this executor to another Postgres than the driver',
+            hint = 'let it lead both to the same server';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.spark_commit(stream text, consumer text, seq bigint)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer that does not exist
+is created. The position never moves back.
+
+Raises   PB404, PB409 when workers receive by that consumer.
+Touches  consumer (insert), position (insert, delete).
+Locks    the mutex of each partition.
+*/
+declare
+    reader postbus_data.consumer;
+    layout bigint;
+    moved bigint;
+begin
+    if not exists (
+        select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer
+    ) then
+        begin
+            perform postbus.create_consumer(stream, consumer, ordering => 'none');
+        exception when sqlstate 'PB409' then
+            null; -- Another query was faster.
+        end;
+    end if;
+    reader := postbus_data.find_consumer(stream, consumer);
+    if exists (select from postbus_data.lease as l where l.consumer_id = reader.id) then
+        raise exception using
+            errcode = 'PB409',
+            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive by it', consumer, stream),
+            hint = 'give the streaming query a consumer of its own';
+    end if;
+    layout := postbus_data.live_value('postbus_data.layout_' || reader.stream_id::text);
+    for place in 0 .. (layout & 2047)::integer - 1 loop
+        perform pg_advisory_xact_lock(
+            postbus_data.mutex_class(reader.id), (((layout >> 11) & 16777215) + place)::integer
+        );
+        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+        select reader.id, reader.epoch, ((layout >> 11) & 16777215) + place, spark_commit.seq, spark_commit.seq, 0
+        where not exists (
+            select
+            from postbus_data.position as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = ((layout >> 11) & 16777215) + place
+                and p.hi >= spark_commit.seq
+        )
+        returning hi into moved;
+        delete from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = ((layout >> 11) & 16777215) + place
+            and p.hi < moved;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.spark_discard(writer text, batch_id bigint, attempts uuid[])
+returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+/* Remove what was staged for a batch that is given up, by name where the tasks came so far, and of the writer where it is known. */
+    delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
+    delete from postbus_data.spark_staging as s
+    where s.writer = spark_discard.writer
+        and s.batch_id = spark_discard.batch_id;
+$$;
+
+create or replace function postbus_data.spark_end(
+    stream text,
+    after_seq bigint,
+    up_to_seq bigint default null,
+    max_messages bigint default null,
+    max_bytes bigint default null
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Where a batch of a streaming query ends that begins after a seq: all that is complete, or not more than so many messages of it. The same range gives the
+same messages for ever.
+
+up_to_seq  no further than this.
+max_bytes  about so many, by the average size of the stream's messages.
+
+Returns  the last seq of the batch; after_seq when there is nothing to read.
+Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+Locks    nothing; its commit waits for the disk when the batch is not empty (see spark_flush).
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    last_seq bigint := least(postbus_data.horizon_of(found_id), up_to_seq);
+    first_seq bigint;
+    info postbus.stream_info;
+begin
+    if last_seq <= after_seq then
+        return after_seq;
+    end if;
+    first_seq := postbus_data.next_seq(found_id, after_seq);
+    if first_seq is null or first_seq > last_seq then
+        return after_seq;
+    end if;
+    if max_bytes is not null then
+        info := postbus.stream_info(stream);
+        max_messages := least(max_messages, greatest(1, max_bytes / greatest(1, info.bytes / greatest(1, info.message_estimate))));
+    end if;
+    last_seq := least(last_seq, first_seq - 1 + max_messages);
+    perform postbus_data.spark_flush();
+    return last_seq;
+end
+$$;
+
+create or replace function postbus_data.spark_flush()
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Make this transaction's commit wait until all that was logged before it is on disk.
+
+A number that was drawn by a publisher that rolled back is not on disk yet. If it left the database as an offset, and Postgres crashed, it would be
+drawn again, for a message that a reader at that offset never sees.
+*/
+begin
+    if current_setting('synchronous_commit') = 'off' then
+        perform set_config('synchronous_commit', 'on', true);
+    end if;
+    perform pg_logical_emit_message(true, 'postbus', '');
+end
+$$;
+
+create or replace function postbus_data.spark_lost(stream_id integer, after_seq bigint, out purged boolean, out dropped boolean)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Whether messages above a seq are gone: purged, though perhaps still there to be read a last time, or dropped with their segment.
+*/
+declare
+    first_kept bigint := (select s.start_seq from postbus_data.stream as s where s.id = stream_id);
+begin
+    dropped := first_kept > after_seq + 1 and after_seq < (
+        select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id
+    );
+    purged := dropped or (
+        first_kept > after_seq + 1 and coalesce(postbus_data.next_seq(stream_id, after_seq) < first_kept, false)
+    );
+end
+$$;
+
+create or replace function postbus_data.spark_publish(
+    stream text,
+    writer text,
+    batch_id bigint,
+    query text,
+    is_once boolean,
+    attempts uuid[],
+    message_counts bigint[]
+)
+returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish what the tasks of a batch have staged, in the order of the tasks and of their rows, unless the writer has published that batch before.
+
+attempts, message_counts  the attempt of each task that counts, and how many messages it staged.
+query                     the streaming query, when the writer is one.
+
+Returns  how many messages were published; null when the batch was published before.
+Raises   PB400 and PB413 for a message that is not allowed, PB404, PB409 when the writer belongs to another query, PB503 when staged messages are gone.
+Touches  spark_staging (delete), spark_writer (insert or update), the current segment of the stream (insert).
+Locks    the writer's row, so that two drivers cannot both publish a batch; the stream's horizon, shared, until the transaction ends.
+*/
+declare
+    target_id integer := postbus_data.stream_id(stream);
+    staged postbus_data.spark_staging;
+    known postbus_data.spark_writer;
+    published bigint := 0;
+    expected bigint := (select coalesce(sum(n), 0) from unnest(message_counts) as n);
+begin
+    insert into postbus_data.spark_writer as w (stream_id, writer, query, batch_id, is_once, message_count)
+    values (target_id, writer, query, batch_id, is_once, expected)
+    on conflict (stream_id, writer) do update
+    set batch_id = excluded.batch_id,
+        message_count = excluded.message_count,
+        published_at = clock_timestamp()
+    where w.batch_id < excluded.batch_id
+        and w.query is not distinct from excluded.query
+    returning w.* into known;
+
+    if known.writer is null then
+        select w.* into known
+        from postbus_data.spark_writer as w
+        where w.stream_id = target_id
+            and w.writer = spark_publish.writer;
+        if known.query is distinct from query then
+            raise exception using
+                errcode = 'PB409',
+                message = format('writer "%s" counts the batches of another query', writer),
+                hint = 'a query with a new checkpoint counts from 0 again: give it a writerId of its own, or none';
+        end if;
+        published := null;
+    else
+        for staged in
+            select s.*
+            from unnest(attempts) with ordinality as a (attempt, place)
+            join postbus_data.spark_staging as s on s.attempt = a.attempt
+            order by a.place, s.chunk
+        loop
+            perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
+            published := published + staged.message_count;
+        end loop;
+        if published <> expected then
+            raise exception using
+                errcode = 'PB503',
+                message = format('%s of %s staged messages are gone: Postgres crashed, or the batch took more than two days', expected - published, expected),
+                hint = 'nothing was published; run the batch again';
+        end if;
+    end if;
+
+    delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
+    -- What attempts that do not count, and drivers that died, have left.
+    delete from postbus_data.spark_staging as s
+    where s.writer = spark_publish.writer
+        and s.batch_id <= spark_publish.batch_id;
+    delete from postbus_data.spark_staging as s where s.staged_at < clock_timestamp() - interval '2 days';
+    delete from postbus_data.spark_writer as w
+    where w.is_once
+        and w.published_at < clock_timestamp() - interval '7 days';
+    return published;
+end
+$$;
+
+create or replace function postbus_data.spark_segments(stream_id integer, after_seq bigint, to_seq bigint)
+returns table (number integer, first_partition integer, last_partition integer)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The segments that may hold messages with after_seq < seq <= to_seq, in order. *//
+    select g.number, g.partition_base, g.partition_base + g.partition_count - 1
+    from postbus_data.segment as g
+    where g.stream_id = spark_segments.stream_id
+        and g.after_seq < to_seq
+        and (g.last_seq > spark_segments.after_seq or g.sealed_at is null)
+    order by g.number
+$$;
+
+create or replace function postbus_data.spark_stage(
+    attempt uuid,
+    chunk integer,
+    writer text,
+    batch_id bigint,
+    message_count integer,
+    keys text[],
+    data text[],
+    headers jsonb[],
+    bytes bytea[]
+)
+returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+/* Put messages of a task where spark_publish finds them. They are checked there. */
+    insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes)
+    values (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes)
+$$;
+
+create or replace function postbus_data.spark_start(stream text, "start" text, from_seq bigint, from_time timestamptz)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The seq after which a reader in Spark begins: at the oldest message that is kept ("earliest"), at what is published from now on ("latest"), at a
+seq, or at a time. It is durable, as spark_end says.
+
+Raises   PB400 unless exactly one of them is given, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    found_start bigint := postbus_data.start_position(found_id, "start", from_seq, from_time);
+begin
+    perform postbus_data.spark_flush();
+    return greatest(found_start, (select s.start_seq - 1 from postbus_data.stream as s where s.id = found_id));
+end
+$$;
+
+create or replace function postbus_data.spark_state(
+    stream text,
+    out stream_id integer,
+    out data_type text,
+    out start_seq bigint,
+    out horizon bigint,
+    out partition_base integer,
+    out partition_count integer,
+    out system text,
+    out timeline text
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What a reader in Spark needs to know of a stream and of the database that holds it.
+
+system, timeline  name the history that seqs belong to: another one, after a failover or a restore, may have lost messages and given their
+                  seqs to others.
+
+Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+*/
+declare
+    layout bigint;
+begin
+    stream_id := postbus_data.stream_id(stream);
+    horizon := postbus_data.horizon_of(stream_id);
+    layout := postbus_data.live_value('postbus_data.layout_' || stream_id::text);
+    partition_base := (layout >> 11) & 16777215;
+    partition_count := layout & 2047;
+    system := (select c.system_identifier from pg_control_system() as c);
+    timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+    select s.data_type, s.start_seq
+    into spark_state.data_type, spark_state.start_seq
+    from postbus_data.stream as s
+    where s.id = spark_state.stream_id;
+end
+$$;
+
 create or replace function postbus.alter_stream(
     stream text,
     max_message_bytes integer default null,
@@ -5896,7 +6308,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('9eead291c8b26d2e')
+insert into postbus_data.installation (functions_digest) values ('312a8fe3890d3b50')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -79,9 +79,12 @@ begin
                     scan_left := scan_left - claim.scan;
                     exit when scan_left <= 0;
                     claim.scan := least(4 * claim.scan, 16384);
+                elsif claim.blocked is not null then
+                    -- It has moved on behind what it has parked; there may be free keys further on.
+                    null;
                 elsif claim.to_seq < (claim.place).horizon then
                     -- The segment is read to its end.
-                    if found_count = 0 and claim.blocked is null then
+                    if found_count = 0 then
                         perform postbus_data.move_on(claim.place, claim.to_seq);
                     end if;
                 else

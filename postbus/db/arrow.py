@@ -1,0 +1,157 @@
+"""Messages of a stream as Arrow batches: `COPY … TO STDOUT` in binary, decoded by ADBC without a Python object per value.
+
+Three times as fast as rows by psycopg. ADBC cannot bind parameters to a COPY, so a statement here is made of numbers and fixed text, and what a user
+wrote travels as a setting of the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from postbus.model import errors
+
+# A batch is cut at about this size, so that a task's memory does not depend on its range.
+BATCH_BYTES: Final = 4 * 1024 * 1024
+
+_BY_SQLSTATE: Final = {error.sqlstate: error for error in errors.all_errors()}
+_UNDEFINED_TABLE: Final = "42P01"
+_CHECK: Final = "select postbus_data.spark_check($1)"
+_COLUMNS: Final = {
+    "key": "l.key",
+    "data": "l.data",
+    "headers": "l.headers::text as headers",
+    "partition": "l.partition",
+    "seq": "l.seq",
+    "published_at": "l.published_at",
+}
+# Each condition on what a user wrote reads it from a setting, once for a statement.
+_SETTING: Final = "(select current_setting('postbus.{name}'){cast})"
+_CONDITIONS: Final = {
+    "key": "l.key = " + _SETTING.format(name="key", cast=""),
+    "key_prefix": "starts_with(l.key, " + _SETTING.format(name="key_prefix", cast="") + ")",
+    "key_regex": "l.key ~ " + _SETTING.format(name="key_regex", cast=""),
+    "from_time": "l.published_at >= " + _SETTING.format(name="from_time", cast="::timestamptz"),
+    "to_time": "l.published_at < " + _SETTING.format(name="to_time", cast="::timestamptz"),
+}
+
+
+class SegmentDropped(errors.Unavailable):
+    """Messages of the range were purged, and their segment dropped, before they were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One table of a stream's log, and the partitions that it has."""
+
+    number: int
+    first_partition: int
+    last_partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """What a message must be to be read; None lets everything through. to_time itself is excluded."""
+
+    key: str | None = None
+    key_prefix: str | None = None
+    key_regex: str | None = None
+    from_time: datetime | None = None
+    to_time: datetime | None = None
+
+    def settings(self) -> dict[str, str]:
+        """The name and value of each condition."""
+        values = {name: getattr(self, name) for name in _CONDITIONS}
+        return {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in values.items()
+            if value is not None
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Messages of a stream with after_seq < seq <= to_seq in some segments, of all partitions or one.
+
+    ahead: partitions that are read from a later seq, as (partition, after_seq).
+    """
+
+    stream_id: int
+    segments: tuple[Segment, ...]
+    after_seq: int
+    to_seq: int
+    partition: int | None = None
+    ahead: tuple[tuple[int, int], ...] = ()
+
+
+def read_batches(url: str, system: str, wanted: Range, columns: Iterable[str], filter: MessageFilter) -> Iterator[Any]:
+    """The messages of a range, by partition and in order of seq, as record batches of about BATCH_BYTES.
+
+    Args:
+        url: The database.
+        system: The system identifier of the server on which the range was found to be complete.
+        wanted: Which messages.
+        columns: Of key, data, headers (as JSON text), partition, seq, published_at.
+        filter: Which of them.
+
+    Raises:
+        SegmentDropped: Some were purged meanwhile.
+        postbus.Error: Any other error of the server or the driver.
+    """
+    import adbc_driver_manager
+    from adbc_driver_postgresql import dbapi
+
+    settings = filter.settings()
+    try:
+        with dbapi.connect(url) as connection, connection.cursor() as cursor:
+            cursor.execute(_CHECK, (system,))
+            cursor.fetchall()
+            for name, value in settings.items():
+                cursor.execute("select set_config('postbus.' || $1, $2, true)", (name, value))
+                cursor.fetchall()
+            cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
+            cursor.execute(_statement(wanted, columns, settings))
+            yield from cursor.fetch_record_batch()
+    except adbc_driver_manager.Error as error:
+        raise _translate(error) from error
+
+
+def _statement(wanted: Range, columns: Iterable[str], conditions: Iterable[str]) -> str:
+    """One index range per partition and segment. Two segments may share a range of seqs, so they are merged by seq."""
+    first, last = (
+        (min(s.first_partition for s in wanted.segments), max(s.last_partition for s in wanted.segments))
+        if wanted.partition is None
+        else (wanted.partition, wanted.partition)
+    )
+    names = list(columns)
+    selected = ", ".join(_COLUMNS[name] for name in dict.fromkeys([*names, "seq"]))
+    where = "".join(f" and {_CONDITIONS[name]}" for name in conditions)
+    where += "".join(f" and not (l.partition = {p:d} and l.seq <= {seq:d})" for p, seq in wanted.ahead)
+    parts = [
+        f"(select {selected} from postbus_data.log_{wanted.stream_id:d}_{segment.number:d} as l"  # noqa: S608
+        f" where l.partition = p.n and l.seq > {wanted.after_seq:d} and l.seq <= {wanted.to_seq:d}{where} order by l.seq)"
+        for segment in wanted.segments
+    ]
+    union = " union all ".join(parts)
+    shown = ", ".join(f"m.{name}" for name in names)
+    return (
+        f"select {shown} from generate_series({first:d}, {last:d}) as p (n) "  # noqa: S608
+        f"cross join lateral (select u.* from ({union}) as u order by u.seq) as m"
+    )
+
+
+def _translate(error: Any) -> errors.Error:
+    said = {name: value.decode(errors="replace") for name, value in (error.details or [])}
+    sqlstate = said.get("PG_DIAG_SQLSTATE") or error.sqlstate
+    message = said.get("PG_DIAG_MESSAGE_PRIMARY") or " ".join(str(error).split())
+    if sqlstate in _BY_SQLSTATE:
+        return _BY_SQLSTATE[sqlstate](message, said.get("PG_DIAG_MESSAGE_HINT"))
+    if sqlstate == _UNDEFINED_TABLE:
+        return SegmentDropped("messages were purged while they were read", "read again from a later position")
+    if sqlstate == "42501":
+        return errors.NotAllowed(message)
+    if sqlstate is None or sqlstate.startswith(("08", "57P", "53")):
+        return errors.Unavailable(f"reading from Postgres failed: {message}")
+    return errors.Error(f"Postgres: {message} (SQLSTATE {sqlstate})")

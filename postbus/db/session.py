@@ -1,0 +1,60 @@
+"""One connection of its own, for work that opens, does one thing in a transaction and closes: what Spark's processes do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+
+from postbus.db._sync.connection import LeanConnection
+from postbus.db.errors import translate
+
+SPARK_STATE: Final = "select s.* from postbus_data.spark_state($1) as s"
+SPARK_START: Final = "select postbus_data.spark_start($1, $2, $3, $4)"
+SPARK_END: Final = "select postbus_data.spark_end($1, $2, $3, $4, $5)"
+SPARK_SEGMENTS: Final = "select g.* from postbus_data.spark_segments($1, $2, $3) as g"
+SPARK_LOST: Final = "select l.* from postbus_data.spark_lost($1, $2) as l"
+SPARK_COMMIT: Final = "select postbus_data.spark_commit($1, $2, $3)"
+SPARK_STAGE: Final = "select postbus_data.spark_stage($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+SPARK_PUBLISH: Final = "select postbus_data.spark_publish($1, $2, $3, $4, $5, $6::text[]::uuid[], $7)"
+SPARK_DISCARD: Final = "select postbus_data.spark_discard($1, $2, $3::text[]::uuid[])"
+PATTERN_REGEX: Final = "select postbus_data.pattern_regex($1)"
+
+
+class Session:
+    """A connection inside a READ COMMITTED transaction, which `transaction` commits."""
+
+    def __init__(self, connection: LeanConnection) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one of the statements of this module."""
+        return self._connection.fetch(statement, parameters)
+
+    def value(self, statement: str, parameters: Sequence[Any] = ()) -> Any:
+        """The one value that a statement yields."""
+        ((value,),) = self.rows(statement, parameters)
+        return value
+
+
+@contextmanager
+def transaction(url: str) -> Iterator[Session]:
+    """Connect, run a transaction, commit it, or roll it back on an exception.
+
+    Raises:
+        postbus.Error: Whatever Postgres or the driver raised, translated.
+    """
+    try:
+        connection = LeanConnection.connect(url, autocommit=True, client_encoding="UTF8", connect_timeout=30)
+    except psycopg.Error as error:
+        raise translate(error, under_way=False) from error
+    # Few statements, and perhaps a pooler on the way that loses prepared ones.
+    connection.keeps_statements = False
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    try:
+        with connection, connection.transaction():
+            yield Session(connection)
+    except psycopg.Error as error:
+        raise translate(error) from error

@@ -1,0 +1,361 @@
+"""What the server answers, in Sequin's words: `inserted_at` here is `published_at` or `created_at` elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from postbus.model.consumer import ConsumerInfo, ConsumerStats, DeadLetter, OnDead, OnExpired, Ordering, Peeked
+from postbus.model.delivery import Delivery
+from postbus.model.message import Message, Scheduled
+from postbus.model.stream import DataType, HorizonHolder, StreamInfo
+
+_Item = TypeVar("_Item")
+Encoding = Literal["base64"]
+MessageState = Literal["available", "delivered", "waiting", "dead"]
+
+
+class Data(msgspec.Struct, Generic[_Item]):
+    data: _Item
+
+
+class PageOf(msgspec.Struct, Generic[_Item]):
+    """Some of what there is. `resume`, given to the next request, goes on; null is the end."""
+
+    data: list[_Item]
+    resume: str | None
+
+
+class Success(msgspec.Struct):
+    """`count` says for how many it was so; what was settled before, or never delivered, is not counted."""
+
+    count: int
+    success: bool = True
+
+
+class Deleted(msgspec.Struct):
+    id: str
+    name: str
+    deleted: bool = True
+
+
+class Count(msgspec.Struct):
+    count: int
+
+
+class Published(msgspec.Struct, omit_defaults=True):
+    """`seqs` are the messages' numbers, or, when they were scheduled, `scheduled_ids`."""
+
+    published: int
+    seqs: list[int] | None = None
+    scheduled_ids: list[int] | None = None
+
+
+class StreamSize(msgspec.Struct):
+    """`message_count` is an estimate, a second or so late."""
+
+    message_count: int
+    storage_size: int
+
+
+class Stream(msgspec.Struct):
+    id: str
+    name: str
+    data_type: DataType
+    partitions: int
+    max_message_bytes: int
+    segment_bytes: int
+    segment_age_ms: int
+    segment_count: int
+    start_seq: int
+    last_seq: int
+    stats: StreamSize
+    inserted_at: datetime
+    updated_at: datetime
+
+
+class HeldAt(msgspec.Struct):
+    """An open transaction that has published, so that readers cannot go on past it."""
+
+    seq: int
+    held_for_ms: int | None
+    pid: int | None
+    application_name: str | None
+    state: str | None
+
+
+class StreamStats(msgspec.Struct):
+    horizon_seq: int
+    last_seq: int
+    holders: list[HeldAt]
+
+
+class StoredMessage(msgspec.Struct, omit_defaults=True):
+    """`encoding` is “base64” where data stands for bytes."""
+
+    key: str | None
+    stream_id: str
+    data: Any
+    data_hash: str
+    seq: int
+    partition: int | None
+    inserted_at: datetime | None
+    updated_at: datetime | None
+    headers: dict[str, str] | None = None
+    encoding: Encoding | None = None
+
+
+class Received(msgspec.Struct):
+    ack_id: str
+    attempt: int
+    message: StoredMessage
+
+
+class PeekInfo(msgspec.Struct):
+    ack_id: None
+    state: MessageState
+    deliver_count: int
+    not_visible_until: datetime | None
+    reason: str | None
+
+
+class PeekedMessage(msgspec.Struct):
+    message: StoredMessage
+    info: PeekInfo
+
+
+class DeadMessage(msgspec.Struct):
+    message: StoredMessage
+    deliver_count: int
+    reason: str | None
+    died_at: datetime
+
+
+class ScheduledMessage(msgspec.Struct, omit_defaults=True):
+    id: int
+    deliver_at: datetime
+    scheduled_at: datetime
+    ttl_ms: int | None
+    key: str | None
+    data: Any
+    headers: dict[str, str] | None = None
+    encoding: Encoding | None = None
+
+
+class Consumer(msgspec.Struct):
+    id: str
+    name: str
+    stream: str
+    stream_id: str
+    kind: Literal["pull"]
+    status: Literal["active", "disabled"]
+    ack_wait_ms: int
+    max_ack_pending: int
+    max_deliver: int | None
+    max_waiting: int
+    filter_key_pattern: str | None
+    filter_headers: dict[str, str] | None
+    filter_headers_not: dict[str, str] | None
+    filter_data: str | None
+    order: Ordering
+    max_per_key: int | None
+    backoff_ms: list[int]
+    backoff_factor: float | None
+    backoff_cap_ms: int | None
+    backoff_jitter: float
+    retain_dead_ms: int | None
+    on_dead: OnDead
+    on_expired: OnExpired
+    inserted_at: datetime
+    updated_at: datetime
+
+
+class PartitionPlace(msgspec.Struct):
+    partition: int
+    position_seq: int
+    lag_estimate: int
+    oldest_unread_at: datetime | None
+    in_flight: int
+
+
+class ConsumerPlace(msgspec.Struct):
+    horizon_seq: int
+    lag_estimate: int
+    oldest_unread_at: datetime | None
+    in_flight: int
+    oldest_in_flight_at: datetime | None
+    waiting: int
+    dead: int
+    partitions: list[PartitionPlace]
+
+
+def stream(info: StreamInfo) -> Stream:
+    return Stream(
+        id=str(info.id),
+        name=info.name,
+        data_type=info.data_type,
+        partitions=info.partitions,
+        max_message_bytes=info.max_message_bytes,
+        segment_bytes=info.segment_bytes,
+        segment_age_ms=_required_ms(info.segment_age),
+        segment_count=info.segment_count,
+        start_seq=info.start_seq,
+        last_seq=info.last_seq,
+        stats=StreamSize(message_count=info.message_estimate, storage_size=info.bytes),
+        inserted_at=_utc(info.created_at),
+        updated_at=_utc(info.created_at),
+    )
+
+
+def held_at(holder: HorizonHolder) -> HeldAt:
+    return HeldAt(
+        seq=holder.held_at_seq,
+        held_for_ms=_ms(holder.held_for),
+        pid=holder.pid,
+        application_name=holder.application_name,
+        state=holder.state,
+    )
+
+
+def message(source: Message | Delivery | Peeked | DeadLetter, stream_id: str) -> StoredMessage:
+    data, digest, encoding = _content(source.data)
+    published_at = None if source.published_at is None else _utc(source.published_at)
+    return StoredMessage(
+        key=source.key,
+        stream_id=stream_id,
+        data=data,
+        data_hash=digest,
+        seq=source.seq or 0,
+        partition=source.partition,
+        inserted_at=published_at,
+        updated_at=published_at,
+        headers=None if source.headers is None else dict(source.headers),
+        encoding=encoding,
+    )
+
+
+def received(deliveries: Sequence[Delivery], stream_id: str) -> list[Received]:
+    return [Received(each.ack_id, each.attempt, message(each, stream_id)) for each in deliveries]
+
+
+def peeked(found: Peeked, stream_id: str) -> PeekedMessage:
+    info = PeekInfo(
+        ack_id=None,
+        state=found.state,
+        deliver_count=found.attempts,
+        not_visible_until=None if found.until is None else _utc(found.until),
+        reason=found.reason,
+    )
+    return PeekedMessage(message=message(found, stream_id), info=info)
+
+
+def dead(letter: DeadLetter, stream_id: str) -> DeadMessage:
+    return DeadMessage(
+        message=message(letter, stream_id),
+        deliver_count=letter.attempts,
+        reason=letter.reason,
+        died_at=_utc(letter.died_at),
+    )
+
+
+def scheduled(found: Scheduled) -> ScheduledMessage:
+    data, _, encoding = _content(found.data)
+    return ScheduledMessage(
+        id=found.id,
+        deliver_at=_utc(found.deliver_at),
+        scheduled_at=_utc(found.scheduled_at),
+        ttl_ms=_ms(found.ttl),
+        key=found.key,
+        data=data,
+        headers=None if found.headers is None else dict(found.headers),
+        encoding=encoding,
+    )
+
+
+def consumer(info: ConsumerInfo, stream_id: str) -> Consumer:
+    return Consumer(
+        id=str(info.id),
+        name=info.name,
+        stream=info.stream,
+        stream_id=stream_id,
+        kind="pull",
+        status="disabled" if info.paused else "active",
+        ack_wait_ms=_required_ms(info.ack_wait),
+        max_ack_pending=info.max_ack_pending,
+        max_deliver=info.max_deliver,
+        max_waiting=info.max_waiting,
+        filter_key_pattern=info.filter_key_pattern,
+        filter_headers=None if info.filter_headers is None else dict(info.filter_headers),
+        filter_headers_not=None if info.filter_headers_not is None else dict(info.filter_headers_not),
+        filter_data=info.filter_data,
+        order=info.order,
+        max_per_key=info.max_per_key,
+        backoff_ms=[_required_ms(delay) for delay in info.backoff],
+        backoff_factor=info.backoff_factor,
+        backoff_cap_ms=_ms(info.backoff_cap),
+        backoff_jitter=info.backoff_jitter,
+        retain_dead_ms=_ms(info.retain_dead),
+        on_dead=info.on_dead,
+        on_expired=info.on_expired,
+        inserted_at=_utc(info.created_at),
+        updated_at=_utc(info.created_at),
+    )
+
+
+def consumer_place(stats: ConsumerStats) -> ConsumerPlace:
+    return ConsumerPlace(
+        horizon_seq=stats.horizon_seq,
+        lag_estimate=stats.lag_estimate,
+        oldest_unread_at=stats.oldest_unread_at,
+        in_flight=stats.in_flight,
+        oldest_in_flight_at=stats.oldest_in_flight_at,
+        waiting=stats.waiting,
+        dead=stats.dead,
+        partitions=[
+            PartitionPlace(
+                partition=each.partition,
+                position_seq=each.position_seq,
+                lag_estimate=each.lag_estimate,
+                oldest_unread_at=each.oldest_unread_at,
+                in_flight=each.in_flight,
+            )
+            for each in stats.partitions
+        ],
+    )
+
+
+_encode_json = msgspec.json.Encoder().encode
+
+
+def _content(data: Any) -> tuple[Any, str, Encoding | None]:
+    """Data as it travels, and its hash: of a string's text, of bytes, or of the JSON."""
+    if isinstance(data, bytes):
+        return base64.b64encode(data).decode(), hashlib.sha256(data).hexdigest(), "base64"
+    if isinstance(data, str):
+        with contextlib.suppress(UnicodeEncodeError):
+            return data, hashlib.sha256(data.encode()).hexdigest(), None
+    try:
+        encoded = _encode_json(data)
+    except UnicodeEncodeError:
+        # Half a surrogate pair, published by SQL: only the escaped form can carry it.
+        encoded = json.dumps(data, separators=(",", ":")).encode()
+    return msgspec.Raw(encoded), hashlib.sha256(encoded).hexdigest(), None
+
+
+def _utc(time: datetime) -> datetime:
+    return time if time.tzinfo is UTC else time.astimezone(UTC)
+
+
+def _ms(duration: timedelta | None) -> int | None:
+    return None if duration is None else _required_ms(duration)
+
+
+def _required_ms(duration: timedelta) -> int:
+    return round(duration.total_seconds() * 1000)

@@ -1,0 +1,89 @@
+"""The way to Postgres, which may be down when the server starts and come later."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import postbus
+from postbus.db._async.database import AsyncDatabase
+from postbus.model.errors import Error, Unavailable
+from postbus.server.settings import Settings
+
+_RETRY_SECONDS = 1.0
+
+
+class Connection:
+    """A bus, once there is one. Until then every request is told why there is none."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._bus: postbus.AsyncBus | None = None
+        self._database: AsyncDatabase | None = None
+        self._problem: Error = Unavailable("the server is starting")
+        self._opening: asyncio.Task[None] | None = None
+        self.attempted = asyncio.Event()
+        """Set after the first attempt, whatever came of it."""
+
+    @property
+    def bus(self) -> postbus.AsyncBus:
+        """The bus.
+
+        Raises:
+            postbus.Error: Why there is none.
+        """
+        if self._bus is None:
+            raise type(self._problem)(self._problem.message, self._problem.hint)
+        return self._bus
+
+    @property
+    def database(self) -> AsyncDatabase:
+        """For what is the server's own: tokens."""
+        if self._database is None:
+            raise type(self._problem)(self._problem.message, self._problem.hint)
+        return self._database
+
+    def open(self) -> None:
+        self._opening = asyncio.create_task(self._keep_trying())
+
+    async def close(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._opening
+        if self._database is not None:
+            await self._database.close()
+        if self._bus is not None:
+            await self._bus.close()
+
+    async def why_not_ready(self) -> Error | None:
+        """What keeps requests from being served, found out by asking Postgres; None when nothing does."""
+        try:
+            await self.database.check_installed()
+        except Error as error:
+            return error
+        return None
+
+    async def _keep_trying(self) -> None:
+        while self._bus is None:
+            try:
+                await self._connect()
+            except Error as error:
+                self._problem = error
+            self.attempted.set()
+            if self._bus is None:
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _connect(self) -> None:
+        timeout = self._settings.connect_timeout
+        bus = await postbus.connect_async(
+            self._settings.url, pool_size=self._settings.pool_size, connect_timeout=timeout
+        )
+        database = AsyncDatabase(self._settings.url, pool_size=2, connect_timeout=timeout)
+        try:
+            await database.open()
+        except BaseException:
+            await bus.close()
+            raise
+        self._database = database
+        self._bus = bus

@@ -1,0 +1,87 @@
+"""Which stream or consumer a path means: by its name, or by its id where no such name exists."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+
+from postbus.model.errors import NotFound
+from postbus.server.connection import Connection
+from postbus.server.fields import NAME_PATTERN
+
+# What a process remembers of names and ids, which another process may drop or create.
+_SECONDS = 1.0
+_is_name = re.compile(NAME_PATTERN).match
+
+
+@dataclass(slots=True)
+class _Listing:
+    """Ids by name."""
+
+    ids: dict[str, str] = field(default_factory=dict)
+    until: float = 0.0
+
+    def name_of(self, name_or_id: str) -> str:
+        if name_or_id in self.ids:
+            return name_or_id
+        return next((name for name, id in self.ids.items() if id == name_or_id), name_or_id)
+
+
+class Directory:
+    """Names and ids of streams and consumers, remembered for a second."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._streams = _Listing()
+        self._consumers: dict[str, _Listing] = {}
+        self._ids: dict[str, tuple[str, float]] = {}
+
+    def forget(self, stream: str) -> None:
+        """Something was created or dropped here: ask again."""
+        self._streams.until = 0.0
+        self._consumers.pop(stream, None)
+        self._ids.pop(stream, None)
+
+    async def stream_name(self, name_or_id: str) -> str:
+        """The name that a path means; a name that does not exist stays as it is."""
+        # Only digits can be an id, so that a name costs nothing here.
+        if not (name_or_id.isascii() and name_or_id.isdigit()):
+            return _checked("stream", name_or_id)
+        if time.monotonic() >= self._streams.until:
+            streams = await self._connection.bus.list_streams()
+            self._streams = _Listing({each.name: str(each.id) for each in streams}, time.monotonic() + _SECONDS)
+        return self._streams.name_of(_checked("stream", name_or_id))
+
+    async def consumer_name(self, stream: str, name_or_id: str) -> str:
+        if not (name_or_id.isascii() and name_or_id.isdigit()):
+            return _checked("consumer", name_or_id)
+        listing = self._consumers.get(stream)
+        if listing is None or time.monotonic() >= listing.until:
+            consumers = await self._connection.bus.list_consumers(stream)
+            listing = _Listing({each.name: str(each.id) for each in consumers}, time.monotonic() + _SECONDS)
+            if len(self._consumers) > 1000:
+                self._consumers.clear()
+            self._consumers[stream] = listing
+        return listing.name_of(_checked("consumer", name_or_id))
+
+    async def stream_id(self, stream: str) -> str:
+        """The id of a stream, for answers.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        known = self._ids.get(stream)
+        if known is not None and time.monotonic() < known[1]:
+            return known[0]
+        id = str((await self._connection.bus.stream_info(stream)).id)
+        if len(self._ids) > 10_000:
+            self._ids.clear()
+        self._ids[stream] = (id, time.monotonic() + _SECONDS)
+        return id
+
+
+def _checked(kind: str, name: str) -> str:
+    if not _is_name(name) or name.endswith("\n"):
+        raise NotFound(f"{kind} {name[:80]!r} does not exist", 'names are 1 to 63 letters, digits, "_" or "-"')
+    return name

@@ -1,0 +1,51 @@
+"""The types of fields in requests, with the rules that the engine has for them: the API's description is made from these."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, TypeVar
+
+from msgspec import UNSET, Meta, UnsetType
+
+_DAY_MS = 24 * 60 * 60 * 1000
+_TOKEN = r"[^\x00-\x20\x7f*>.]+"  # noqa: S105
+_PATTERN_TOKEN = rf"(\*|{_TOKEN})"
+NAME_PATTERN = r"^[A-Za-z0-9_-]{1,63}$"
+
+Name = Annotated[str, Meta(pattern=NAME_PATTERN, description="1 to 63 letters, digits, “_” or “-”")]
+Key = Annotated[
+    str, Meta(pattern=rf"^{_TOKEN}(\.{_TOKEN})*$", max_length=255, description="Tokens, separated by dots")
+]
+KeyPattern = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(>|{_PATTERN_TOKEN}(\.{_PATTERN_TOKEN})*(\.>)?)$",
+        max_length=255,
+        description="“*” stands for one token, “>” at the end for one or more",
+    ),
+]
+NoNul = Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=10_000)]
+Seq = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Time = Annotated[datetime, Meta(tz=True)]
+Milliseconds = Annotated[int, Meta(ge=1, le=7 * _DAY_MS)]
+Delay = Annotated[int, Meta(ge=0, le=30 * _DAY_MS)]
+Age = Annotated[int, Meta(ge=0, le=3650 * _DAY_MS)]
+Million = Annotated[int, Meta(ge=1, le=1_000_000)]
+Limit = Annotated[int, Meta(ge=1, le=10_000)]
+AckIds = Annotated[
+    list[Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(-[0-9]{1,18})?$", description="As it was received")]],
+    Meta(min_length=1, max_length=10_000),
+]
+Seqs = Annotated[list[Seq], Meta(min_length=1, max_length=10_000)]
+Rate = Annotated[float, Meta(gt=0, le=1_000_000, description="How many messages per second at most")]
+
+_Value = TypeVar("_Value")
+
+
+def given(value: _Value | UnsetType) -> _Value | None:
+    """A field's value, or None when the field was left out."""
+    return None if value is UNSET else value  # type: ignore[return-value]
+
+
+def seconds(milliseconds: float | None | UnsetType) -> float | None:
+    return None if milliseconds is UNSET or milliseconds is None else milliseconds / 1000  # type: ignore[operator]

@@ -1,0 +1,97 @@
+"""What went wrong, as the server answers it: always a summary and a code, where it helps a hint, never a stack trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from postbus.model import errors
+
+
+class Problem(Exception):
+    """A request that is answered with an error.
+
+    Attributes:
+        status: The HTTP status.
+        code: What kind of error it is, for programs.
+        summary: What happened, in one line.
+        hint: What to do about it.
+        validation_errors: What is wrong with each field.
+        headers: Headers of the answer.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        summary: str,
+        *,
+        hint: str | None = None,
+        validation_errors: Mapping[str, list[str]] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(summary)
+        self.status = status
+        self.code = code
+        self.summary = summary
+        self.hint = hint
+        self.validation_errors = validation_errors
+        self.headers = headers or {}
+
+
+class ErrorAnswer(msgspec.Struct, omit_defaults=True):
+    summary: str
+    code: str
+    hint: str | None = None
+    validation_errors: dict[str, list[str]] | None = None
+
+
+# A lost connection is 503 here too, so that clients need to know one status; its code says that the outcome is open.
+_STATUS: Final = {errors.ConnectionLost: 503}
+_RETRY_AFTER: Final = {"retry-after": "1"}
+
+
+def of_error(error: errors.Error, *, invalid_status: int = 400) -> Problem:
+    """The answer for an error of the library."""
+    kind = type(error)
+    status = _STATUS.get(kind, error.http_status)
+    code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+    if status == 400:
+        fields = {_field_of(error.message): [error.message]}
+        return Problem(invalid_status, code, error.message, hint=error.hint, validation_errors=fields)
+    if status >= 500:
+        hint = error.hint or "try again in a moment"
+        return Problem(status, code, error.message, hint=hint, headers=_RETRY_AFTER if status == 503 else None)
+    return Problem(status, code, error.message, hint=error.hint)
+
+
+def of_validation(error: msgspec.MsgspecError, *, status: int) -> Problem:
+    """The answer for a body or query that is not what it should be."""
+    what, _, where = str(error).partition(" - at `")
+    if not isinstance(error, msgspec.ValidationError):
+        return Problem(400, "invalid_json", f"the body is not JSON: {what}")
+    field = where.rstrip("`").removeprefix("$").removeprefix(".") or "body"
+    return invalid(field, what, status=status)
+
+
+def invalid(field: str, what: str, *, status: int = 400, hint: str | None = None) -> Problem:
+    """The answer for a field that is not allowed."""
+    return Problem(status, "invalid_input", f"{field}: {what}", hint=hint, validation_errors={field: [what]})
+
+
+def answer(problem: Problem) -> ErrorAnswer:
+    return ErrorAnswer(
+        summary=problem.summary,
+        code=problem.code,
+        hint=problem.hint,
+        validation_errors=None if problem.validation_errors is None else dict(problem.validation_errors),
+    )
+
+
+def _field_of(message: str) -> str:
+    """The setting that an error of Postgres speaks of: "max_deliver = 0 is not between …"."""
+    found = re.match(r"(\w+) = ", message)
+    return found[1] if found else "base"

@@ -1,0 +1,122 @@
+"""Publishes what arrives at the same time in one statement.
+
+A request that finds its stream idle is sent at once. Those that come while it is under way gather, and go together as soon as
+it is back: under load a statement carries as many messages as came in during the last one, and a lone one waits for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from postbus.model.errors import InvalidInput, TooLarge
+from postbus.model.message import Message
+from postbus.server.connection import Connection
+
+# Statements of one stream under way at a time. While one waits for its flush, the next is on its way.
+_MAX_UNDER_WAY = 2
+_MAX_TOGETHER = 1000
+# Larger requests gain nothing from company.
+SMALL = 10
+
+
+@dataclass(slots=True)
+class _Waiting:
+    messages: Sequence[Message]
+    seqs: asyncio.Future[list[int]]
+
+
+@dataclass(slots=True)
+class _Stream:
+    under_way: int = 0
+    waiting: deque[_Waiting] = field(default_factory=deque)
+
+
+class Publishing:
+    """Publishes for all requests of a process."""
+
+    def __init__(self, connection: Connection, *, coalesce: bool) -> None:
+        self._connection = connection
+        self._coalesce = coalesce
+        self._streams: dict[str, _Stream] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def publish(self, stream: str, messages: Sequence[Message]) -> list[int]:
+        """Publish messages, all or none; the seqs, in their order."""
+        if not self._coalesce or len(messages) > SMALL:
+            return await self._send(stream, messages)
+        state = self._streams.setdefault(stream, _Stream())
+        if state.under_way >= _MAX_UNDER_WAY:
+            waiting = _Waiting(messages, asyncio.get_running_loop().create_future())
+            state.waiting.append(waiting)
+            return await waiting.seqs
+        state.under_way += 1
+        try:
+            return await self._send(stream, messages)
+        finally:
+            self._go_on(stream, state)
+
+    def _go_on(self, stream: str, state: _Stream) -> None:
+        state.under_way -= 1
+        if state.waiting:
+            state.under_way += 1
+            task = asyncio.create_task(self._send_waiting(stream, state))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        elif not state.under_way:
+            self._streams.pop(stream, None)
+
+    async def _send_waiting(self, stream: str, state: _Stream) -> None:
+        try:
+            together = _take(state.waiting)
+            try:
+                seqs = await self._send(stream, [message for each in together for message in each.messages])
+            except (InvalidInput, TooLarge):
+                # Nothing was published. Each for itself, so that one that is refused does not take the others with it.
+                await asyncio.gather(*(self._send_alone(stream, each) for each in together))
+            except Exception as error:  # noqa: BLE001
+                for each in together:
+                    _fail(each, error)
+            else:
+                _share(together, seqs)
+        finally:
+            self._go_on(stream, state)
+
+    async def _send_alone(self, stream: str, waiting: _Waiting) -> None:
+        try:
+            _share([waiting], await self._send(stream, waiting.messages))
+        except Exception as error:  # noqa: BLE001
+            _fail(waiting, error)
+
+    async def _send(self, stream: str, messages: Sequence[Message]) -> list[int]:
+        bus = self._connection.bus
+        if len(messages) == 1:
+            (message,) = messages
+            return [await bus.publish(stream, data=message.data, key=message.key, headers=message.headers)]
+        return await bus.publish_many(stream, messages)
+
+
+def _take(waiting: deque[_Waiting]) -> list[_Waiting]:
+    taken: list[_Waiting] = []
+    count = 0
+    while waiting and count < _MAX_TOGETHER:
+        taken.append(waiting.popleft())
+        count += len(taken[-1].messages)
+    return taken
+
+
+def _share(together: Sequence[_Waiting], seqs: list[int]) -> None:
+    start = 0
+    for each in together:
+        end = start + len(each.messages)
+        # A request may have been given up meanwhile; its messages are published all the same.
+        if not each.seqs.done():
+            each.seqs.set_result(seqs[start:end])
+        start = end
+
+
+def _fail(waiting: _Waiting, error: Exception) -> None:
+    if not waiting.seqs.done():
+        waiting.seqs.set_exception(error)

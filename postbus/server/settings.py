@@ -1,0 +1,67 @@
+"""How a server is run."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_PORT = 7376
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a server needs to know.
+
+    Attributes:
+        url: The Postgres behind it.
+        host: The address that it listens on.
+        port: Its port; 0 takes any that is free.
+        insecure: Serve everybody, without tokens, on any address.
+        require_tokens: Ask for tokens on a loopback address too.
+        tls_certificate: A PEM file with the certificate and what it was signed with.
+        tls_key: A PEM file with its key.
+        workers: How many processes serve.
+        pool_size: How many connections to Postgres each of them opens at most.
+        connect_timeout: How many seconds a request waits for a connection before it is answered 503.
+        max_body_bytes: The largest body that is read.
+        coalesce: Publish what arrives at the same time in one statement.
+        access_log: Write a line of JSON for each request.
+        services: Sweep and maintain.
+        services_lock: Of the processes that name this file, one sweeps and maintains.
+    """
+
+    url: str
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    insecure: bool = False
+    require_tokens: bool = False
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    workers: int = 1
+    pool_size: int = 10
+    connect_timeout: float = 5.0
+    max_body_bytes: int = 16 * 1024 * 1024
+    coalesce: bool = True
+    access_log: bool = True
+    services: bool = True
+    services_lock: Path | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests need no token."""
+        return self.insecure or (is_loopback(self.host) and not self.require_tokens)
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self.tls_certificate is None else "https"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can only be reached from this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,33 @@
+"""Streams as DataFrames, both ways: `spark.read`, `readStream`, `write` and `writeStream` with `format("postbus")`.
+
+    import postbus.spark
+
+    spark = postbus.spark.session()          # or any SparkSession of yours, and postbus.spark.register(spark)
+    orders = spark.read.format("postbus").option("url", url).option("stream", "orders").load()
+
+`PostbusDataSource` says what options and columns there are.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from postbus.spark.registration import register, session
+    from postbus.spark.source import PostbusDataSource
+
+__all__ = ["PostbusDataSource", "register", "session"]
+
+_HOMES = {
+    "register": "postbus.spark.registration",
+    "session": "postbus.spark.registration",
+    "PostbusDataSource": "postbus.spark.source",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value

@@ -1,0 +1,51 @@
+"""The one place for what differs between versions of Spark, or is not said in its documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceReader, Filter
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+# Spark marks the jobs of a streaming query with these, and tasks in Python see them. A stream writer is told only the batch id, and only on commit.
+_QUERY_ID: Final = "sql.streaming.queryId"
+_BATCH_ID: Final = "streaming.sql.batchId"
+
+
+def arrow_schema(schema: StructType) -> Any:
+    """The schema that record batches for Spark must have."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def task_query() -> tuple[str | None, int | None]:
+    """The streaming query and the batch that this task works for; None for a batch job."""
+    context = TaskContext.get()
+    if context is None:
+        return None, None
+    batch = context.getLocalProperty(_BATCH_ID)
+    return context.getLocalProperty(_QUERY_ID), None if batch is None else int(batch)
+
+
+def task_partition() -> int:
+    """The place of this task among those of its stage."""
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+class OptionalPushdown:
+    """`pushFilters` of a reader that also works where filter pushdown is off, which is Spark's default.
+
+    Spark refuses a reader that has a `pushFilters` of its own while spark.sql.python.filterPushdown.enabled is off, instead of not calling it; it
+    compares `__func__`. A reader cannot ask for the setting: it lives in another process.
+    """
+
+    __func__ = DataSourceReader.pushFilters
+
+    def __init__(self, push: Callable[[list[Filter]], Iterable[Filter]]) -> None:
+        self._push = push
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        return self._push(filters)

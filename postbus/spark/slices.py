@@ -1,0 +1,99 @@
+"""A range of a stream, cut into even pieces for tasks.
+
+The cut is by seq, across all partitions: seqs are dense, so pieces are even however keys are spread, and a task touches neighbouring pages. Messages of
+a key are in order within a piece, and a later piece has later ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql.datasource import InputPartition
+
+from postbus.db import arrow, session
+from postbus.db.arrow import Range, Segment
+from postbus.db.session import Session
+from postbus.model.partitioning import partition_of
+
+# A task costs tens of milliseconds: too many are as slow as too few.
+_SMALL: Final = 25_000
+_FEW: Final = 8
+_LARGE: Final = 250_000
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A stream and its database, as they were when a read was planned."""
+
+    stream_id: int
+    data_type: str
+    start_seq: int
+    horizon: int
+    partition_base: int
+    partition_count: int
+    system: str
+    timeline: str
+
+
+@dataclass
+class Slice(InputPartition):
+    """What one task reads, and from which Postgres."""
+
+    range: Range
+    system: str
+
+
+def state_of(database: Session, stream: str) -> State:
+    """Look at a stream."""
+    (row,) = database.rows(session.SPARK_STATE, (stream,))
+    return State(*row)
+
+
+def cut(
+    database: Session,
+    state: State,
+    after_seq: int,
+    to_seq: int,
+    *,
+    min_count: int | None = None,
+    partition: int | None = None,
+    key: str | None = None,
+    ahead: tuple[tuple[int, int], ...] = (),
+) -> list[Slice]:
+    """The slices of a range; none when it is empty."""
+    if to_seq <= after_seq:
+        return []
+    found = [Segment(*row) for row in database.rows(session.SPARK_SEGMENTS, (state.stream_id, after_seq, to_seq))]
+    slices = []
+    for low, high in even_ranges(after_seq, to_seq, min_count):
+        # A segment's bounds are not looked at again: a range of its index that is empty costs one probe.
+        for one_partition, segments in _by_partition(found, partition, key):
+            wanted = arrow.Range(state.stream_id, segments, low, high, one_partition, ahead)
+            slices.append(Slice(wanted, state.system))
+    return slices
+
+
+def even_ranges(after_seq: int, to_seq: int, min_count: int | None) -> list[tuple[int, int]]:
+    """The range in about equal parts."""
+    width = to_seq - after_seq
+    usual = max(min(-(-width // _SMALL), _FEW), -(-width // _LARGE))
+    count = min(max(usual, min_count or 1), width)
+    bounds = [after_seq + width * place // count for place in range(count + 1)]
+    return list(zip(bounds, bounds[1:], strict=False))
+
+
+def _by_partition(
+    segments: Sequence[Segment], partition: int | None, key: str | None
+) -> list[tuple[int | None, tuple[Segment, ...]]]:
+    """Which partitions to read in which segments: one, if the query is after one or after a key."""
+    if partition is None and key is None:
+        return [(None, tuple(segments))] if segments else []
+    chosen: dict[int, list[Segment]] = {}
+    for segment in segments:
+        count = segment.last_partition - segment.first_partition + 1
+        place = partition if key is None else segment.first_partition + partition_of(key, count)
+        if place is not None and segment.first_partition <= place <= segment.last_partition and partition in (None, place):
+            chosen.setdefault(place, []).append(segment)
+    return [(place, tuple(found)) for place, found in sorted(chosen.items())]

@@ -1,0 +1,59 @@
+create or replace function postbus_data.spark_commit(stream text, consumer text, seq bigint)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer that does not exist
+is created. The position never moves back.
+
+Raises   PB404, PB409 when workers receive by that consumer.
+Touches  consumer (insert), position (insert, delete).
+Locks    the mutex of each partition.
+*/
+declare
+    reader postbus_data.consumer;
+    layout bigint;
+    moved bigint;
+begin
+    if not exists (
+        select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer
+    ) then
+        begin
+            perform postbus.create_consumer(stream, consumer, ordering => 'none');
+        exception when sqlstate 'PB409' then
+            null; -- Another query was faster.
+        end;
+    end if;
+    reader := postbus_data.find_consumer(stream, consumer);
+    if exists (select from postbus_data.lease as l where l.consumer_id = reader.id) then
+        raise exception using
+            errcode = 'PB409',
+            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive by it', consumer, stream),
+            hint = 'give the streaming query a consumer of its own';
+    end if;
+    layout := postbus_data.live_value('postbus_data.layout_' || reader.stream_id::text);
+    for place in 0 .. (layout & 2047)::integer - 1 loop
+        perform pg_advisory_xact_lock(
+            postbus_data.mutex_class(reader.id), (((layout >> 11) & 16777215) + place)::integer
+        );
+        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+        select reader.id, reader.epoch, ((layout >> 11) & 16777215) + place, spark_commit.seq, spark_commit.seq, 0
+        where not exists (
+            select
+            from postbus_data.position as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = ((layout >> 11) & 16777215) + place
+                and p.hi >= spark_commit.seq
+        )
+        returning hi into moved;
+        delete from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = ((layout >> 11) & 16777215) + place
+            and p.hi < moved;
+    end loop;
+end
+$$;

@@ -1,0 +1,45 @@
+create or replace function postbus_data.spark_end(
+    stream text,
+    after_seq bigint,
+    up_to_seq bigint default null,
+    max_messages bigint default null,
+    max_bytes bigint default null
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Where a batch of a streaming query ends that begins after a seq: all that is complete, or not more than so many messages of it. The same range gives the
+same messages for ever.
+
+up_to_seq  no further than this.
+max_bytes  about so many, by the average size of the stream's messages.
+
+Returns  the last seq of the batch; after_seq when there is nothing to read.
+Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+Locks    nothing; its commit waits for the disk when the batch is not empty (see spark_flush).
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    last_seq bigint := least(postbus_data.horizon_of(found_id), up_to_seq);
+    first_seq bigint;
+    info postbus.stream_info;
+begin
+    if last_seq <= after_seq then
+        return after_seq;
+    end if;
+    first_seq := postbus_data.next_seq(found_id, after_seq);
+    if first_seq is null or first_seq > last_seq then
+        return after_seq;
+    end if;
+    if max_bytes is not null then
+        info := postbus.stream_info(stream);
+        max_messages := least(max_messages, greatest(1, max_bytes / greatest(1, info.bytes / greatest(1, info.message_estimate))));
+    end if;
+    last_seq := least(last_seq, first_seq - 1 + max_messages);
+    perform postbus_data.spark_flush();
+    return last_seq;
+end
+$$;

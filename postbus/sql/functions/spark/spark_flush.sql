@@ -1,0 +1,18 @@
+create or replace function postbus_data.spark_flush()
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Make this transaction's commit wait until all that was logged before it is on disk.
+
+A number that was drawn by a publisher that rolled back is not on disk yet. If it left the database as an offset, and Postgres crashed, it would be
+drawn again, for a message that a reader at that offset never sees.
+*/
+begin
+    if current_setting('synchronous_commit') = 'off' then
+        perform set_config('synchronous_commit', 'on', true);
+    end if;
+    perform pg_logical_emit_message(true, 'postbus', '');
+end
+$$;

@@ -1,0 +1,14 @@
+create or replace function postbus_data.spark_segments(stream_id integer, after_seq bigint, to_seq bigint)
+returns table (number integer, first_partition integer, last_partition integer)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The segments that may hold messages with after_seq < seq <= to_seq, in order. *//
+    select g.number, g.partition_base, g.partition_base + g.partition_count - 1
+    from postbus_data.segment as g
+    where g.stream_id = spark_segments.stream_id
+        and g.after_seq < to_seq
+        and (g.last_seq > spark_segments.after_seq or g.sealed_at is null)
+    order by g.number
+$$;

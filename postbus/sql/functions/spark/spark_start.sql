@@ -1,0 +1,20 @@
+create or replace function postbus_data.spark_start(stream text, "start" text, from_seq bigint, from_time timestamptz)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The seq after which a reader in Spark begins: at the oldest message that is kept ("earliest"), at what is published from now on ("latest"), at a
+seq, or at a time. It is durable, as spark_end says.
+
+Raises   PB400 unless exactly one of them is given, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    found_start bigint := postbus_data.start_position(found_id, "start", from_seq, from_time);
+begin
+    perform postbus_data.spark_flush();
+    return greatest(found_start, (select s.start_seq - 1 from postbus_data.stream as s where s.id = found_id));
+end
+$$;

@@ -1,0 +1,12 @@
+create or replace function postbus.list_tokens()
+returns setof postbus.token_info
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The tokens of the HTTP server that were not revoked, by id. Expired ones are among them. */
+    select t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
+    from postbus_data.token as t
+    where t.revoked_at is null
+    order by t.id
+$$;

@@ -1,0 +1,18 @@
+create or replace function postbus.revoke_token(id integer)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Revoke a token for ever. Servers notice within a second.
+
+Returns  whether there is a token with that id; revoking it again changes nothing.
+Touches  token (update).
+*/
+begin
+    update postbus_data.token as t
+    set revoked_at = coalesce(t.revoked_at, clock_timestamp())
+    where t.id = revoke_token.id;
+    return found;
+end
+$$;

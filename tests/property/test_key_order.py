@@ -1,0 +1,195 @@
+"""Random histories in order "key", compared with a model: what may be delivered, what must be, and what is left at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+import postbus
+from postbus import Message
+from tests import servers
+
+MAX_DELIVER = 3
+
+
+@dataclass
+class Known:
+    """What the model knows of a message: state is available (parked, too), delivered, waiting, due, acked or dead."""
+
+    key: str | None
+    state: str = "available"
+    attempts: int = 0
+    ack_id: str = ""
+
+    @property
+    def lease(self) -> str:
+        return self.ack_id[:16]
+
+    @property
+    def is_done(self) -> bool:
+        return self.state in ("acked", "dead")
+
+
+class KeyOrder(RuleBasedStateMachine):
+    """Publish, receive, ack, nack, terminate and expire in any order, by receives of any size."""
+
+    bus: postbus.Bus
+    connection: psycopg.Connection[Any]
+    filtered: bool
+    count = 0
+
+    @initialize(max_per_key=st.sampled_from([None, 1, 2]), partitions=st.integers(1, 2))
+    def begin(self, max_per_key: int | None, partitions: int) -> None:
+        KeyOrder.count += 1
+        self.stream = f"s{KeyOrder.count}"
+        self.max_per_key = max_per_key
+        self.bus.create_stream(self.stream, partitions=partitions)
+        self.consumer = self.bus.create_consumer(
+            self.stream,
+            "c",
+            max_deliver=MAX_DELIVER,
+            max_per_key=max_per_key,
+            filter="k.>" if self.filtered else None,
+        )
+        self.consumer_id = self.consumer.info().id
+        self.messages: dict[int, Known] = {}
+        self.revoked: list[str] = []
+
+    def of_key(self, key: str | None) -> list[tuple[int, Known]]:
+        return [(seq, known) for seq, known in sorted(self.messages.items()) if known.key == key]
+
+    def deliverable(self) -> set[int]:
+        """What a receive of any size could begin with."""
+        found = {seq for seq, known in self.of_key(None) if known.state in ("available", "due")}
+        for key in {known.key for known in self.messages.values()} - {None}:
+            left = [(seq, known) for seq, known in self.of_key(key) if not known.is_done]
+            if left and left[0][1].state in ("available", "due") and all(k.state != "delivered" for _, k in left):
+                found.add(left[0][0])
+        return found
+
+    @rule(keys=st.lists(st.sampled_from(["k.a", "k.b", "k.c", None, "other"]), min_size=1, max_size=6))
+    def publish(self, keys: list[str | None]) -> None:
+        seqs = self.bus.publish_many(self.stream, [Message(key=key, data=0) for key in keys])
+        for seq, key in zip(seqs, keys, strict=True):
+            if not self.filtered or key in ("k.a", "k.b", "k.c"):
+                self.messages[seq] = Known(key)
+
+    @rule(max_messages=st.integers(1, 6))
+    def receive(self, max_messages: int) -> None:
+        deliverable = self.deliverable()
+        batch = self.consumer.receive(max_messages)
+        assert len(batch) <= max_messages
+        assert bool(batch) == bool(deliverable)
+        for delivery in batch:
+            known = self.messages[delivery.seq]
+            assert known.key == delivery.key
+            assert known.state in ("available", "due")
+            known.attempts += 1
+            known.state, known.ack_id = "delivered", delivery.ack_id
+            assert delivery.attempt == known.attempts
+        for key in {delivery.key for delivery in batch} - {None}:
+            mine = [delivery.seq for delivery in batch if delivery.key == key]
+            assert mine == sorted(mine)
+            assert self.max_per_key is None or len(mine) <= self.max_per_key
+            # Whatever is before the last of them is done, or in the same lease.
+            leases = {known.lease for seq, known in self.of_key(key) if seq <= mine[-1] and not known.is_done}
+            assert leases == {self.messages[mine[-1]].lease}
+            assert all(known.state != "delivered" for seq, known in self.of_key(key) if seq > mine[-1])
+
+    def some(self, data: st.DataObject) -> list[int]:
+        delivered = [seq for seq, known in sorted(self.messages.items()) if known.state == "delivered"]
+        return data.draw(st.lists(st.sampled_from(delivered), unique=True)) if delivered else []
+
+    @rule(data=st.data())
+    def ack(self, data: st.DataObject) -> None:
+        chosen = self.some(data)
+        assert self.consumer.ack([self.messages[seq].ack_id for seq in chosen]) == len(chosen)
+        for seq in chosen:
+            self.messages[seq].state = "acked"
+
+    @rule(data=st.data())
+    def terminate(self, data: st.DataObject) -> None:
+        chosen = self.some(data)
+        assert self.consumer.terminate([self.messages[seq].ack_id for seq in chosen]) == len(chosen)
+        for seq in chosen:
+            self.messages[seq].state = "dead"
+
+    @rule(data=st.data(), later=st.booleans())
+    def nack(self, data: st.DataObject, later: bool) -> None:
+        chosen = self.some(data)
+        ids = [self.messages[seq].ack_id for seq in chosen]
+        assert self.consumer.nack(ids, delay=3600 if later else 0) == len(chosen)
+        self.fail(chosen, "waiting" if later else "due")
+        for seq in chosen:
+            failed = self.messages[seq]
+            if failed.state == "dead" or failed.key is None:
+                continue
+            for later_seq, known in self.of_key(failed.key):
+                if later_seq > seq and known.state == "delivered" and known.lease == failed.lease:
+                    known.state = "due"
+                    known.attempts -= 1
+                    self.revoked.append(known.ack_id)
+
+    @rule()
+    def a_late_ack_counts_nothing(self) -> None:
+        assert self.consumer.ack(self.revoked) == 0
+
+    @rule()
+    def expire(self) -> None:
+        """Every lease ends now."""
+        self.connection.execute(
+            "update postbus_data.lease set deadline = clock_timestamp() where consumer_id = %s", (self.consumer_id,)
+        )
+        self.bus.sweep(self.stream)
+        self.fail([seq for seq, known in self.messages.items() if known.state == "delivered"], "due")
+
+    @rule()
+    def come_due(self) -> None:
+        """What waits is due now."""
+        self.connection.execute(
+            "update postbus_data.waiting set due_at = clock_timestamp() where consumer_id = %s", (self.consumer_id,)
+        )
+        for known in self.messages.values():
+            known.state = "due" if known.state == "waiting" else known.state
+
+    def fail(self, seqs: list[int], state: str) -> None:
+        for seq in seqs:
+            known = self.messages[seq]
+            self.revoked.append(known.ack_id)
+            known.state = "dead" if known.attempts >= MAX_DELIVER else state
+
+    def teardown(self) -> None:
+        """Nothing is lost: what is left can be received and acked, each message once, and then there is nothing."""
+        if not hasattr(self, "consumer"):
+            return
+        self.expire()
+        self.come_due()
+        while batch := self.consumer.receive(3):
+            for delivery in batch:
+                assert self.messages[delivery.seq].state in ("available", "due")
+                self.messages[delivery.seq].state = "acked"
+            assert self.consumer.ack(batch) == len(batch)
+        assert all(known.is_done for known in self.messages.values())
+        stats = self.consumer.stats()
+        assert (stats.in_flight, stats.waiting) == (0, 0)
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_key_order_follows_the_model(server: servers.Server, filtered: bool) -> None:
+    with (
+        servers.database(server.url) as url,
+        postbus.connect(url) as bus,
+        psycopg.connect(url, autocommit=True) as connection,
+    ):
+        machine = type("Machine", (KeyOrder,), {"bus": bus, "connection": connection, "filtered": filtered})
+        case: Any = machine.TestCase  # type: ignore[attr-defined]
+        case.settings = settings(
+            max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+        )
+        case("runTest").runTest()
