@@ -1,0 +1,180 @@
+"""Each lock of delivery is needed: with it a promise holds, and without it the same steps break it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+import postbus
+from postbus import Message
+
+Connection = psycopg.Connection[Any]
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("set lock_timeout = '300ms'")
+        yield connection
+
+
+def change(url: str, function: str, old: str, new: str) -> None:
+    """Write a function anew with another text in one place."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute("select pg_get_functiondef(%s::regproc)", (function,)).fetchone()
+        assert row is not None
+        assert row[0].count(old) == 1
+        connection.execute(row[0].replace(old, new).encode())
+
+
+def receive(connection: Connection, max_messages: int = 1) -> list[int]:
+    rows = connection.execute("select d.seq from postbus.receive('s', 'c', %s) as d", (max_messages,)).fetchall()
+    return [seq for (seq,) in rows]
+
+
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_two_receives_of_a_partition(fresh_url: str, has_lock: bool) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("s", partitions=1)
+        bus.create_consumer("s", "c", order="none")
+        bus.publish_many("s", [Message(data=n) for n in range(4)])
+    if not has_lock:
+        lock = "pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition)"
+        change(fresh_url, "postbus_data.claim_partition", lock, "true")
+
+    with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
+        assert receive(first, 2) == [1, 2]
+        if has_lock:
+            assert receive(second, 2) == []
+        else:
+            # It sees the position as it was, takes the same messages, and meets the first only when it writes them down.
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                receive(second, 2)
+
+
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_two_receives_near_max_ack_pending(fresh_url: str, has_lock: bool) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("s", partitions=2)
+        consumer = bus.create_consumer("s", "c", order="none", max_ack_pending=1)
+        bus.publish_many("s", [Message(data=n) for n in range(8)])
+        if not has_lock:
+            lock = "pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -3)"
+            change(fresh_url, "postbus_data.room", lock, "true")
+
+        with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
+            assert len(receive(first)) == 1
+            assert len(receive(second)) == (0 if has_lock else 1)
+        assert consumer.stats().in_flight == (1 if has_lock else 2)
+
+
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_two_sweeps(fresh_url: str, has_lock: bool) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("s", partitions=1)
+        consumer = bus.create_consumer("s", "c", order="none")
+        bus.publish_many("s", [Message(data=n) for n in range(2)])
+        consumer.nack(consumer.receive(1))
+        if not has_lock:
+            lock = "pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -2)"
+            change(fresh_url, "postbus_data.sweep_consumer", lock, "true")
+
+        with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
+            assert first.execute("select postbus.sweep('s')").fetchone() == (1,)
+            consumer.nack(consumer.receive(1))
+            if has_lock:
+                assert second.execute("select postbus.sweep('s')").fetchone() == (0,)
+            else:
+                # Both number their messages from the same one on.
+                with pytest.raises(psycopg.errors.LockNotAvailable):
+                    second.execute("select postbus.sweep('s')")
+
+
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_two_receives_of_the_redelivery_log(fresh_url: str, has_lock: bool) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("s", partitions=1)
+        consumer = bus.create_consumer("s", "c", order="none")
+        bus.publish_many("s", [Message(data=n) for n in range(2)])
+        consumer.nack(consumer.receive(2))
+        bus.sweep("s")
+    if not has_lock:
+        lock = "pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -1)"
+        change(fresh_url, "postbus_data.claim_due", lock, "true")
+
+    with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
+        assert receive(first) == [1]
+        if has_lock:
+            assert receive(second) == []
+        else:
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                receive(second)
+
+
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_an_ack_that_is_not_committed_when_the_lease_ends(fresh_url: str, has_lock: bool) -> None:
+    with postbus.connect(fresh_url) as bus, connected(fresh_url) as handler:
+        bus.create_stream("s", partitions=1)
+        consumer = bus.create_consumer("s", "c", order="none", ack_wait=0.1)
+        bus.publish_many("s", [Message(data=n) for n in range(2)])
+        if not has_lock:
+            change(fresh_url, "postbus_data.settle", "for key share", "")
+
+        with handler.transaction():
+            batch = consumer.receive(2)
+            assert consumer.ack(batch[0], connection=handler) == 1
+            handler.execute("select pg_sleep(0.2)")
+            bus.sweep("s")
+        again = [d.seq for d in consumer.receive(2, wait=5)] + [d.seq for d in consumer.receive(2)]
+        # The first message was acked, and that counted: it must not come again.
+        assert (batch[0].seq in again) == (not has_lock)
+
+
+@pytest.mark.parametrize("reads_leases_first", [True, False])
+def test_a_nack_that_commits_while_keys_are_looked_at(fresh_url: str, reads_leases_first: bool) -> None:
+    """Leases before failures. The other way round, a nack in between leaves its key looking free."""
+    with postbus.connect(fresh_url) as bus, connected(fresh_url) as pauser, connected(fresh_url) as second:
+        bus.create_stream("s", partitions=1)
+        consumer = bus.create_consumer("s", "c", backoff=[60])
+        bus.publish_many("s", [Message(key="k", data=n) for n in range(2)])
+        first = consumer.receive(1)
+        # The look at failures, and a pause between the two looks.
+        look = "exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = place.partition)"
+        pause = "pg_advisory_xact_lock_shared(42)"
+        if reads_leases_first:
+            change(
+                fresh_url,
+                "postbus_data.claim_by_key",
+                "    if place.parked_from is not null\n",
+                f"    perform {pause};\n    if place.parked_from is not null\n",
+            )
+        else:
+            declared = "    in_flight text[];\n"
+            begun = "    claim.blocked := null;\n"
+            change(fresh_url, "postbus_data.claim_by_key", declared, f"{declared}    failed_before boolean;\n")
+            change(fresh_url, "postbus_data.claim_by_key", f"        or {look}\n", "        or failed_before\n")
+            change(
+                fresh_url,
+                "postbus_data.claim_by_key",
+                begun,
+                f"{begun}    failed_before := {look};\n    perform {pause};\n",
+            )
+
+        second.execute("set lock_timeout = '10s'")
+        with psycopg.connect(fresh_url) as holder:
+            holder.execute("select pg_advisory_lock(42)")
+            holder.commit()
+            second.pgconn.send_query(b"select d.seq from postbus.receive('s', 'c', 1) as d")
+            while pauser.execute("select from pg_locks where objid = 42 and not granted").fetchone() is None:
+                pass
+            consumer.nack(first)
+            holder.execute("select pg_advisory_unlock(42)")
+            holder.commit()
+        result = second.pgconn.get_result()
+        assert result is not None
+        assert result.ntuples == (0 if reads_leases_first else 1)
+        second.pgconn.get_result()
