@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from postbus.bus._async.bus import AsyncBus
     from postbus.bus._async.connect import connect_async
     from postbus.bus._async.consumer import AsyncConsumer
+    from postbus.bus._async.worker import AsyncWorker
     from postbus.bus._sync.bus import Bus
     from postbus.bus._sync.connect import connect
     from postbus.bus._sync.consumer import Consumer
+    from postbus.bus._sync.worker import Worker
     from postbus.model.consumer import (
         ConsumerInfo,
         ConsumerStats,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         WrongIsolation,
     )
     from postbus.model.message import Message, Page, Scheduled
+    from postbus.model.outcome import Reject, Retry, WorkSummary
     from postbus.model.partitioning import partition_of
     from postbus.model.stream import HorizonHolder, StreamInfo
 
@@ -57,6 +60,8 @@ _HOMES = {
     "postbus.bus._sync.connect": ("connect",),
     "postbus.bus._async.consumer": ("AsyncConsumer",),
     "postbus.bus._sync.consumer": ("Consumer",),
+    "postbus.bus._async.worker": ("AsyncWorker",),
+    "postbus.bus._sync.worker": ("Worker",),
     "postbus.model.consumer": (
         "ConsumerInfo",
         "ConsumerStats",
@@ -81,6 +86,7 @@ _HOMES = {
         "WrongIsolation",
     ),
     "postbus.model.message": ("Message", "Page", "Scheduled"),
+    "postbus.model.outcome": ("Reject", "Retry", "WorkSummary"),
     "postbus.model.partitioning": ("partition_of",),
     "postbus.model.stream": ("HorizonHolder", "StreamInfo"),
 }
@@ -89,6 +95,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "AsyncBus",
     "AsyncConsumer",
+    "AsyncWorker",
     "Batch",
     "Bus",
     "Conflict",
@@ -111,10 +118,14 @@ __all__ = [
     "Page",
     "PartitionStats",
     "Peeked",
+    "Reject",
+    "Retry",
     "Scheduled",
     "StreamInfo",
     "TooLarge",
     "Unavailable",
+    "WorkSummary",
+    "Worker",
     "WrongIsolation",
     "connect",
     "connect_async",

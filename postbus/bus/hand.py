@@ -20,6 +20,8 @@ _PREFETCH_SECONDS: Final = 1.0
 _MOST_IN_HAND: Final = 1000
 # Acks wait this long for company, if something is still being handled.
 _FLUSH_SECONDS: Final = 0.05
+# How long a handler that was told to end may take to do so.
+_ENDING_SECONDS: Final = 5.0
 # How much one more message changes what is known of how long the handler takes.
 _NEWEST_SHARE: Final = 0.1
 
@@ -66,6 +68,7 @@ class Job:
         is_interrupted: Whether its handler was told to end.
         task: What runs its handler, if that can be told.
         connection: The connection of its transaction.
+        is_concluded: Whether the slot that runs it has said so, and settles it.
     """
 
     delivery: Delivery
@@ -78,6 +81,7 @@ class Job:
     is_interrupted: bool = False
     task: Any = None
     connection: Any = None
+    is_concluded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +234,7 @@ class Hand:
         """Whether the outcome of a handler is wanted: not if the delivery was given up meanwhile and another slot goes on."""
         with self._lock:
             if job.state != "running":
-                return job.state == "settling"
+                return False
             job.state = "settling"
             self._running.discard(job)
             seconds = time.monotonic() - job.started_at
@@ -281,10 +285,13 @@ class Hand:
             return min([*times, now + self._ack_wait / 3, now + self._timeout])
 
     def overdue(self) -> list[Job]:
-        """Those whose handler has taken too long."""
+        """Those whose handler has taken too long. One that is told to end and does not is named again later."""
         with self._lock:
             now = time.monotonic()
-            return [job for job in self._running if now >= job.deadline]
+            found = [job for job in self._running if now >= job.deadline]
+            for job in found:
+                job.deadline = now + _ENDING_SECONDS
+            return found
 
     def due_leases(self) -> list[Lease]:
         """Those that are to be extended."""
@@ -301,7 +308,8 @@ class Hand:
     def held_count(self, lease: Lease) -> int:
         """How many messages of a lease nobody can have settled yet."""
         with self._lock:
-            return len(lease.done) + sum(job.state in ("waiting", "running") for job in lease.jobs)
+            open_count = sum(job.state in ("waiting", "running") and not job.is_lost for job in lease.jobs)
+            return len(lease.done) + open_count
 
     def held(self, lease: Lease) -> list[Job]:
         """Those that wait or run."""

@@ -22,7 +22,9 @@ class Retry(Exception):
         delay: How long it waits first, in seconds or as timedelta; None takes the worker's backoff.
     """
 
-    def __init__(self, reason: str = "the handler asked for a retry", *, delay: float | timedelta | None = None) -> None:
+    def __init__(
+        self, reason: str = "the handler asked for a retry", *, delay: float | timedelta | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.delay = delay

@@ -140,6 +140,11 @@ class AsyncWaiter:
     ) -> None:
         self._wakeups.leave(self)
 
+    def interrupt(self) -> None:
+        """Let the wait be over soon."""
+        self._end = 0.0
+        self.signal.set()
+
     async def wait(self) -> bool:
         """Wait until there may be something to receive; False when time is up."""
         try_at = time.monotonic() + self._try_after

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from postbus.bus import rows
+from postbus.bus._sync.worker import Worker
 from postbus.bus.signals import sleep
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
@@ -28,6 +29,7 @@ from postbus.model.consumer import (
 )
 from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.errors import NotFound, Unavailable
+from postbus.model.outcome import WorkSummary
 from postbus.model.stream import DataType
 
 if TYPE_CHECKING:
@@ -152,6 +154,57 @@ class Consumer:
             How many were buried by this call.
         """
         return self._settle(statements.TERMINATE, deliveries, connection, reason)
+
+    def run(
+        self,
+        handler: Callable[..., Any],
+        *,
+        concurrency: int = 1,
+        prefetch: int | None = None,
+        ack_wait: float | timedelta | None = None,
+        handler_timeout: float | timedelta | None = None,
+        backoff: Backoff | None = None,
+        transaction: bool = False,
+        stop_when_empty: bool = False,
+        grace: float | timedelta = 20,
+        install_signal_handlers: bool = True,
+    ) -> WorkSummary:
+        """Handle messages until SIGTERM or SIGINT: a worker with heartbeats, retries and a graceful stop.
+
+        Args:
+            handler: Called with each delivery, and with a connection if there is a transaction. Returning acks; raising fails, as
+                the exception says: `postbus.Retry`, `postbus.Reject`, or any other.
+            concurrency: How many messages are handled at the same time.
+            prefetch: How many more may wait in the worker at most; None for what is handled soon.
+            ack_wait: For how long deliveries are leased and each heartbeat extends them; None takes the consumer's setting.
+            handler_timeout: How long the handler may take for a message, which has failed then; None for ever.
+            backoff: How long a message waits after its first, second, … failure. None takes the consumer's setting and, if it has
+                none, 1 second at first, then twice as long each time, up to 5 minutes.
+            transaction: Give the handler a connection, in a transaction that commits with the ack or rolls back.
+            stop_when_empty: Return when there is nothing left to receive; messages that wait for another delivery are left.
+            grace: How long handlers may go on after a stop.
+            install_signal_handlers: Let SIGTERM and SIGINT stop it, if this is the main thread. A second one: leave at once.
+
+        Returns:
+            What was done. A `postbus.Worker` can also be stopped by its `stop`.
+
+        Raises:
+            InvalidInput: An argument is not allowed.
+        """
+        worker = Worker(
+            self,
+            handler,
+            concurrency=concurrency,
+            prefetch=prefetch,
+            ack_wait=ack_wait,
+            handler_timeout=handler_timeout,
+            backoff=backoff,
+            transaction=transaction,
+            stop_when_empty=stop_when_empty,
+            grace=grace,
+            install_signal_handlers=install_signal_handlers,
+        )
+        return worker.run()
 
     def info(self) -> ConsumerInfo:
         """Its settings."""

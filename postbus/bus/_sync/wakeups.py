@@ -142,6 +142,11 @@ class Waiter:
     ) -> None:
         self._wakeups.leave(self)
 
+    def interrupt(self) -> None:
+        """Let the wait be over soon."""
+        self._end = 0.0
+        self.signal.set()
+
     def wait(self) -> bool:
         """Wait until there may be something to receive; False when time is up."""
         try_at = time.monotonic() + self._try_after
