@@ -15,14 +15,25 @@ import postbus
 from tests.faults.publish_keys import publish_keys
 from tests.faults.sweep import sweep
 from tests.faults.work import work
-from tests.history import History, RecordedConsumer, Recorder, Scope, Violation, by_partition, check, read, remainder_of
+from tests.history import (
+    History,
+    RecordedConsumer,
+    Recorder,
+    Scope,
+    Violation,
+    by_key,
+    by_partition,
+    check,
+    read,
+    remainder_of,
+)
 from tests.history.events import Lost
 from tests.history.recorder import path_of
 from tests.waiting import until
 
 STREAM: Final = "orders"
 # The consumers are called after their order.
-SCOPES: Final[dict[str, Scope | None]] = {"none": None, "partition": by_partition}
+SCOPES: Final[dict[str, Scope | None]] = {"key": by_key, "none": None, "partition": by_partition}
 
 # Children of a server that has imported everything start in milliseconds, and inherit no threads.
 _processes = multiprocessing.get_context("forkserver")
@@ -148,7 +159,7 @@ class Crew:
             until(is_empty, f"consumer {name} has nothing left")
 
     def _check(self, bus: postbus.Bus, name: str) -> list[Violation]:
-        history = History.of(read(self.directory), STREAM, name)
+        history = History.of(read(self.directory), STREAM, name, by_key=name == "key")
         remainder = remainder_of(bus, STREAM, name)
         assert history.published, "something was published"
         assert not remainder.left, "all was finished"

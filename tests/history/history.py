@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tests.history.events import Crashed, Event, Published, Received, Settled, Settling, Verb
@@ -54,6 +54,8 @@ class Lease:
         start: When the receive began: the lease did not begin earlier.
         end: When the receive returned: the lease had begun.
         held_until: Nobody else may have it earlier, unless a crash undid the lease.
+        may_be_taken_back: In order "key", an earlier message of its key in the same lease failed, or may have: then this one comes
+            again behind it, and its delivery is not counted.
     """
 
     seq: int
@@ -67,6 +69,7 @@ class Lease:
     start: float
     end: float
     held_until: float
+    may_be_taken_back: bool = False
 
     def __str__(self) -> str:
         return (
@@ -92,8 +95,8 @@ class History:
     _flushes: list[tuple[float, float]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, events: Iterable[Event], stream: str, consumer: str) -> History:
-        """The history of a consumer among all events."""
+    def of(cls, events: Iterable[Event], stream: str, consumer: str, *, by_key: bool = False) -> History:
+        """The history of a consumer among all events; by_key says that its order is "key"."""
         events = list(events)
         published = [event for event in events if isinstance(event, Published)]
         settlements = _settlements(events)
@@ -102,7 +105,7 @@ class History:
         own = [s for s, place in settlements if place == (stream, consumer)]
         return cls(
             published={event.seq: event.key for event in published if event.stream == stream},
-            leases=_leases(events, own, (stream, consumer)),
+            leases=_leases(events, own, (stream, consumer), by_key=by_key),
             settlements=own,
             _crashes=[event for event in events if isinstance(event, Crashed)],
             _flushes=_earliest_ends(flushes),
@@ -151,7 +154,9 @@ def _settlements(events: Sequence[Event]) -> list[tuple[Settlement, tuple[str, s
     return found
 
 
-def _leases(events: Iterable[Event], settlements: Iterable[Settlement], consumer: tuple[str, str]) -> list[Lease]:
+def _leases(
+    events: Iterable[Event], settlements: Iterable[Settlement], consumer: tuple[str, str], *, by_key: bool
+) -> list[Lease]:
     by_ack_id: dict[str, list[Settlement]] = defaultdict(list)
     for settlement in settlements:
         for ack_id in settlement.ack_ids:
@@ -174,7 +179,26 @@ def _leases(events: Iterable[Event], settlements: Iterable[Settlement], consumer
         if isinstance(event, Received) and (event.stream, event.consumer) == consumer
         for place, delivered in enumerate(event.deliveries)
     ]
+    if by_key:
+        together: dict[str, list[Lease]] = defaultdict(list)
+        for lease in leases:
+            together[lease.call].append(lease)
+        leases = [_behind(lease, together[lease.call], by_ack_id) for lease in leases]
     return sorted(leases, key=lambda lease: (lease.start, lease.call, lease.place))
+
+
+def _behind(lease: Lease, together: Sequence[Lease], settlements: dict[str, list[Settlement]]) -> Lease:
+    """A lease, held only as long as no earlier message of its key in the same lease may have failed."""
+    ends = []
+    for earlier in together:
+        if earlier.key == lease.key is not None and earlier.seq < lease.seq:
+            calls = settlements[earlier.ack_id]
+            failed = [call.start for call in calls if call.verb == "nack" and call.may_have_counted]
+            is_finished = any(call.counted_all and call.verb in ("ack", "terminate") for call in calls)
+            ends += failed or ([] if is_finished else [earlier.held_until])
+    if not ends:
+        return lease
+    return replace(lease, held_until=min(lease.held_until, *ends), may_be_taken_back=True)
 
 
 def _held_until(received: Received, settlements: Sequence[Settlement]) -> float:
