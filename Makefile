@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help run test packages lint format generate bench clean
+.PHONY: help run test test-slow packages java lint format generate bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -14,14 +14,14 @@ help: ## List the commands
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[embedded,cli]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[embedded,cli,server,spark]' --group dev
 	touch $@
 
-run: $(STAMP) ## Start what there is: the embedded Postgres with Postbus installed in it
+run: $(STAMP) ## Start Postbus: its HTTP server on port 7376, and the embedded Postgres
 	$(BIN)/postbus up
 
 # PgBouncer is only for its tests, which are skipped without it. Debian's package, when this is root; else say what is missing.
-packages:
+packages: java
 	@if ! command -v pgbouncer /usr/sbin/pgbouncer >/dev/null; then \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer >/dev/null \
@@ -31,8 +31,21 @@ packages:
 		fi; \
 	fi
 
+# Spark's tests need Java 17 or later, and fail without it.
+java:
+	@if ! $(BIN)/python -c 'from postbus.spark.java import find_java; find_java()' 2>/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null; \
+		else \
+			echo "Java 17 or later is not installed: the tests of Spark fail (on Debian: apt-get install default-jre-headless)" >&2; \
+		fi; \
+	fi
+
 test: lint packages ## Check everything: lint, then all tests
 	$(BIN)/python -m pytest
+
+test-slow: $(STAMP) packages ## The tests that take minutes: clusters of Spark, many kills
+	$(BIN)/python -m pytest -m slow --timeout 1800
 
 lint: $(STAMP) ## Style, types, folder directions, generated files
 	$(BIN)/ruff check .

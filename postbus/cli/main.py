@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import postbus
+from postbus.cli import consumers, dead, messages, schedule, serving, streams, tokens
 from postbus.db import migrations
 from postbus.db import url as urls
 from postbus.db.embedded import EmbeddedServer
@@ -24,6 +22,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+app.add_typer(streams.app, name="stream")
+app.add_typer(messages.app, name="message")
+app.add_typer(consumers.app, name="consumer")
+app.command("receive")(consumers.receive)
+app.add_typer(dead.app, name="dead")
+app.add_typer(schedule.app, name="schedule")
+app.add_typer(tokens.app, name="token")
+
 Url = Annotated[
     str | None, typer.Option("--url", envvar="POSTBUS_URL", help="The Postgres to use; without it, the embedded one.")
 ]
@@ -31,8 +37,6 @@ DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", envvar="POSTBUS_DATA_DIR", help="Where the embedded Postgres lives."),
 ]
-MAINTENANCE_SECONDS = 5.0
-SWEEP_SECONDS = 1.0
 
 
 def show_version(wanted: bool) -> None:
@@ -84,59 +88,56 @@ def _migrate(url: str, *, dry_run: bool) -> None:
 def up(
     url: Url = None,
     data_dir: DataDir = None,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any that is free.")] = 7376,
     pg_port: Annotated[
         int | None,
         typer.Option(
             "--pg-port", min=1, max=65535, help="Open the embedded Postgres on this TCP port, on loopback only."
         ),
     ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="How many processes serve.")] = 1,
+    require_tokens: Annotated[
+        bool, typer.Option("--require-tokens", help="Ask for tokens on a loopback address too.")
+    ] = False,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Serve everybody who can reach the address, without tokens.")
+    ] = False,
+    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="A certificate, as a PEM file.")] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its key, as a PEM file.")] = None,
+    access_log: Annotated[
+        bool, typer.Option("--access-log/--no-access-log", help="Write a line of JSON to stderr for each request.")
+    ] = True,
 ) -> None:
-    """Run Postbus until Ctrl-C: the embedded Postgres, unless a URL names another, and its maintenance.
+    """Run Postbus until Ctrl-C: the HTTP server, its maintenance, and the embedded Postgres unless a URL names another.
 
-    Example: postbus up --pg-port 7377
+    Example: postbus up --port 7376
     """
+    try:
+        from postbus.server.settings import Settings
+    except ImportError as error:
+        raise postbus.Error("the server is not installed", "run: pip install 'postbus[server]'") from error
+
+    def settings(database: str) -> Settings:
+        return Settings(
+            url=database,
+            host=host,
+            port=port,
+            insecure=insecure,
+            require_tokens=require_tokens,
+            tls_certificate=tls_cert,
+            tls_key=tls_key,
+            workers=workers,
+            access_log=access_log,
+        )
+
     chosen = urls.choose(url)
     if chosen is not None:
-        _serve(chosen, chosen)
+        serving.serve(settings(chosen), chosen)
         return
     with EmbeddedServer(data_dir, port=pg_port) as server:
         migrations.migrate(server.url)
-        _serve(server.url, server.url if pg_port is None else server.tcp_url)
-
-
-def _serve(url: str, shown_url: str) -> None:
-    stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
-    with postbus.connect(url) as bus:
-        _greet(bus, shown_url)
-        next_maintenance = time.monotonic()
-        while not stopped.wait(SWEEP_SECONDS):
-            try:
-                bus.sweep()
-                if time.monotonic() >= next_maintenance:
-                    bus.maintain()
-                    next_maintenance = time.monotonic() + MAINTENANCE_SECONDS
-            except postbus.Unavailable as error:
-                typer.echo(f"maintenance is put off: {error.message}", err=True)
-    typer.echo("stopped", err=True)
-
-
-def _greet(bus: postbus.Bus, shown_url: str) -> None:
-    streams = len(bus.list_streams())
-    typer.echo(f"Postbus {postbus.__version__} is up, with {streams} stream{'' if streams == 1 else 's'}.", err=True)
-    typer.echo("Ctrl-C stops it. The Postgres of this bus:\n", err=True)
-    typer.echo(shown_url)
-    typer.echo(
-        f"""
-Try, in another terminal:
-
-  psql '{shown_url}' -c "select postbus.create_stream('orders')"
-  psql '{shown_url}' -c "select postbus.publish('orders', 'orders.cus_a.1', '{{\\"quantity\\": 4}}')"
-  psql '{shown_url}' -c "select * from postbus.read('orders')"
-""",
-        err=True,
-    )
+        serving.serve(settings(server.url), server.url if pg_port is None else server.tcp_url)
 
 
 def run() -> None:

@@ -34,9 +34,8 @@ class PageOf(msgspec.Struct, Generic[_Item]):
 
 
 class Success(msgspec.Struct):
-    """`count` says for how many it was so; what was settled before, or never delivered, is not counted."""
+    """For how many it was so is in the header X-Postbus-Count; what was settled before, or never delivered, is not counted."""
 
-    count: int
     success: bool = True
 
 
@@ -242,7 +241,9 @@ def message(source: Message | Delivery | Peeked | DeadLetter, stream_id: str) ->
 
 
 def received(deliveries: Sequence[Delivery], stream_id: str) -> list[Received]:
-    return [Received(each.ack_id, each.attempt, message(each, stream_id)) for each in deliveries]
+    """In order of seq, which is also the order within each key."""
+    in_order = sorted(deliveries, key=lambda each: each.seq)
+    return [Received(each.ack_id, each.attempt, message(each, stream_id)) for each in in_order]
 
 
 def peeked(found: Peeked, stream_id: str) -> PeekedMessage:

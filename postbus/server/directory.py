@@ -25,7 +25,7 @@ class _Listing:
     def name_of(self, name_or_id: str) -> str:
         if name_or_id in self.ids:
             return name_or_id
-        return next((name for name, id in self.ids.items() if id == name_or_id), name_or_id)
+        return next((name for name, known in self.ids.items() if known == name_or_id), name_or_id)
 
 
 class Directory:
@@ -74,11 +74,11 @@ class Directory:
         known = self._ids.get(stream)
         if known is not None and time.monotonic() < known[1]:
             return known[0]
-        id = str((await self._connection.bus.stream_info(stream)).id)
+        found = str((await self._connection.bus.stream_info(stream)).id)
         if len(self._ids) > 10_000:
             self._ids.clear()
-        self._ids[stream] = (id, time.monotonic() + _SECONDS)
-        return id
+        self._ids[stream] = (found, time.monotonic() + _SECONDS)
+        return found
 
 
 def _checked(kind: str, name: str) -> str:

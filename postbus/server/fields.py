@@ -13,9 +13,7 @@ _PATTERN_TOKEN = rf"(\*|{_TOKEN})"
 NAME_PATTERN = r"^[A-Za-z0-9_-]{1,63}$"
 
 Name = Annotated[str, Meta(pattern=NAME_PATTERN, description="1 to 63 letters, digits, “_” or “-”")]
-Key = Annotated[
-    str, Meta(pattern=rf"^{_TOKEN}(\.{_TOKEN})*$", max_length=255, description="Tokens, separated by dots")
-]
+Key = Annotated[str, Meta(pattern=rf"^{_TOKEN}(\.{_TOKEN})*$", max_length=255, description="Tokens, separated by dots")]
 KeyPattern = Annotated[
     str,
     Meta(
@@ -24,7 +22,7 @@ KeyPattern = Annotated[
         description="“*” stands for one token, “>” at the end for one or more",
     ),
 ]
-NoNul = Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=10_000)]
+NoNul = Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=10_000, description="Text without NUL characters")]
 Seq = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Time = Annotated[datetime, Meta(tz=True)]
 Milliseconds = Annotated[int, Meta(ge=1, le=7 * _DAY_MS)]
@@ -32,20 +30,25 @@ Delay = Annotated[int, Meta(ge=0, le=30 * _DAY_MS)]
 Age = Annotated[int, Meta(ge=0, le=3650 * _DAY_MS)]
 Million = Annotated[int, Meta(ge=1, le=1_000_000)]
 Limit = Annotated[int, Meta(ge=1, le=10_000)]
-AckIds = Annotated[
-    list[Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(-[0-9]{1,18})?$", description="As it was received")]],
-    Meta(min_length=1, max_length=10_000),
-]
+AckId = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(-[0-9]{1,18})?$", description="An ack_id as it was received")]
+AckIds = Annotated[list[AckId], Meta(min_length=1, max_length=10_000)]
 Seqs = Annotated[list[Seq], Meta(min_length=1, max_length=10_000)]
 Rate = Annotated[float, Meta(gt=0, le=1_000_000, description="How many messages per second at most")]
+
+# What is wrong with a text that does not match a pattern, in words.
+WORDS = {
+    meta.pattern: meta.description
+    for kind in (Name, Key, KeyPattern, NoNul, AckId)
+    for meta in kind.__metadata__  # type: ignore[attr-defined]
+}
 
 _Value = TypeVar("_Value")
 
 
 def given(value: _Value | UnsetType) -> _Value | None:
     """A field's value, or None when the field was left out."""
-    return None if value is UNSET else value  # type: ignore[return-value]
+    return None if value is UNSET else value
 
 
-def seconds(milliseconds: float | None | UnsetType) -> float | None:
-    return None if milliseconds is UNSET or milliseconds is None else milliseconds / 1000  # type: ignore[operator]
+def seconds(milliseconds: float | UnsetType | None) -> float | None:
+    return None if milliseconds is UNSET or milliseconds is None else milliseconds / 1000

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from postbus.model import errors
+from postbus.server.fields import WORDS
 
 
 class Problem(Exception):
@@ -50,7 +51,7 @@ class ErrorAnswer(msgspec.Struct, omit_defaults=True):
 
 
 # A lost connection is 503 here too, so that clients need to know one status; its code says that the outcome is open.
-_STATUS: Final = {errors.ConnectionLost: 503}
+_STATUS: Final[dict[type[errors.Error], int]] = {errors.ConnectionLost: 503}
 _RETRY_AFTER: Final = {"retry-after": "1"}
 
 
@@ -74,7 +75,13 @@ def of_validation(error: msgspec.MsgspecError, *, status: int) -> Problem:
     if not isinstance(error, msgspec.ValidationError):
         return Problem(400, "invalid_json", f"the body is not JSON: {what}")
     field = where.rstrip("`").removeprefix("$").removeprefix(".") or "body"
-    return invalid(field, what, status=status)
+    return invalid(field, _in_words(what), status=status)
+
+
+def _in_words(what: str) -> str:
+    pattern = what.partition("matching regex ")[2]
+    words = next((words for known, words in WORDS.items() if repr(known) == pattern), None)
+    return what if words is None else f"is not allowed here; it takes: {words}"
 
 
 def invalid(field: str, what: str, *, status: int = 400, hint: str | None = None) -> Problem:

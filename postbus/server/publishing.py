@@ -76,7 +76,7 @@ class Publishing:
             except (InvalidInput, TooLarge):
                 # Nothing was published. Each for itself, so that one that is refused does not take the others with it.
                 await asyncio.gather(*(self._send_alone(stream, each) for each in together))
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 for each in together:
                     _fail(each, error)
             else:
@@ -87,7 +87,7 @@ class Publishing:
     async def _send_alone(self, stream: str, waiting: _Waiting) -> None:
         try:
             _share([waiting], await self._send(stream, waiting.messages))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             _fail(waiting, error)
 
     async def _send(self, stream: str, messages: Sequence[Message]) -> list[int]:

@@ -45,7 +45,7 @@ def test_a_dry_run_prints_the_sql_and_does_nothing(empty_url: str) -> None:
     [
         (["migrate", "--url", "postgresql://nobody@127.0.0.1:1/none"], 5, "error: cannot connect to Postgres"),
         (["migrate", "--url", "http://example.com"], 2, 'error: "http://example.com" is not a URL of Postgres'),
-        (["up", "--url", "postgresql://me:secret@127.0.0.1:1/none"], 5, "error: cannot connect"),
+        (["migrate", "--url", "postgresql://me:secret@127.0.0.1:1/none"], 5, "error: cannot connect"),
         (["up", "--data-dir", "/proc/nowhere"], 7, "error: the data directory /proc/nowhere cannot be used"),
         (["nonsense"], 2, "No such command"),
     ],
@@ -68,9 +68,13 @@ def test_up_on_a_database_without_postbus_says_what_to_run(empty_url: str) -> No
 def test_up_runs_the_embedded_postgres_until_it_is_stopped(number: signal.Signals) -> None:
     with servers.data_directory() as path:
         process = subprocess.Popen(
-            [*COMMAND, "up", "--data-dir", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*COMMAND, "up", "--port", "0", "--data-dir", str(path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         try:
+            assert _lines(process.stdout).readline().startswith("http://127.0.0.1:")
             url = _lines(process.stdout).readline().strip()
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute("select postbus.create_stream('orders'), postbus.publish('orders', 'k', '1')")
@@ -81,7 +85,7 @@ def test_up_runs_the_embedded_postgres_until_it_is_stopped(number: signal.Signal
         finally:
             process.kill()
     assert "Postbus 0.1.0 is up" in said
-    assert "select * from postbus.read('orders')" in said
+    assert "/api/streams/orders/messages" in said
     assert said.endswith("stopped\n")
 
 

@@ -1,0 +1,138 @@
+"""Options that many commands share, and the bus that they lead to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from postbus.model.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from postbus import Bus, Consumer
+
+Url = Annotated[
+    str | None, typer.Option("--url", envvar="POSTBUS_URL", help="The Postgres to use; without it, the embedded one.")
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", envvar="POSTBUS_DATA_DIR", help="Where the embedded Postgres lives."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON: one object per line.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+
+
+@contextmanager
+def open_bus(url: str | None, data_dir: Path | None) -> Iterator[Bus]:
+    """The bus that a command works on."""
+    import postbus
+
+    with postbus.connect(url, data_dir=data_dir, pool_size=2) as bus, _suggesting_streams(bus):
+        yield bus
+
+
+@contextmanager
+def open_consumer(url: str | None, data_dir: Path | None, stream: str, consumer: str) -> Iterator[Consumer]:
+    """The consumer that a command works on."""
+    with open_bus(url, data_dir) as bus:
+        try:
+            yield bus.consumer(stream, consumer)
+        except NotFound as error:
+            if 'consumer "' not in error.message:
+                raise
+            names = [info.name for info in bus.list_consumers(stream)]
+            raise NotFound(
+                error.message, _suggestion(consumer, names, f"postbus consumer add {stream} {consumer}")
+            ) from error
+
+
+@contextmanager
+def _suggesting_streams(bus: Bus) -> Iterator[None]:
+    try:
+        yield
+    except NotFound as error:
+        if not error.message.startswith('stream "'):
+            raise
+        name = error.message.split('"')[1]
+        names = [info.name for info in bus.list_streams()]
+        raise NotFound(error.message, _suggestion(name, names, f"postbus stream add {name}")) from error
+
+
+def _suggestion(name: str, names: list[str], create: str) -> str:
+    close = get_close_matches(name, names, n=1)
+    return f'did you mean "{close[0]}"?' if close else f"create it with: {create}"
+
+
+def seconds(text: str | None) -> float | None:
+    """A duration such as 30, 1.5s, 10m, 2h or 7d, in seconds.
+
+    Raises:
+        InvalidInput: It is not one.
+    """
+    if text is None:
+        return None
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise InvalidInput(f'"{text}" is not a duration', "write it as 30s, 10m, 2h or 7d")
+    return float(found[1]) * _UNITS[found[2] or "s"]
+
+
+def moment(text: str | None) -> datetime | None:
+    """A time: ISO 8601, or a duration ago such as 10m.
+
+    Raises:
+        InvalidInput: It is neither.
+    """
+    if text is None:
+        return None
+    if _DURATION.fullmatch(text):
+        return datetime.now(UTC) - timedelta(seconds=seconds(text) or 0)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(
+            f'"{text}" is not a time', "write it as 2026-01-31T12:00Z, or as 10m for ten minutes ago"
+        ) from error
+    return found if found.tzinfo is not None else found.astimezone()
+
+
+def position(text: str | None) -> tuple[int | None, datetime | None]:
+    """Where to read from: a seq (a plain number), a time, or a duration ago."""
+    if text is not None and text.isdecimal():
+        return int(text), None
+    return None, moment(text)
+
+
+def pairs(values: list[str] | None) -> dict[str, str] | None:
+    """Headers given as NAME=VALUE.
+
+    Raises:
+        InvalidInput: One has no "=".
+    """
+    found = {}
+    for value in values or []:
+        name, equals, content = value.partition("=")
+        if not equals or not name:
+            raise InvalidInput(f'"{value}" is not NAME=VALUE')
+        found[name] = content
+    return found or None
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask before something is lost; without a terminal the answer must have been given."""
+    import sys
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"{question} Nobody is there to ask", "add --yes")
+    typer.confirm(question, abort=True, err=True)

@@ -1,0 +1,89 @@
+"""How results are printed: aligned columns for people, one JSON object per line for programs. Data goes to stdout, the rest to stderr."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import typer
+
+
+def emit(values: Iterable[Any], columns: Sequence[str], *, as_json: bool, empty: str) -> None:
+    """Print dataclasses: these attributes as columns, or all of them as JSON."""
+    if as_json:
+        for value in values:
+            emit_json(value)
+        return
+    rows = [[cell(getattr(value, column)) for column in columns] for value in values]
+    if not rows:
+        say(empty)
+        return
+    header = [column.upper().replace("_", " ") for column in columns]
+    widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(columns))]
+    for row in [header, *rows]:
+        typer.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def emit_one(value: Any, *, as_json: bool, leave_out: Sequence[str] = ()) -> None:
+    """Print one dataclass: a line for each attribute, or JSON."""
+    if as_json:
+        emit_json(value)
+        return
+    fields = {name: each for name, each in _attributes(value).items() if name not in leave_out}
+    width = max(map(len, fields))
+    for name, each in fields.items():
+        typer.echo(f"{name.replace('_', ' ').ljust(width)}  {cell(each)}")
+
+
+def emit_json(value: Any) -> None:
+    typer.echo(
+        json.dumps(_attributes(value) if dataclasses.is_dataclass(value) else value, default=_plain, ensure_ascii=False)
+    )
+
+
+def say(text: str) -> None:
+    """Something for the person who runs the command."""
+    typer.echo(text, err=True)
+
+
+def cell(value: Any) -> str:
+    """A value in a column."""
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, datetime):
+        return value.astimezone().isoformat(sep=" ", timespec="milliseconds")
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g}s"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    return json.dumps(value, default=_plain, ensure_ascii=False)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return _attributes(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    return str(value)

@@ -1,0 +1,86 @@
+"""What `postbus up` does: checks, greets, and serves until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import typer
+
+import postbus
+from postbus.model.errors import Error, InvalidInput, Unavailable
+
+if TYPE_CHECKING:
+    from postbus.server.settings import Settings
+
+
+def serve(settings: Settings, shown_url: str) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Raises:
+        postbus.Error: The address cannot be used, tokens are missing, or Postbus is not installed in the database.
+    """
+    from postbus.server import run
+
+    problem = _check(settings)
+    listening = run.bind(settings)
+    run.serve(settings, listening, started=lambda: _greet(settings, listening, shown_url, problem))
+    typer.echo("stopped", err=True)
+
+
+def _check(settings: Settings) -> Unavailable | None:
+    """Refuse what cannot come right by waiting; why Postgres cannot be reached, if it cannot."""
+    if (settings.tls_certificate is None) != (settings.tls_key is None):
+        raise InvalidInput("TLS needs a certificate and its key", "give both --tls-cert and --tls-key")
+    for file in (settings.tls_certificate, settings.tls_key):
+        if file is not None and not file.is_file():
+            raise InvalidInput(f"{file} is not a file")
+    try:
+        token_count = asyncio.run(_count_tokens(settings.url))
+    except Unavailable as problem:
+        return problem
+    if not settings.is_open and not token_count:
+        raise InvalidInput(
+            f"there are no tokens, so nobody could use a server on {settings.host}",
+            "create one with: postbus token create NAME; or serve everybody who can reach it, with --insecure",
+        )
+    return None
+
+
+async def _count_tokens(url: str) -> int:
+    from postbus.db._async.database import AsyncDatabase
+    from postbus.server.access import Tokens
+
+    async with AsyncDatabase(url, pool_size=1, connect_timeout=5) as database:
+        await database.check_installed()
+        return sum(token.is_valid for token in await Tokens(database).list())
+
+
+def _greet(settings: Settings, listening: socket.socket, shown_url: str, problem: Error | None) -> None:
+    from postbus.server import run
+
+    address = run.address_of(settings, listening)
+    typer.echo(f"Postbus {postbus.__version__} is up. Ctrl-C stops it. Its address, and its Postgres:\n", err=True)
+    typer.echo(address)
+    typer.echo(shown_url)
+    if problem is not None:
+        typer.echo(f"\nPostgres cannot be reached yet, and is tried again: {problem.message}", err=True)
+    typer.echo(f"\n{_who_may(settings)}\n\nTry, in another terminal:\n\n{_commands(settings, address)}\n", err=True)
+
+
+def _who_may(settings: Settings) -> str:
+    if not settings.is_open:
+        return "Requests need a token."
+    if settings.insecure:
+        return "Everybody who can reach it may use it, because of --insecure."
+    return "It is open to every program of this machine; --require-tokens changes that."
+
+
+def _commands(settings: Settings, address: str) -> str:
+    token = "" if settings.is_open else ' -H "Authorization: Bearer $TOKEN"'
+    json = f"{token} -H 'Content-Type: application/json'"
+    return f"""  curl{json} {address}/api/streams -d '{{"name": "orders"}}'
+  curl{json} {address}/api/streams/orders/messages \\
+    -d '{{"messages": [{{"key": "orders.cus_a.1", "data": {{"quantity": 4}}}}]}}'
+  curl{token} {address}/api/streams/orders/messages"""

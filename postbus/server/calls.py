@@ -1,0 +1,260 @@
+"""An endpoint is a function; its parameters and result say what it takes and answers, in HTTP and in the API's description."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.requests import Request
+
+from postbus.server import problems
+from postbus.server.access import Scope, Token
+from postbus.server.problems import Problem
+
+if TYPE_CHECKING:
+    import postbus
+    from postbus.server.service import Service
+
+Handler = Callable[..., Awaitable[Any]]
+_Handler = TypeVar("_Handler", bound=Handler)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, after it was let in.
+
+    Attributes:
+        service: What requests share.
+        request: The request itself.
+        token: With which token it came.
+        stream: The name of the stream in its path, or "".
+        consumer: The name of the consumer in its path, or "".
+        headers: Headers of the answer.
+    """
+
+    service: Service
+    request: Request
+    token: Token
+    stream: str
+    consumer: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def bus(self) -> postbus.AsyncBus:
+        return self.service.connection.bus
+
+    @property
+    def reader(self) -> postbus.AsyncConsumer:
+        """The consumer of the path."""
+        return self.bus.consumer(self.stream, self.consumer)
+
+    async def stream_id(self) -> str:
+        return await self.service.directory.stream_id(self.stream)
+
+    def demand(self, scope: Scope, stream: str | None) -> None:
+        """Refuse the request unless its token allows this.
+
+        Raises:
+            Problem: 403, in the same words whether the stream exists or not.
+        """
+        if not self.token.may(scope, stream):
+            where = "on all streams" if stream is None else f'on stream "{stream}"'
+            raise Problem(403, "forbidden", f'this token does not allow "{scope}" {where}')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """What can be asked at a path.
+
+    Attributes:
+        method: The HTTP method.
+        path: The path, with {parameters}.
+        handler: What answers.
+        scope: What the token must allow on the stream of the path; None for what everybody may ask.
+        on_all_streams: Whether the token must allow it on all streams.
+        invalid_status: The status for a body or query that is not allowed.
+        body: The type of its body, or None.
+        body_optional: Whether the body may be left out.
+        query: The type of its query, or None.
+        answer: The type of what it answers.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    scope: Scope | None
+    on_all_streams: bool
+    invalid_status: int
+    body: Any
+    body_optional: bool
+    query: Any
+    answer: Any
+
+    @property
+    def summary(self) -> str:
+        return (inspect.getdoc(self.handler) or self.handler.__name__).splitlines()[0]
+
+
+class Endpoints:
+    """Endpoints, as they are declared."""
+
+    def __init__(self) -> None:
+        self.all: list[Endpoint] = []
+
+    def add(
+        self,
+        method: str,
+        path: str,
+        *,
+        scope: Scope | None,
+        on_all_streams: bool = False,
+        invalid_status: int = 400,
+    ) -> Callable[[_Handler], _Handler]:
+        """Declare the function below as an endpoint. Its parameters `body` and `query`, and its result, have the types."""
+
+        def declare(handler: _Handler) -> _Handler:
+            types = get_type_hints(handler, include_extras=True)
+            body = inspect.signature(handler).parameters.get("body")
+            self.all.append(
+                Endpoint(
+                    method=method,
+                    path=path,
+                    handler=handler,
+                    scope=scope,
+                    on_all_streams=on_all_streams,
+                    invalid_status=invalid_status,
+                    body=_some(types.get("body")),
+                    body_optional=body is not None and body.default is None,
+                    query=types.get("query"),
+                    answer=types["return"],
+                )
+            )
+            return handler
+
+        return declare
+
+
+def _some(kind: Any) -> Any:
+    """X of `X | None`."""
+    arguments = getattr(kind, "__args__", ())
+    return next((each for each in arguments if each is not type(None)), kind) if type(None) in arguments else kind
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Caller:
+    """Turns requests to one endpoint into calls of its function, and results into JSON."""
+
+    def __init__(self, endpoint: Endpoint, service: Service) -> None:
+        self._endpoint = endpoint
+        self._service = service
+        self._decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
+
+    async def answer(self, request: Request) -> tuple[bytes, dict[str, str]]:
+        """The JSON to answer, and headers.
+
+        Raises:
+            Problem: The request is refused.
+            postbus.Error: The library refused.
+        """
+        endpoint = self._endpoint
+        call = await self._let_in(request)
+        arguments: dict[str, Any] = {}
+        if endpoint.query is not None:
+            arguments["query"] = self._query(request)
+        if self._decoder is not None:
+            body = await read_body(request, self._service.settings.max_body_bytes)
+            if body or not endpoint.body_optional:
+                arguments["body"] = self._body(body)
+        result = await endpoint.handler(call, **arguments)
+        return _encode(result), call.headers
+
+    async def _let_in(self, request: Request) -> Call:
+        endpoint, service = self._endpoint, self._service
+        if endpoint.scope is None:
+            return Call(service, request, service.nobody, "", "")
+        token = await service.guard.identify(request.headers.get("authorization"))
+        named = request.path_params.get("stream")
+        if named is None:
+            call = Call(service, request, token, "", "")
+            if endpoint.on_all_streams or endpoint.scope not in token.scopes:
+                call.demand(endpoint.scope, None)
+            return call
+        stream = await service.directory.stream_name(named)
+        if not token.may(endpoint.scope, stream):
+            # In the words of the path: the name behind an id is not this token's business.
+            raise Problem(403, "forbidden", f'this token does not allow "{endpoint.scope}" on stream "{named}"')
+        consumer = request.path_params.get("consumer", "")
+        if consumer:
+            consumer = await service.directory.consumer_name(stream, consumer)
+        return Call(service, request, token, stream, consumer)
+
+    def _query(self, request: Request) -> Any:
+        given: dict[str, str] = {}
+        known = self._endpoint.query.__struct_fields__
+        for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+            if name not in known:
+                raise problems.invalid(name, "is not a parameter of this", hint=did_you_mean(name, known))
+            if name in given:
+                raise problems.invalid(name, "is given twice")
+            given[name] = value
+        try:
+            return msgspec.convert(given, self._endpoint.query, strict=False)
+        except msgspec.ValidationError as error:
+            raise problems.of_validation(error, status=400) from None
+
+    def _body(self, body: bytes) -> Any:
+        assert self._decoder is not None  # noqa: S101
+        try:
+            return self._decoder.decode(body)
+        except msgspec.MsgspecError as error:
+            raise self._refusal(error) from None
+        except RecursionError:
+            raise Problem(400, "invalid_json", "the body is nested too deeply") from None
+
+    def _refusal(self, error: msgspec.MsgspecError) -> Problem:
+        problem = problems.of_validation(error, status=self._endpoint.invalid_status)
+        unknown = str(error).partition("unknown field `")[2].partition("`")[0]
+        if unknown:
+            problem.hint = did_you_mean(unknown, getattr(self._endpoint.body, "__struct_fields__", ()))
+        return problem
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body, unless it is too large.
+
+    Raises:
+        Problem: 413.
+    """
+    length = request.headers.get("content-length", "0")
+    if length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem(
+        413,
+        "too_large",
+        f"the body is larger than {limit} bytes",
+        hint="send fewer messages at once",
+        headers={"connection": "close"},
+    )
+
+
+def did_you_mean(name: str, known: tuple[str, ...]) -> str | None:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f'did you mean "{near[0]}"?' if near else f"there are: {', '.join(known)}"

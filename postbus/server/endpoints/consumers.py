@@ -1,0 +1,307 @@
+"""Consumers: create, list, look at, edit, pause, seek, replay, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from postbus.model.consumer import Backoff, Exponential, Filter, OnDead, OnExpired, Ordering, Start
+from postbus.server import answers, problems
+from postbus.server.answers import Data
+from postbus.server.calls import Call, Endpoints
+from postbus.server.fields import (
+    Age,
+    Delay,
+    KeyPattern,
+    Million,
+    Milliseconds,
+    Name,
+    NoNul,
+    Rate,
+    Seq,
+    Time,
+    given,
+    seconds,
+)
+
+endpoints = Endpoints()
+
+Headers = dict[NoNul, NoNul]
+JsonPath = Annotated[str, Meta(max_length=10_000, extra_json_schema={"format": "jsonpath"})]
+Delays = Annotated[list[Delay], Meta(max_length=100)]
+Factor = Annotated[float, Meta(ge=1, le=100)]
+Jitter = Annotated[float, Meta(ge=0, le=1)]
+PerKey = Annotated[int, Meta(ge=1, le=10_000)]
+Kind = Literal["pull"]
+Status = Literal["active", "disabled"]
+_TWO_POSITIONS = [["start", "from_seq"], ["start", "from_time"], ["from_seq", "from_time"]]
+# backoff_factor and its kin describe how the one delay of backoff_ms grows.
+_GROWTH: dict[str, Any] = {
+    "properties": {"backoff_ms": {"minItems": 1, "maxItems": 1}},
+    "required": ["backoff_ms"],
+}
+_GROWTH_SCHEMA = {"backoff_factor": _GROWTH, "backoff_cap_ms": {"required": ["backoff_factor"]}}
+
+
+class NewConsumer(Struct, forbid_unknown_fields=True):
+    """At most one of `start`, `from_seq` and `from_time`; without them it starts with the oldest message.
+
+    `backoff_factor`, `backoff_cap_ms` and `backoff_jitter` make the one delay of `backoff_ms` grow.
+    """
+
+    schema_extra: ClassVar[dict[str, Any]] = {
+        "not": {"anyOf": [{"required": both} for both in _TWO_POSITIONS]},
+        "dependentSchemas": {**_GROWTH_SCHEMA, "backoff_jitter": {"required": ["backoff_factor"]}},
+    }
+
+    name: Name
+    kind: Kind = "pull"
+    status: Status = "active"
+    ack_wait_ms: Milliseconds = 30_000
+    max_ack_pending: Million = 10_000
+    max_deliver: Million | None = None
+    max_waiting: Million = 1000
+    filter_key_pattern: KeyPattern | None = None
+    filter_headers: Headers | None = None
+    filter_headers_not: Headers | None = None
+    filter_data: JsonPath | None = None
+    order: Ordering = "key"
+    max_per_key: PerKey | None = None
+    backoff_ms: Delays = []
+    backoff_factor: Factor | UnsetType = UNSET
+    backoff_cap_ms: Delay | UnsetType = UNSET
+    backoff_jitter: Jitter | UnsetType = UNSET
+    retain_dead_ms: Age | None = None
+    on_dead: OnDead = "continue"
+    on_expired: OnExpired = "skip"
+    start: Start | UnsetType = UNSET
+    from_seq: Seq | UnsetType = UNSET
+    from_time: Time | UnsetType = UNSET
+
+
+class ConsumerEdit(Struct, forbid_unknown_fields=True):
+    """What is left out stays as it is; null puts a setting back to none."""
+
+    schema_extra: ClassVar[dict[str, Any]] = {
+        "dependentSchemas": {**_GROWTH_SCHEMA, "backoff_jitter": {"required": ["backoff_factor"]}},
+    }
+
+    kind: Kind | UnsetType = UNSET
+    status: Status | UnsetType = UNSET
+    ack_wait_ms: Milliseconds | UnsetType = UNSET
+    max_ack_pending: Million | UnsetType = UNSET
+    max_deliver: Million | UnsetType | None = UNSET
+    max_waiting: Million | UnsetType = UNSET
+    filter_key_pattern: KeyPattern | UnsetType | None = UNSET
+    filter_headers: Headers | UnsetType | None = UNSET
+    filter_headers_not: Headers | UnsetType | None = UNSET
+    filter_data: JsonPath | UnsetType | None = UNSET
+    max_per_key: PerKey | UnsetType | None = UNSET
+    backoff_ms: Delays | UnsetType = UNSET
+    backoff_factor: Factor | UnsetType = UNSET
+    backoff_cap_ms: Delay | UnsetType = UNSET
+    backoff_jitter: Jitter | UnsetType = UNSET
+    retain_dead_ms: Age | UnsetType | None = UNSET
+    on_dead: OnDead | UnsetType = UNSET
+    on_expired: OnExpired | UnsetType = UNSET
+
+
+class Seek(Struct, forbid_unknown_fields=True):
+    """Exactly one of these."""
+
+    schema_extra: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
+
+    start: Start | UnsetType = UNSET
+    from_seq: Seq | UnsetType = UNSET
+    from_time: Time | UnsetType = UNSET
+
+
+class Replay(Struct, forbid_unknown_fields=True):
+    from_seq: Seq | UnsetType = UNSET
+    to_seq: Seq | UnsetType = UNSET
+    from_time: Time | UnsetType = UNSET
+    to_time: Time | UnsetType = UNSET
+    key_pattern: KeyPattern | UnsetType = UNSET
+    rate: Rate | UnsetType = UNSET
+
+
+class Position(Struct):
+    """The consumer reads on after this seq."""
+
+    position_seq: int
+
+
+@endpoints.add("GET", "/api/streams/{stream}/consumers", scope="manage")
+async def list_consumers(call: Call) -> Data[list[answers.Consumer]]:
+    """List the consumers of a stream."""
+    consumers = await call.bus.list_consumers(call.stream)
+    stream_id = await call.stream_id()
+    return Data([answers.consumer(each, stream_id) for each in consumers])
+
+
+@endpoints.add("POST", "/api/streams/{stream}/consumers", scope="manage", invalid_status=422)
+async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consumer]:
+    """Create a consumer."""
+    created = await call.bus.create_consumer(
+        call.stream,
+        body.name,
+        order=body.order,
+        ack_wait=body.ack_wait_ms / 1000,
+        max_ack_pending=body.max_ack_pending,
+        max_deliver=body.max_deliver,
+        backoff=_backoff(body) or (),
+        retain_dead=seconds(body.retain_dead_ms),
+        max_per_key=body.max_per_key,
+        max_waiting=body.max_waiting,
+        on_dead=body.on_dead,
+        filter=_filter(body),
+        on_expired=body.on_expired,
+        start=given(body.start),
+        from_seq=given(body.from_seq),
+        from_time=given(body.from_time),
+    )
+    if body.status == "disabled":
+        await created.pause()
+    call.service.directory.forget(call.stream)
+    return Data(answers.consumer(await created.info(), await call.stream_id()))
+
+
+@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}", scope="manage")
+async def get_consumer(call: Call) -> Data[answers.Consumer]:
+    """Get a consumer's settings."""
+    return await _consumer(call)
+
+
+async def _edit(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
+    await call.reader.alter(
+        ack_wait=seconds(body.ack_wait_ms),
+        max_ack_pending=given(body.max_ack_pending),
+        max_deliver=given(body.max_deliver),
+        backoff=_backoff(body),
+        retain_dead=seconds(body.retain_dead_ms),
+        max_per_key=given(body.max_per_key),
+        max_waiting=given(body.max_waiting),
+        on_dead=given(body.on_dead),
+        filter=_filter(body),
+        on_expired=given(body.on_expired),
+        unset=_unset(body),
+    )
+    if body.status is not UNSET:
+        await (call.reader.pause() if body.status == "disabled" else call.reader.resume())
+    return await _consumer(call)
+
+
+@endpoints.add("PATCH", "/api/streams/{stream}/consumers/{consumer}", scope="manage", invalid_status=422)
+async def edit_consumer(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
+    """Change settings of a consumer."""
+    return await _edit(call, body)
+
+
+@endpoints.add("PUT", "/api/streams/{stream}/consumers/{consumer}", scope="manage", invalid_status=422)
+async def put_consumer(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
+    """Change settings of a consumer, as PATCH does."""
+    return await _edit(call, body)
+
+
+@endpoints.add("DELETE", "/api/streams/{stream}/consumers/{consumer}", scope="manage")
+async def delete_consumer(call: Call) -> Data[answers.Deleted]:
+    """Delete a consumer with its position and dead letters."""
+    info = await call.reader.info()
+    await call.reader.drop()
+    call.service.directory.forget(call.stream)
+    return Data(answers.Deleted(id=str(info.id), name=info.name))
+
+
+@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/pause", scope="manage")
+async def pause_consumer(call: Call) -> Data[answers.Consumer]:
+    """Deliver nothing until it is resumed."""
+    await call.reader.pause()
+    return await _consumer(call)
+
+
+@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/resume", scope="manage")
+async def resume_consumer(call: Call) -> Data[answers.Consumer]:
+    """Deliver again after a pause."""
+    await call.reader.resume()
+    return await _consumer(call)
+
+
+@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/seek", scope="manage")
+async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
+    """Read on from another position; what is in flight is given up."""
+    position = await call.reader.seek(given(body.start), from_seq=given(body.from_seq), from_time=given(body.from_time))
+    return Data(Position(position))
+
+
+@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/replay", scope="manage")
+async def replay_consumer(call: Call, body: Replay) -> Data[answers.Count]:
+    """Deliver messages again that were delivered before. Ending the request cancels the rest."""
+    count = 0
+    replayed = call.reader.replay(
+        from_seq=given(body.from_seq),
+        to_seq=given(body.to_seq),
+        from_time=given(body.from_time),
+        to_time=given(body.to_time),
+        key_pattern=given(body.key_pattern),
+        rate=given(body.rate),
+    )
+    async for count in replayed:  # noqa: B007
+        if await is_over(call):
+            break
+    return Data(answers.Count(count))
+
+
+@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}/stats", scope="manage")
+async def get_consumer_stats(call: Call) -> Data[answers.ConsumerPlace]:
+    """Get where a consumer stands: lag, in flight, waiting, dead."""
+    return Data(answers.consumer_place(await call.reader.stats()))
+
+
+async def is_over(call: Call) -> bool:
+    """Whether a request that takes long should end: its client is gone, or the server stops."""
+    await asyncio.sleep(0)
+    return call.service.stopping or await call.request.is_disconnected()
+
+
+async def _consumer(call: Call) -> Data[answers.Consumer]:
+    return Data(answers.consumer(await call.reader.info(), await call.stream_id()))
+
+
+def _backoff(body: NewConsumer | ConsumerEdit) -> Backoff | None:
+    if body.backoff_factor is UNSET:
+        if body.backoff_cap_ms is not UNSET or body.backoff_jitter is not UNSET:
+            raise problems.invalid("backoff_factor", "is missing", status=422, hint="1 keeps the delay as it is")
+        return None if body.backoff_ms is UNSET else [delay / 1000 for delay in body.backoff_ms]
+    if body.backoff_ms is UNSET or len(body.backoff_ms) != 1:
+        raise problems.invalid("backoff_ms", "has one delay, the first, when there is a backoff_factor", status=422)
+    return Exponential(
+        first=body.backoff_ms[0] / 1000,
+        factor=body.backoff_factor,
+        cap=seconds(body.backoff_cap_ms),
+        jitter=given(body.backoff_jitter) or 0.0,
+    )
+
+
+def _filter(body: NewConsumer | ConsumerEdit) -> Filter:
+    return Filter(
+        key=given(body.filter_key_pattern),
+        headers=given(body.filter_headers),
+        headers_not=given(body.filter_headers_not),
+        data=given(body.filter_data),
+    )
+
+
+def _unset(body: ConsumerEdit) -> tuple[str, ...]:
+    """The settings that were given as null."""
+    names = {
+        "max_deliver": body.max_deliver,
+        "retain_dead": body.retain_dead_ms,
+        "max_per_key": body.max_per_key,
+        "filter_key_pattern": body.filter_key_pattern,
+        "filter_headers": body.filter_headers,
+        "filter_headers_not": body.filter_headers_not,
+        "filter_data": body.filter_data,
+    }
+    return tuple(name for name, value in names.items() if value is None)

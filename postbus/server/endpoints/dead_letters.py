@@ -1,0 +1,79 @@
+"""Dead letters: list, redrive, discard."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from postbus.server import answers
+from postbus.server.answers import Data
+from postbus.server.calls import Call, Endpoints
+from postbus.server.endpoints.consumers import is_over
+from postbus.server.fields import KeyPattern, Limit, Name, NoNul, Rate, Seq, Seqs, given
+
+endpoints = Endpoints()
+
+_PATH = "/api/streams/{stream}/consumers/{consumer}/dead_letters"
+
+
+class DeadLetters(Struct):
+    limit: Limit = 100
+    after_seq: Seq = 0
+    key_pattern: KeyPattern | UnsetType = UNSET
+    reason_like: NoNul | UnsetType = UNSET
+
+
+class Chosen(Struct, forbid_unknown_fields=True):
+    """Those that pass all that is given. `reason_like` is a pattern of SQL's LIKE, such as “timeout%”."""
+
+    seqs: Seqs | UnsetType = UNSET
+    key_pattern: KeyPattern | UnsetType = UNSET
+    reason_like: NoNul | UnsetType = UNSET
+
+
+class Redrive(Chosen, forbid_unknown_fields=True):
+    """With `to_stream` they are published there instead of being delivered again."""
+
+    to_stream: Name | UnsetType = UNSET
+    rate: Rate | UnsetType = UNSET
+
+
+@endpoints.add("GET", _PATH, scope="consume")
+async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[answers.DeadMessage]]:
+    """List messages that the consumer gave up, by seq."""
+    letters = await call.reader.dead_letters(
+        key_pattern=given(query.key_pattern),
+        reason_like=given(query.reason_like),
+        after_seq=query.after_seq,
+        max_messages=query.limit,
+    )
+    stream_id = await call.stream_id()
+    return Data([answers.dead(each, stream_id) for each in letters])
+
+
+@endpoints.add("POST", _PATH + "/redrive", scope="manage")
+async def redrive_dead_letters(call: Call, body: Redrive) -> Data[answers.Count]:
+    """Give dead letters another chance: all, or those that match. Ending the request cancels the rest."""
+    to_stream = given(body.to_stream)
+    if to_stream is not None:
+        call.demand("publish", to_stream)
+    count = 0
+    redriven = call.reader.redrive(
+        seqs=given(body.seqs),
+        key_pattern=given(body.key_pattern),
+        reason_like=given(body.reason_like),
+        to_stream=to_stream,
+        rate=given(body.rate),
+    )
+    async for count in redriven:  # noqa: B007
+        if await is_over(call):
+            break
+    return Data(answers.Count(count))
+
+
+@endpoints.add("POST", _PATH + "/discard", scope="manage")
+async def discard_dead_letters(call: Call, body: Chosen) -> Data[answers.Count]:
+    """Remove dead letters: all, or those that match."""
+    discarded = await call.reader.discard(
+        seqs=given(body.seqs), key_pattern=given(body.key_pattern), reason_like=given(body.reason_like)
+    )
+    return Data(answers.Count(discarded))

@@ -1,0 +1,235 @@
+"""Deliveries: receive, and settle what was received."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from postbus.model.consumer import Peeked, State
+from postbus.model.delivery import Batch
+from postbus.server import answers
+from postbus.server.answers import Data, Success
+from postbus.server.calls import Call, Endpoints
+from postbus.server.fields import AckIds, Delay, KeyPattern, Limit, Milliseconds, NoNul, Seq, given, seconds
+from postbus.server.receiving import Poll
+
+endpoints = Endpoints()
+
+_CONSUMER = "/api/streams/{stream}/consumers/{consumer}"
+_MAX_WAIT_MS = 5 * 60 * 1000
+
+
+class Receive(Struct, forbid_unknown_fields=True):
+    """`wait_for` milliseconds are waited for a message if there is none. `auto_ack` acks what is answered."""
+
+    batch_size: Annotated[int, Meta(ge=1, le=1000)] = 1
+    wait_for: Annotated[int, Meta(ge=0, le=_MAX_WAIT_MS)] = 0
+    auto_ack: bool = False
+    ack_wait_ms: Milliseconds | UnsetType = UNSET
+
+
+class AckAndReceive(Receive, forbid_unknown_fields=True):
+    """`ack_ids` are acked in the same round trip, before the next messages are received."""
+
+    ack_ids: AckIds | UnsetType = UNSET
+
+
+class Acked(Struct, forbid_unknown_fields=True):
+    ack_ids: AckIds
+
+
+class Nacked(Struct, forbid_unknown_fields=True):
+    """Delivered again after `delay_ms`; without it, at once or by the consumer's backoff."""
+
+    ack_ids: AckIds
+    delay_ms: Delay | UnsetType = UNSET
+    reason: NoNul | UnsetType = UNSET
+
+
+class Extended(Struct, forbid_unknown_fields=True):
+    """Leased for `ack_wait_ms` from now; without it, for the consumer's."""
+
+    ack_ids: AckIds
+    ack_wait_ms: Milliseconds | UnsetType = UNSET
+    shorten: bool = False
+
+
+class Terminated(Struct, forbid_unknown_fields=True):
+    ack_ids: AckIds
+    reason: NoNul | UnsetType = UNSET
+
+
+class Peek(Struct):
+    """`visible` tells what can be received now from what is held back; `state` is finer."""
+
+    limit: Limit = 100
+    sort: Literal["seq_asc", "seq_desc"] = "seq_asc"
+    visible: bool | UnsetType = UNSET
+    state: answers.MessageState | UnsetType = UNSET
+    key_pattern: KeyPattern | UnsetType = UNSET
+    after_seq: Seq = 0
+
+
+@endpoints.add("GET", _CONSUMER + "/receive", scope="consume")
+async def receive_messages(call: Call, query: Receive) -> Data[list[answers.Received]]:
+    """Receive messages; each is leased until it is acked or its time is up."""
+    return await _receive(call, query)
+
+
+@endpoints.add("POST", _CONSUMER + "/receive", scope="consume")
+async def ack_and_receive_messages(
+    call: Call, query: Receive, body: AckAndReceive | None = None
+) -> Data[list[answers.Received]]:
+    """Receive messages, by a body or by a query."""
+    return await _receive(call, query if body is None else body)
+
+
+@endpoints.add("POST", _CONSUMER + "/ack", scope="consume")
+async def ack_messages(call: Call, body: Acked) -> Success:
+    """Finish deliveries. Ids that are unknown or were settled before are ignored."""
+    return _settled(call, await call.reader.ack(body.ack_ids))
+
+
+@endpoints.add("POST", _CONSUMER + "/nack", scope="consume")
+async def nack_messages(call: Call, body: Nacked) -> Success:
+    """Give deliveries back, to be delivered again."""
+    # Sequin's nack is at once; with a backoff the consumer has said otherwise.
+    count = await call.reader.nack(body.ack_ids, delay=seconds(body.delay_ms), reason=given(body.reason))
+    return _settled(call, count)
+
+
+@endpoints.add("POST", _CONSUMER + "/extend", scope="consume")
+async def extend_messages(call: Call, body: Extended) -> Success:
+    """Lease deliveries for longer."""
+    count = await call.reader.extend(body.ack_ids, ack_wait=seconds(body.ack_wait_ms), shorten=body.shorten)
+    return _settled(call, count)
+
+
+@endpoints.add("POST", _CONSUMER + "/terminate", scope="consume")
+async def terminate_messages(call: Call, body: Terminated) -> Success:
+    """Make deliveries dead letters at once."""
+    return _settled(call, await call.reader.terminate(body.ack_ids, reason=given(body.reason)))
+
+
+@endpoints.add("GET", _CONSUMER + "/messages", scope="consume")
+async def peek_messages(call: Call, query: Peek) -> Data[list[answers.PeekedMessage]]:
+    """Look at messages and their states without touching them."""
+    found = await (_newest(call, query) if query.sort == "seq_desc" else _peek(call, query, query.after_seq))
+    stream_id = await call.stream_id()
+    return Data([answers.peeked(each, stream_id) for each in found])
+
+
+def _settled(call: Call, count: int) -> Success:
+    call.headers["x-postbus-count"] = str(count)
+    return Success()
+
+
+async def _receive(call: Call, wanted: Receive) -> Data[list[answers.Received]]:
+    reader = call.reader
+    stream_id = await call.stream_id()
+    ack_wait = seconds(wanted.ack_wait_ms)
+    acked = given(wanted.ack_ids) if isinstance(wanted, AckAndReceive) else None
+    batch = await reader.receive(wanted.batch_size, ack=acked, ack_wait=ack_wait)
+    acked_count = batch.acked_count
+    if not batch and wanted.wait_for:
+        async with _watched(call) as poll:
+            batch = await call.service.receiving.receive(
+                reader, wanted.batch_size, wait=wanted.wait_for / 1000, ack_wait=ack_wait, poll=poll
+            )
+            if batch and poll.ended and not call.service.stopping:
+                batch = await _give_back(call, batch)
+    if batch and wanted.auto_ack:
+        await reader.ack(batch)
+    if acked is not None:
+        call.headers["x-postbus-count"] = str(acked_count)
+    call.service.metrics.count_received(call.stream, call.consumer, len(batch))
+    return Data(answers.received(batch, stream_id))
+
+
+async def _give_back(call: Call, batch: Batch) -> Batch:
+    """The client is gone: somebody else may have the messages now, instead of when their lease ends."""
+    await call.reader.nack(batch, delay=0, reason="the receiver went away")
+    return Batch(())
+
+
+@contextlib.asynccontextmanager
+async def _watched(call: Call) -> AsyncIterator[Poll]:
+    """A poll that ends when its client goes away."""
+    poll = Poll()
+    watch = asyncio.create_task(_watch(call, poll))
+    try:
+        yield poll
+    finally:
+        watch.cancel()
+
+
+async def _watch(call: Call, poll: Poll) -> None:
+    while (await call.request.receive())["type"] != "http.disconnect":
+        pass
+    poll.end()
+
+
+async def _peek(call: Call, query: Peek, after_seq: int) -> list[Peeked]:
+    """Messages in order, of the states that were asked for."""
+    found: list[Peeked] = []
+    for state in _states(query):
+        found += await call.reader.peek(
+            state=state, key_pattern=given(query.key_pattern), after_seq=after_seq, max_messages=query.limit
+        )
+    shown = sorted((each for each in map(_as_seen_now, found) if _is_wanted(query, each)), key=lambda each: each.seq)
+    return shown[: query.limit]
+
+
+async def _newest(call: Call, query: Peek) -> list[Peeked]:
+    """The last messages first: from ever further back, until there are enough."""
+    horizon = await call.bus.horizon(call.stream)
+    span = 2 * query.limit
+    while True:
+        start = max(query.after_seq, horizon - span)
+        found = await _everything(call, query, start)
+        if len(found) >= query.limit or start == query.after_seq or start <= 0:
+            return found[: -query.limit - 1 : -1]
+        span *= 8
+
+
+async def _everything(call: Call, query: Peek, after_seq: int) -> list[Peeked]:
+    found: list[Peeked] = []
+    while page := await _peek(call, query, found[-1].seq if found else after_seq):
+        found += page
+        if len(page) < query.limit:
+            break
+    return found
+
+
+def _states(query: Peek) -> tuple[State, ...]:
+    if query.state is not UNSET:
+        return (query.state,)
+    # What is available can be many; what is held back is bounded by max_ack_pending.
+    return ("delivered", "waiting") if query.visible is False else ("available", "delivered", "waiting")
+
+
+def _as_seen_now(found: Peeked) -> Peeked:
+    """A retry that is due is available, though no sweep has come by yet."""
+    if found.state != "waiting" or found.until is None or found.until > datetime.now(UTC):
+        return found
+    return Peeked(
+        seq=found.seq,
+        partition=found.partition,
+        key=found.key,
+        data=found.data,
+        headers=found.headers,
+        published_at=found.published_at,
+        state="available",
+        attempts=found.attempts,
+        until=None,
+        reason=found.reason,
+    )
+
+
+def _is_wanted(query: Peek, found: Peeked) -> bool:
+    return query.visible is UNSET or (found.state == "available") == query.visible

@@ -1,0 +1,137 @@
+"""Messages: send and read."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from postbus.model.message import Message
+from postbus.server import answers, problems
+from postbus.server.answers import Data, Encoding, PageOf
+from postbus.server.calls import Call, Endpoints
+from postbus.server.fields import Age, Key, KeyPattern, Limit, NoNul, Seq, Time, given, seconds
+from postbus.server.problems import Problem
+
+endpoints = Endpoints()
+
+# Looking for a rare key in a long stream stops after so long.
+_SEARCH_SECONDS = 10.0
+_TRACE_HEADERS = ("traceparent", "tracestate")
+
+
+class NewMessage(Struct, forbid_unknown_fields=True):
+    """`data` is any JSON value; for a bytes stream, base64 with `encoding`. A null key puts the message in any partition."""
+
+    key: Key | None
+    data: Any
+    headers: dict[NoNul, NoNul] | None = None
+    encoding: Encoding | None = None
+
+
+class NewMessages(Struct, forbid_unknown_fields=True):
+    """Published all or none. With `deliver_at` or `delay_ms` they wait outside the stream until then."""
+
+    schema_extra: ClassVar[dict[str, Any]] = {"not": {"required": ["deliver_at", "delay_ms"]}}
+
+    messages: Annotated[list[NewMessage], Meta(min_length=1, max_length=10_000)]
+    ttl_ms: Annotated[int, Meta(ge=1, le=3650 * 24 * 60 * 60 * 1000)] | UnsetType = UNSET
+    deliver_at: Time | UnsetType = UNSET
+    delay_ms: Age | UnsetType = UNSET
+
+
+class Reading(Struct):
+    limit: Limit = 100
+    sort: Literal["seq_asc", "seq_desc"] = "seq_asc"
+    key_pattern: KeyPattern | UnsetType = UNSET
+    from_seq: Seq | UnsetType = UNSET
+    to_seq: Seq | UnsetType = UNSET
+    from_time: Time | UnsetType = UNSET
+    to_time: Time | UnsetType = UNSET
+    partition: Annotated[int, Meta(ge=0, le=2**31 - 1)] | UnsetType = UNSET
+    resume: Annotated[str, Meta(pattern=r"^[fb]:[0-9]{1,9}:[0-9]{1,18}$")] | UnsetType = UNSET
+
+
+@endpoints.add("POST", "/api/streams/{stream}/messages", scope="publish")
+async def send_messages(call: Call, body: NewMessages) -> Data[answers.Published]:
+    """Send messages."""
+    messages = _messages(body.messages, _trace(call))
+    later = (given(body.deliver_at), seconds(body.delay_ms))
+    if body.ttl_ms is UNSET and later == (None, None):
+        seqs = await call.service.publishing.publish(call.stream, messages)
+        call.service.metrics.count_published(call.stream, len(seqs))
+        return Data(answers.Published(published=len(seqs), seqs=seqs))
+    deliver_at, delay = later
+    ids = await call.bus.publish_many(
+        call.stream, messages, ttl=seconds(body.ttl_ms), deliver_at=deliver_at, delay=delay
+    )
+    call.service.metrics.count_published(call.stream, len(ids))
+    if later == (None, None):
+        return Data(answers.Published(published=len(ids), seqs=ids))
+    return Data(answers.Published(published=len(ids), scheduled_ids=ids))
+
+
+@endpoints.add("GET", "/api/streams/{stream}/messages", scope="consume")
+async def read_messages(call: Call, query: Reading) -> PageOf[answers.StoredMessage]:
+    """Read messages of a stream, without a consumer."""
+    page = await call.bus.read(
+        call.stream,
+        from_seq=given(query.from_seq),
+        to_seq=given(query.to_seq),
+        from_time=given(query.from_time),
+        to_time=given(query.to_time),
+        key_pattern=given(query.key_pattern),
+        partition=given(query.partition),
+        max_messages=query.limit,
+        backwards=query.sort == "seq_desc",
+        resume=given(query.resume),
+    )
+    stream_id = await call.stream_id()
+    return PageOf([answers.message(each, stream_id) for each in page], page.resume)
+
+
+@endpoints.add("GET", "/api/streams/{stream}/messages/{key}", scope="consume")
+async def get_message(call: Call) -> Data[answers.StoredMessage]:
+    """Get the newest message with a key."""
+    return Data(answers.message(await _newest(call, call.request.path_params["key"]), await call.stream_id()))
+
+
+async def _newest(call: Call, key: str) -> Message:
+    resume: str | None = None
+    end = time.monotonic() + _SEARCH_SECONDS
+    while time.monotonic() < end:
+        page = await call.bus.read(call.stream, key=key, max_messages=1, backwards=True, resume=resume)
+        if page:
+            return page[0]
+        if page.resume is None:
+            raise Problem(404, "not_found", f'stream "{call.stream}" has no message with key "{key}"')
+        resume = page.resume
+    raise Problem(503, "unavailable", "the search took too long", hint="read with from_seq or from_time instead")
+
+
+def _messages(bodies: Sequence[NewMessage], trace: dict[str, str]) -> list[Message]:
+    return [
+        Message(key=body.key, data=_data(place, body), headers={**trace, **(body.headers or {})} or None)
+        for place, body in enumerate(bodies)
+    ]
+
+
+def _data(place: int, body: NewMessage) -> Any:
+    if body.encoding is None:
+        return body.data
+    try:
+        return base64.b64decode(body.data, validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise problems.invalid(f"messages[{place}].data", "is not base64") from None
+
+
+def _trace(call: Call) -> dict[str, str]:
+    """The trace that the request belongs to goes along, so that who receives a message can go on with it."""
+    headers = call.request.headers
+    if "traceparent" not in headers:
+        return {}
+    return {name: headers[name] for name in _TRACE_HEADERS if name in headers}

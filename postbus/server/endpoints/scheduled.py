@@ -1,0 +1,66 @@
+"""Messages that wait for their time: list, cancel, reschedule."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from postbus.model.message import Scheduled
+from postbus.server import answers, problems
+from postbus.server.answers import Data
+from postbus.server.calls import Call, Endpoints
+from postbus.server.fields import KeyPattern, Limit, Seq, Seqs, Time, given
+
+endpoints = Endpoints()
+
+_PATH = "/api/streams/{stream}/scheduled"
+
+
+class ListScheduled(Struct):
+    """`after_at` and `after_id` are the time and the id of the last one of the page before."""
+
+    limit: Limit = 100
+    key_pattern: KeyPattern | UnsetType = UNSET
+    after_at: Time | UnsetType = UNSET
+    after_id: Seq | UnsetType = UNSET
+
+
+class ScheduledIds(Struct, forbid_unknown_fields=True):
+    ids: Seqs
+
+
+class Reschedule(Struct, forbid_unknown_fields=True):
+    ids: Seqs
+    deliver_at: Annotated[datetime, Meta(tz=True)]
+
+
+@endpoints.add("GET", _PATH, scope="consume")
+async def list_scheduled(call: Call, query: ListScheduled) -> Data[list[answers.ScheduledMessage]]:
+    """List messages that wait for their time, the next one first."""
+    found = await call.bus.list_scheduled(
+        call.stream, key_pattern=given(query.key_pattern), after=_after(query), max_messages=query.limit
+    )
+    return Data([answers.scheduled(each) for each in found])
+
+
+@endpoints.add("POST", _PATH + "/cancel", scope="publish")
+async def cancel_scheduled(call: Call, body: ScheduledIds) -> Data[answers.Count]:
+    """Cancel scheduled messages; those that were published are not counted."""
+    return Data(answers.Count(await call.bus.cancel(call.stream, body.ids)))
+
+
+@endpoints.add("POST", _PATH + "/reschedule", scope="publish")
+async def reschedule(call: Call, body: Reschedule) -> Data[answers.Count]:
+    """Give scheduled messages another time."""
+    return Data(answers.Count(await call.bus.reschedule(call.stream, body.ids, body.deliver_at)))
+
+
+def _after(query: ListScheduled) -> Scheduled | None:
+    if query.after_at is UNSET and query.after_id is UNSET:
+        return None
+    if query.after_at is UNSET or query.after_id is UNSET:
+        raise problems.invalid("after_at", "goes with after_id: the time and the id of the last one")
+    time = query.after_at
+    return Scheduled(id=query.after_id, deliver_at=time, scheduled_at=time, ttl=None, key=None, data=None, headers=None)

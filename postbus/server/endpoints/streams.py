@@ -1,0 +1,125 @@
+"""Streams: create, list, look at, edit, purge, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from postbus.model.stream import DataType
+from postbus.server import answers
+from postbus.server.answers import Data
+from postbus.server.calls import Call, Endpoints
+from postbus.server.fields import Name, Seq, Time, given, seconds
+
+endpoints = Endpoints()
+
+MessageBytes = Annotated[int, Meta(ge=1, le=268_435_456)]
+SegmentBytes = Annotated[int, Meta(ge=65_536, le=1_099_511_627_776)]
+SegmentAge = Annotated[int, Meta(ge=1000, le=3650 * 24 * 60 * 60 * 1000)]
+
+
+class NewStream(Struct, forbid_unknown_fields=True):
+    name: Name
+    data_type: DataType = "json"
+    partitions: Annotated[int, Meta(ge=1, le=1024)] = 8
+    max_message_bytes: MessageBytes = 8 * 1024 * 1024
+    segment_bytes: SegmentBytes = 256 * 1024 * 1024
+    segment_age_ms: SegmentAge = 24 * 60 * 60 * 1000
+
+
+class StreamEdit(Struct, forbid_unknown_fields=True):
+    max_message_bytes: MessageBytes | UnsetType = UNSET
+    segment_bytes: SegmentBytes | UnsetType = UNSET
+    segment_age_ms: SegmentAge | UnsetType = UNSET
+
+
+class Purge(Struct, forbid_unknown_fields=True):
+    """Exactly one of these."""
+
+    schema_extra: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
+
+    before_seq: Seq | UnsetType = UNSET
+    before_time: Time | UnsetType = UNSET
+    everything: Annotated[bool, Meta(extra_json_schema={"const": True})] | UnsetType = UNSET
+
+
+class Purged(Struct):
+    """Messages below this seq are gone."""
+
+    start_seq: int
+
+
+@endpoints.add("GET", "/api/streams", scope="manage")
+async def list_streams(call: Call) -> Data[list[answers.Stream]]:
+    """List the streams."""
+    return Data([answers.stream(each) for each in await call.bus.list_streams() if call.token.sees(each.name)])
+
+
+@endpoints.add("POST", "/api/streams", scope="manage", invalid_status=422)
+async def create_stream(call: Call, body: NewStream) -> Data[answers.Stream]:
+    """Create a stream."""
+    call.demand("manage", body.name)
+    await call.bus.create_stream(
+        body.name,
+        partitions=body.partitions,
+        data_type=body.data_type,
+        max_message_bytes=body.max_message_bytes,
+        segment_bytes=body.segment_bytes,
+        segment_age=body.segment_age_ms / 1000,
+    )
+    call.service.directory.forget(body.name)
+    return Data(answers.stream(await call.bus.stream_info(body.name)))
+
+
+@endpoints.add("GET", "/api/streams/{stream}", scope="manage")
+async def get_stream(call: Call) -> Data[answers.Stream]:
+    """Get a stream's settings and size."""
+    return Data(answers.stream(await call.bus.stream_info(call.stream)))
+
+
+@endpoints.add("PATCH", "/api/streams/{stream}", scope="manage", invalid_status=422)
+async def edit_stream(call: Call, body: StreamEdit) -> Data[answers.Stream]:
+    """Change settings of a stream."""
+    await call.bus.alter_stream(
+        call.stream,
+        max_message_bytes=given(body.max_message_bytes),
+        segment_bytes=given(body.segment_bytes),
+        segment_age=seconds(body.segment_age_ms),
+    )
+    return Data(answers.stream(await call.bus.stream_info(call.stream)))
+
+
+@endpoints.add("DELETE", "/api/streams/{stream}", scope="manage")
+async def delete_stream(call: Call) -> Data[answers.Deleted]:
+    """Delete a stream with its messages and consumers."""
+    info = await call.bus.stream_info(call.stream)
+    await call.bus.drop_stream(call.stream)
+    call.service.directory.forget(call.stream)
+    return Data(answers.Deleted(id=str(info.id), name=info.name))
+
+
+@endpoints.add("POST", "/api/streams/{stream}/purge", scope="manage")
+async def purge_stream(call: Call, body: Purge) -> Data[Purged]:
+    """Remove old messages of a stream, or all."""
+    start = await call.bus.purge(
+        call.stream,
+        before_seq=given(body.before_seq),
+        before_time=given(body.before_time),
+        everything=given(body.everything) or False,
+    )
+    return Data(Purged(start))
+
+
+@endpoints.add("GET", "/api/streams/{stream}/stats", scope="manage")
+async def get_stream_stats(call: Call) -> Data[answers.StreamStats]:
+    """Get how far a stream can be read, and who holds it up."""
+    info = await call.bus.stream_info(call.stream)
+    holders = await call.bus.horizon_holders(call.stream)
+    return Data(
+        answers.StreamStats(
+            horizon_seq=await call.bus.horizon(call.stream),
+            last_seq=info.last_seq,
+            holders=[answers.held_at(each) for each in holders],
+        )
+    )

@@ -1,0 +1,93 @@
+"""Tokens: create, list, revoke."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from postbus.server.access import Scope, Token, Tokens
+from postbus.server.answers import Data
+from postbus.server.calls import Call, Endpoints
+from postbus.server.fields import Time
+from postbus.server.problems import Problem
+
+endpoints = Endpoints()
+
+StreamPattern = Annotated[
+    str, Meta(pattern=r"^[A-Za-z0-9_*-]{1,63}$", description="A stream's name; “*” stands for any characters")
+]
+TokenName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.@ -]{1,100}$")]
+
+
+class NewToken(Struct, forbid_unknown_fields=True):
+    name: TokenName
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=3)]
+    streams: Annotated[list[StreamPattern], Meta(min_length=1, max_length=100)] = field(default_factory=lambda: ["*"])
+    rate_limit: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
+    expires_at: Time | None = None
+
+
+class StoredToken(Struct):
+    id: str
+    name: str
+    scopes: list[str]
+    streams: list[str]
+    rate_limit: float | None
+    inserted_at: datetime | None
+    expires_at: datetime | None
+
+
+class CreatedToken(StoredToken):
+    """`token` is shown this once."""
+
+    token: str
+
+
+class RevokedToken(Struct):
+    id: str
+    deleted: bool = True
+
+
+@endpoints.add("GET", "/api/tokens", scope="manage", on_all_streams=True)
+async def list_tokens(call: Call) -> Data[list[StoredToken]]:
+    """List the tokens that were not revoked."""
+    return Data([_stored(each) for each in await Tokens(call.service.connection.database).list()])
+
+
+@endpoints.add("POST", "/api/tokens", scope="manage", on_all_streams=True, invalid_status=422)
+async def create_token(call: Call, body: NewToken) -> Data[CreatedToken]:
+    """Create a token."""
+    text, token = await Tokens(call.service.connection.database).create(
+        body.name,
+        scopes=body.scopes,
+        streams=body.streams,
+        rate_limit=body.rate_limit,
+        expires_at=body.expires_at,
+    )
+    stored = _stored(token)
+    return Data(CreatedToken(**{name: getattr(stored, name) for name in stored.__struct_fields__}, token=text))
+
+
+@endpoints.add("DELETE", "/api/tokens/{id}", scope="manage", on_all_streams=True)
+async def revoke_token(call: Call) -> Data[RevokedToken]:
+    """Revoke a token."""
+    number = call.request.path_params["id"]
+    is_number = number.isascii() and number.isdigit() and len(number) < 10
+    if not is_number or not await Tokens(call.service.connection.database).revoke(int(number)):
+        raise Problem(404, "not_found", f'token "{number[:80]}" does not exist')
+    call.service.guard.forget()
+    return Data(RevokedToken(number))
+
+
+def _stored(token: Token) -> StoredToken:
+    return StoredToken(
+        id=str(token.id),
+        name=token.name,
+        scopes=list(token.scopes),
+        streams=list(token.streams),
+        rate_limit=token.rate_limit,
+        inserted_at=token.created_at,
+        expires_at=token.expires_at,
+    )

@@ -1,0 +1,67 @@
+"""What runs by itself: redelivering what expired or came due, publishing what was scheduled, and the upkeep of the logs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from pathlib import Path
+
+from postbus.db.embedded.locks import FileLock
+from postbus.model.errors import Error
+from postbus.server import logs
+from postbus.server.connection import Connection
+
+SWEEP_SECONDS = 1.0
+MAINTENANCE_SECONDS = 5.0
+
+
+class Maintenance:
+    """Sweeps every second and maintains every five, in one of the processes that name the same lock file."""
+
+    def __init__(self, connection: Connection, lock_file: Path | None) -> None:
+        self._connection = connection
+        self._lock = None if lock_file is None else FileLock(lock_file)
+        self._has_lock = False
+        self._task: asyncio.Task[None] | None = None
+        self._problem: str | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self._lock is not None:
+            self._lock.release()
+
+    async def _run(self) -> None:
+        next_maintenance = 0.0
+        while True:
+            if self._is_ours():
+                maintains = time.monotonic() >= next_maintenance
+                if maintains:
+                    next_maintenance = time.monotonic() + MAINTENANCE_SECONDS
+                await self._turn(maintains=maintains)
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    def _is_ours(self) -> bool:
+        if self._lock is not None and not self._has_lock:
+            self._has_lock = self._lock.try_acquire(shared=False)
+        return self._lock is None or self._has_lock
+
+    async def _turn(self, *, maintains: bool) -> None:
+        try:
+            bus = self._connection.bus
+            await bus.sweep()
+            if maintains:
+                await bus.maintain()
+        except Error as error:
+            # Once for each outage, not every second of it.
+            if error.message != self._problem:
+                logs.note("maintenance is put off", reason=error.message)
+            self._problem = error.message
+        else:
+            self._problem = None

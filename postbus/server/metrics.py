@@ -1,0 +1,123 @@
+"""Figures for Prometheus: what this server does, and where streams and consumers stand."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+
+import postbus
+from postbus.model.errors import Error, NotFound
+from postbus.server.connection import Connection
+
+# Streams and consumers are looked at this often at most, however many scrape.
+_SECONDS: Final = 5.0
+_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0)
+
+_STREAM: Final = {
+    "postbus_stream_messages": "Messages that the stream holds, by Postgres's statistics.",
+    "postbus_stream_size_bytes": "What the stream's log takes on disk.",
+    "postbus_stream_segments": "Segments of the stream's log.",
+    "postbus_stream_last_seq": "The highest seq given out.",
+}
+_CONSUMER: Final = {
+    "postbus_consumer_lag_messages": "About how many messages are left to be delivered; 0 is exact.",
+    "postbus_consumer_in_flight_messages": "Messages that are delivered and not settled.",
+    "postbus_consumer_waiting_messages": "Messages that wait for another delivery, 10,000 at most.",
+    "postbus_consumer_dead_letters": "Messages that were given up, 10,000 at most.",
+    "postbus_consumer_oldest_unread_seconds": "How old the oldest message is that was not delivered.",
+    "postbus_consumer_paused": "1 when the consumer is paused.",
+}
+
+
+class Metrics:
+    """The figures of a process; with several processes, those of all."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        # Under PROMETHEUS_MULTIPROC_DIR the values lie in files that every process writes and any can sum up.
+        self._shared = "PROMETHEUS_MULTIPROC_DIR" in os.environ
+        registry = self._registry = CollectorRegistry()
+        if self._shared:
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        target = None if self._shared else registry
+        self._requests = Counter("postbus_http_requests", "Requests.", ["method", "route", "status"], registry=target)
+        self._durations = Histogram(
+            "postbus_http_request_duration_seconds",
+            "How long requests took, waiting for messages included.",
+            ["method", "route"],
+            buckets=_BUCKETS,
+            registry=target,
+        )
+        self._published = Counter("postbus_messages_published", "Messages published.", ["stream"], registry=target)
+        self._received = Counter(
+            "postbus_messages_received", "Messages delivered.", ["stream", "consumer"], registry=target
+        )
+        self._gauges: list[Metric] = []
+        self._gauges_until = 0.0
+
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        self._requests.labels(method, route, str(status)).inc()
+        self._durations.labels(method, route).observe(seconds)
+
+    def count_published(self, stream: str, count: int) -> None:
+        self._published.labels(stream).inc(count)
+
+    def count_received(self, stream: str, consumer: str, count: int) -> None:
+        self._received.labels(stream, consumer).inc(count)
+
+    async def exposition(self, accept: str) -> tuple[bytes, str]:
+        """The page that Prometheus reads, and its content type."""
+        encoder, content_type = choose_encoder(accept)
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Collected([*self._registry.collect(), *await self._standing()]))
+        return encoder(registry), content_type
+
+    async def _standing(self) -> list[Metric]:
+        if time.monotonic() >= self._gauges_until:
+            try:
+                self._gauges = await _look(self._connection.bus)
+                self._gauges_until = time.monotonic() + _SECONDS
+            except Error:
+                return [GaugeMetricFamily("postbus_ready", "1 when Postgres can be used.", 0)]
+        return [GaugeMetricFamily("postbus_ready", "1 when Postgres can be used.", 1), *self._gauges]
+
+
+class _Collected:
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
+async def _look(bus: postbus.AsyncBus) -> list[Metric]:
+    """A few index probes for each stream and consumer, however many messages they have."""
+    stream_gauges = [GaugeMetricFamily(name, text, labels=["stream"]) for name, text in _STREAM.items()]
+    consumer_gauges = [GaugeMetricFamily(name, text, labels=["stream", "consumer"]) for name, text in _CONSUMER.items()]
+    for stream in await bus.list_streams():
+        values = (stream.message_estimate, stream.bytes, stream.segment_count, stream.last_seq)
+        for gauge, value in zip(stream_gauges, values, strict=True):
+            gauge.add_metric([stream.name], value)
+        await _look_at_consumers(bus, stream.name, consumer_gauges)
+    return [*stream_gauges, *consumer_gauges]
+
+
+async def _look_at_consumers(bus: postbus.AsyncBus, stream: str, gauges: list[GaugeMetricFamily]) -> None:
+    try:
+        for consumer in await bus.list_consumers(stream):
+            stats = await bus.consumer(stream, consumer.name).stats()
+            unread_at = stats.oldest_unread_at
+            age = 0.0 if unread_at is None else max(0.0, (datetime.now(UTC) - unread_at).total_seconds())
+            values = (stats.lag_estimate, stats.in_flight, stats.waiting, stats.dead, age, float(consumer.paused))
+            for gauge, value in zip(gauges, values, strict=True):
+                gauge.add_metric([stream, consumer.name], value)
+    except NotFound:
+        return  # It was dropped meanwhile.

@@ -1,0 +1,101 @@
+"""What surrounds every request: its id, its line in the log, its count, and the check of whom a browser sends."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from postbus.server import logs, problems
+from postbus.server.problems import Problem
+from postbus.server.service import Service
+from postbus.server.settings import is_loopback
+
+_is_request_id: Final = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}").fullmatch
+_UNKNOWN_ROUTE: Final = "other"
+
+
+def request_id_of(scope: Scope) -> str:
+    return str(scope.get("postbus.request_id", ""))
+
+
+class Observing:
+    """An ASGI application around another."""
+
+    def __init__(self, application: ASGIApp, service: Service) -> None:
+        self._application = application
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        started = time.perf_counter()
+        headers = dict(scope["headers"])
+        request_id = _request_id(headers)
+        scope["postbus.request_id"] = request_id
+        status, size = 499, 0  # What nobody waited for.
+
+        async def observed(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            else:
+                size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            problem = self._refusal(headers)
+            if problem is None:
+                await self._application(scope, receive, observed)
+            else:
+                await _answer(observed, problem)
+        finally:
+            self._note(scope, request_id, status, started, size)
+
+    def _refusal(self, headers: dict[bytes, bytes]) -> Problem | None:
+        """An open server on loopback serves programs of this machine, not web pages that a browser here has open."""
+        if not self._service.settings.is_open or self._service.settings.insecure:
+            return None
+        host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1"))
+        if not is_loopback(host.hostname or "localhost"):
+            return Problem(403, "forbidden", "this server is for this machine only", hint="ask it as localhost")
+        origin = headers.get(b"origin")
+        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host.netloc:
+            return Problem(403, "forbidden", "web pages of other sites may not use this server")
+        return None
+
+    def _note(self, scope: Scope, request_id: str, status: int, started: float, size: int) -> None:
+        route = scope.get("route")
+        path = getattr(route, "path", _UNKNOWN_ROUTE)
+        method = scope["method"] if route is not None else _UNKNOWN_ROUTE
+        self._service.metrics.count_request(method, path, status, time.perf_counter() - started)
+        if self._service.settings.access_log:
+            logs.request(
+                request_id=request_id,
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                started=started,
+                client=(scope.get("client") or ("",))[0],
+                response_bytes=size,
+            )
+
+
+def _request_id(headers: dict[bytes, bytes]) -> str:
+    """The client's own, if it is a decent one."""
+    given = headers.get(b"x-request-id", b"")
+    return given.decode() if _is_request_id(given) else secrets.token_hex(8)
+
+
+async def _answer(send: Send, problem: Problem) -> None:
+    body = msgspec.json.encode(problems.answer(problem))
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

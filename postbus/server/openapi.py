@@ -1,0 +1,143 @@
+"""The API's description, made from the endpoints: what it says is what they check."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+import postbus
+from postbus.server.calls import Endpoint
+from postbus.server.endpoints import ALL
+from postbus.server.fields import NAME_PATTERN, Key
+from postbus.server.problems import ErrorAnswer
+
+_TEMPLATE: Final = "#/components/schemas/{name}"
+_ERROR_REF: Final = {"$ref": _TEMPLATE.format(name="ErrorAnswer")}
+_STATUS_TEXT: Final = {
+    400: "The request is not allowed.",
+    401: "A valid token is needed.",
+    403: "The token does not allow this.",
+    404: "It does not exist.",
+    405: "The method is not possible here.",
+    409: "It does not go with what is there.",
+    413: "The body or a message is too large.",
+    422: "A setting is not allowed.",
+    429: "The token is used too often.",
+    503: "Postgres cannot be used now.",
+}
+_NAME: Final = {"type": "string", "pattern": NAME_PATTERN}
+_PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
+    "stream": {"schema": _NAME, "description": "A stream's name, or its id"},
+    "consumer": {"schema": _NAME, "description": "A consumer's name, or its id"},
+    "id": {"schema": {"type": "string", "pattern": "^[0-9]{1,9}$"}, "description": "A token's id"},
+    "key": {"schema": msgspec.json.schema(Key), "description": "A message's key"},
+}
+_PROBE: Final = {
+    "type": "object",
+    "properties": {"alive": {"type": "boolean"}, "ready": {"type": "boolean"}, "reason": {"type": "string"}},
+    "required": ["alive"],
+}
+
+
+@cache
+def document(*, is_open: bool) -> bytes:
+    """The description as JSON, by OpenAPI 3.1."""
+    types = [each for endpoint in ALL for each in (endpoint.body, endpoint.query, endpoint.answer) if each is not None]
+    types.append(ErrorAnswer)
+    schemas, components = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
+    by_type = dict(zip(map(repr, types), schemas, strict=True))
+    for kind in types:
+        if extra := getattr(kind, "schema_extra", None):
+            components[kind.__name__].update(extra)
+    description: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Postbus",
+            "version": postbus.__version__,
+            "description": "A message bus in Postgres, over HTTP.",
+        },
+        "paths": _paths(by_type, components, is_open=is_open),
+        "components": {"schemas": components},
+    }
+    if not is_open:
+        description["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    return msgspec.json.encode(description)
+
+
+def _paths(by_type: dict[str, Any], components: dict[str, Any], *, is_open: bool) -> dict[str, Any]:
+    paths: dict[str, Any] = {
+        "/health": {"get": _probe("health", "Tell whether requests can be served, and why not.", (200, 503))},
+        "/health/live": {"get": _probe("live", "Tell that the server runs.", (200,))},
+    }
+    for endpoint in ALL:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(
+            endpoint, by_type, components, is_open=is_open
+        )
+    return paths
+
+
+def _probe(name: str, summary: str, statuses: tuple[int, ...]) -> dict[str, Any]:
+    content = {"application/json": {"schema": _PROBE}}
+    return {
+        "operationId": name,
+        "summary": summary,
+        "responses": {str(status): {"description": summary, "content": content} for status in statuses},
+    }
+
+
+def _operation(
+    endpoint: Endpoint, by_type: dict[str, Any], components: dict[str, Any], *, is_open: bool
+) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": endpoint.handler.__name__,
+        "summary": endpoint.summary,
+        "parameters": [*_path_parameters(endpoint.path), *_query_parameters(endpoint, components)],
+        "responses": {
+            "200": {
+                "description": endpoint.summary,
+                "content": {"application/json": {"schema": by_type[repr(endpoint.answer)]}},
+            },
+            **{str(status): _error(status) for status in _statuses(endpoint, is_open=is_open)},
+        },
+    }
+    if endpoint.body is not None:
+        operation["requestBody"] = {
+            "required": not endpoint.body_optional,
+            "content": {"application/json": {"schema": by_type[repr(endpoint.body)]}},
+        }
+    if not is_open:
+        operation["security"] = [{"token": []}]
+    return operation
+
+
+def _statuses(endpoint: Endpoint, *, is_open: bool) -> list[int]:
+    statuses = {400, 403, 404, 409, 503}
+    if endpoint.body is not None:
+        statuses |= {413, endpoint.invalid_status}
+    if not is_open:
+        statuses |= {401, 429}
+    return sorted(statuses)
+
+
+def _error(status: int) -> dict[str, Any]:
+    return {"description": _STATUS_TEXT[status], "content": {"application/json": {"schema": _ERROR_REF}}}
+
+
+def _path_parameters(path: str) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "path", "required": True, **_PATH_PARAMETERS[name]}
+        for name in re.findall(r"\{(\w+)\}", path)
+    ]
+
+
+def _query_parameters(endpoint: Endpoint, components: dict[str, Any]) -> list[dict[str, Any]]:
+    if endpoint.query is None:
+        return []
+    schema = components[endpoint.query.__name__]
+    return [
+        {"name": name, "in": "query", "required": name in schema.get("required", []), "schema": field}
+        for name, field in schema["properties"].items()
+    ]

@@ -1,0 +1,131 @@
+"""Serves the application until it is told to stop."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from postbus.model.errors import Conflict, InvalidInput
+from postbus.server import application
+from postbus.server.service import Service
+from postbus.server.settings import Settings
+from postbus.server.workers import Workers
+
+# Requests under way have so long to end. Those that wait for messages end at once.
+_GRACE_SECONDS = 10
+
+
+class Server(uvicorn.Server):
+    """Tells requests that wait for messages when it is to stop, so that nobody waits for them."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self.service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.service.begin_stop()
+        await super().shutdown(sockets)
+
+
+def bind(settings: Settings) -> socket.socket:
+    """The socket to listen on.
+
+    Raises:
+        Conflict: The port is taken.
+        InvalidInput: The address is none of this machine's, or may not be used.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host.strip("[]"), settings.port))
+    except OSError as error:
+        listening.close()
+        if isinstance(error, PermissionError) or error.errno in (98, 48):
+            raise Conflict(
+                f"port {settings.port} of {settings.host} cannot be used: {error.strerror}",
+                "choose another with --port; perhaps Postbus is running already",
+            ) from error
+        raise InvalidInput(
+            f"cannot listen on {settings.host}: {error}", "choose another address with --host"
+        ) from error
+    listening.set_inheritable(True)
+    return listening
+
+
+def address_of(settings: Settings, listening: socket.socket) -> str:
+    """The URL at which the server can be reached."""
+    host, port = listening.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104
+        host = "localhost"
+    return f"{settings.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def server(settings: Settings) -> Server:
+    """A server, for whoever wants to run it."""
+    app, service = application.create(settings)
+    return Server(_config(settings, app), service)
+
+
+def serve(settings: Settings, listening: socket.socket, *, started: Callable[[], None] = lambda: None) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    if settings.workers == 1:
+        started()
+        _serve(settings, listening)
+        return
+    with tempfile.TemporaryDirectory(prefix="postbus-") as folder:
+        # Counters of all processes lie here, and the lock of the one that sweeps and maintains.
+        figures = Path(folder, "metrics")
+        figures.mkdir()
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(figures)
+        shared = replace(settings, services_lock=Path(folder, "services.lock"))
+        started()
+        Workers(settings.workers, _work, shared, listening).run()
+
+
+def _work(settings: Settings, listening: socket.socket) -> None:
+    """One of several processes; it does not outlive the one that started it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_stop_with, args=(parent.sentinel,), daemon=True).start()
+    _serve(settings, listening)
+
+
+def _stop_with(sentinel: int) -> None:
+    multiprocessing.connection.wait([sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _serve(settings: Settings, listening: socket.socket) -> None:
+    # uvicorn stops at a signal, then raises it once more for handlers from before it. A stop that was asked for is no failure.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    server(settings).run(sockets=[listening])
+
+
+def _config(settings: Settings, app: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        lifespan="on",
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_keep_alive=75,
+        ssl_certfile=None if settings.tls_certificate is None else str(settings.tls_certificate),
+        ssl_keyfile=None if settings.tls_key is None else str(settings.tls_key),
+    )

@@ -1,0 +1,53 @@
+"""What the requests of a process share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from postbus.server.access import EVERYBODY, Guard
+from postbus.server.connection import Connection
+from postbus.server.directory import Directory
+from postbus.server.maintenance import Maintenance
+from postbus.server.metrics import Metrics
+from postbus.server.publishing import Publishing
+from postbus.server.receiving import Receiving
+from postbus.server.settings import Settings
+
+# A server whose Postgres is up answers its first request; one whose Postgres is down starts all the same.
+_FIRST_ATTEMPT_SECONDS = 5.0
+
+
+class Service:
+    """Starts with the server and stops with it."""
+
+    nobody = EVERYBODY
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.connection = Connection(settings)
+        self.directory = Directory(self.connection)
+        self.guard = Guard(self.connection, is_open=settings.is_open)
+        self.publishing = Publishing(self.connection, coalesce=settings.coalesce)
+        self.receiving = Receiving()
+        self.metrics = Metrics(self.connection)
+        self.stopping = False
+        self._maintenance = Maintenance(self.connection, settings.services_lock) if settings.services else None
+
+    async def start(self) -> None:
+        self.connection.open()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.connection.attempted.wait(), _FIRST_ATTEMPT_SECONDS)
+        if self._maintenance is not None:
+            self._maintenance.start()
+
+    def begin_stop(self) -> None:
+        """Requests that wait are answered now, with what there is."""
+        self.stopping = True
+        self.receiving.stop()
+
+    async def stop(self) -> None:
+        self.begin_stop()
+        if self._maintenance is not None:
+            await self._maintenance.stop()
+        await self.connection.close()

@@ -1,0 +1,53 @@
+"""Streams over HTTP."""
+
+from __future__ import annotations
+
+import secrets
+
+from tests.server.conftest import Stream
+from tests.server.serving import Api
+
+
+def test_a_stream_is_created_listed_edited_and_deleted(api: Api) -> None:
+    name = f"s{secrets.token_hex(6)}"
+    created = api.data("POST", "/api/streams", {"name": name, "partitions": 3, "data_type": "text"})
+    assert (created["name"], created["partitions"], created["data_type"]) == (name, 3, "text")
+    assert created["inserted_at"].endswith("Z")
+
+    edited = api.data("PATCH", f"/api/streams/{name}", {"max_message_bytes": 1000, "segment_age_ms": 60_000})
+    assert (edited["max_message_bytes"], edited["segment_age_ms"], edited["partitions"]) == (1000, 60_000, 3)
+    assert api.data("GET", f"/api/streams/{name}")["max_message_bytes"] == 1000
+    assert name in [each["name"] for each in api.data("GET", "/api/streams")]
+
+    gone = api.data("DELETE", f"/api/streams/{name}")
+    assert gone == {"id": created["id"], "name": name, "deleted": True}
+    assert api.get(f"/api/streams/{name}").status_code == 404
+
+
+def test_a_stream_can_be_named_by_its_id_but_a_name_wins(api: Api, orders: Stream) -> None:
+    stream_id = api.data("GET", orders.path)["id"]
+    assert api.data("GET", f"/api/streams/{stream_id}")["name"] == orders.name
+
+    api.data("POST", "/api/streams", {"name": stream_id})
+    assert api.data("GET", f"/api/streams/{stream_id}")["name"] == stream_id
+    api.data("DELETE", f"/api/streams/{stream_id}")
+    assert api.data("GET", f"/api/streams/{stream_id}")["name"] == orders.name
+
+
+def test_a_consumer_can_be_named_by_its_id(api: Api, orders: Stream) -> None:
+    consumer_id = api.data("GET", orders.billing)["id"]
+    assert api.data("GET", f"{orders.path}/consumers/{consumer_id}")["name"] == "billing"
+
+
+def test_purge_removes_what_is_old_or_everything(api: Api, orders: Stream) -> None:
+    seqs = orders.send(*[("k", number) for number in range(5)])
+    assert api.data("POST", f"{orders.path}/purge", {"before_seq": seqs[2]}) == {"start_seq": seqs[2]}
+    assert [each["seq"] for each in api.data("GET", f"{orders.path}/messages")] == seqs[2:]
+
+    api.data("POST", f"{orders.path}/purge", {"everything": True})
+    assert api.data("GET", f"{orders.path}/messages") == []
+
+
+def test_the_stats_of_a_stream_say_how_far_it_can_be_read(api: Api, orders: Stream) -> None:
+    (seq,) = orders.send(("k", 1))
+    assert api.data("GET", f"{orders.path}/stats") == {"horizon_seq": seq, "last_seq": seq, "holders": []}
