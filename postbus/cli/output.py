@@ -1,4 +1,7 @@
-"""How results are printed: aligned columns for people, one JSON object per line for programs. Data goes to stdout, the rest to stderr."""
+"""How results are printed: aligned columns for people, one JSON object per line for programs.
+
+Data goes to stdout, the rest to stderr.
+"""
 
 from __future__ import annotations
 
