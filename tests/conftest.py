@@ -86,13 +86,17 @@ def sql(connect: Any) -> psycopg.Connection[Any]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Both twins run on the newest server; an older one runs one of them, which is enough to find what differs in its SQL."""
+    """Both twins run on the newest server; an older one runs one of them, which is enough to find what differs in its SQL.
+
+    What does not depend on the server's version (`newest_server`) runs there only.
+    """
     newest = servers.names()[0]
-    left_out = [item for item in items if _is_repetition(item, newest)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    left_out = {item for item in items if _is_repetition(item, newest)}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def _is_repetition(item: pytest.Item, newest: str) -> bool:
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    return parameters.get("bus") == "sync" and parameters.get("server", newest) != newest
+    is_one_of_two = parameters.get("bus") == "sync" or item.get_closest_marker("newest_server") is not None
+    return is_one_of_two and parameters.get("server", newest) != newest

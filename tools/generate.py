@@ -14,6 +14,7 @@ import tokenize
 from pathlib import Path
 
 from postbus import sql
+from tools.cli_reference import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 # Where async code lives, and where its twin goes.
@@ -98,7 +99,10 @@ def formatted(code: str, path: Path) -> str:
 
 def generated() -> dict[Path, str]:
     """Every generated file and what it should hold."""
-    wanted = {ROOT / "postbus" / "sql" / "install.sql": sql.install_script()}
+    wanted = {
+        ROOT / "postbus" / "sql" / "install.sql": sql.install_script(),
+        ROOT / "docs" / "reference" / "cli.md": reference(),
+    }
     for source_folder, twin_folder in TWINS.items():
         for source in sorted((ROOT / source_folder).glob("*.py")):
             target = ROOT / twin_folder / source.name
