@@ -1,7 +1,7 @@
 """Messages of a stream as Arrow batches: `COPY … TO STDOUT` in binary, decoded by ADBC without a Python object per value.
 
-Three times as fast as rows by psycopg. ADBC cannot bind parameters to a COPY, so a statement here is made of numbers and fixed text, and what a user
-wrote travels as a setting of the transaction.
+Three times as fast as rows by psycopg. ADBC cannot bind parameters to a COPY, so a statement here is made of numbers and
+fixed text, and what a user wrote travels as a setting of the transaction.
 """
 
 from __future__ import annotations

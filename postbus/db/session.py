@@ -20,6 +20,7 @@ SPARK_COMMIT: Final = "select postbus_data.spark_commit($1, $2, $3)"
 SPARK_STAGE: Final = "select postbus_data.spark_stage($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 SPARK_PUBLISH: Final = "select postbus_data.spark_publish($1, $2, $3, $4, $5, $6::text[]::uuid[], $7)"
 SPARK_DISCARD: Final = "select postbus_data.spark_discard($1, $2, $3::text[]::uuid[])"
+SEQ_SINCE: Final = "select postbus_data.seq_since(postbus_data.stream_id($1), $2::timestamptz + interval '1 second')"
 PATTERN_REGEX: Final = "select postbus_data.pattern_regex($1)"
 
 

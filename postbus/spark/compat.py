@@ -10,7 +10,8 @@ from pyspark.sql.datasource import DataSourceReader, Filter
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-# Spark marks the jobs of a streaming query with these, and tasks in Python see them. A stream writer is told only the batch id, and only on commit.
+# Spark marks the jobs of a streaming query with these, and tasks in Python see them. A stream writer is told only the
+# batch id, and only on commit.
 _QUERY_ID: Final = "sql.streaming.queryId"
 _BATCH_ID: Final = "streaming.sql.batchId"
 
@@ -38,11 +39,11 @@ def task_partition() -> int:
 class OptionalPushdown:
     """`pushFilters` of a reader that also works where filter pushdown is off, which is Spark's default.
 
-    Spark refuses a reader that has a `pushFilters` of its own while spark.sql.python.filterPushdown.enabled is off, instead of not calling it; it
-    compares `__func__`. A reader cannot ask for the setting: it lives in another process.
+    Spark refuses a reader that has a `pushFilters` of its own while spark.sql.python.filterPushdown.enabled is off,
+    instead of not calling it; it compares `__func__`. A reader cannot ask for the setting: it lives in another process.
     """
 
-    __func__ = DataSourceReader.pushFilters
+    __func__ = staticmethod(DataSourceReader.pushFilters)
 
     def __init__(self, push: Callable[[list[Filter]], Iterable[Filter]]) -> None:
         self._push = push

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
 from postbus.db.arrow import MessageFilter
 
 _MAX_SEQ: Final = 2**63 - 1
+_ANY: Final = MessageFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +30,21 @@ class Pushed:
     after_seq: int = 0
     to_seq: int = _MAX_SEQ
     partition: int | None = None
-    messages: MessageFilter = MessageFilter()
+    messages: MessageFilter = _ANY
 
 
 def push(filters: Iterable[Filter], wanted: Pushed) -> tuple[Pushed, list[Filter]]:
     """What a query with these filters wants, and those that are left to Spark."""
     left: list[Filter] = []
-    for filter in filters:
-        narrowed = _narrow(filter, wanted)
+    for one in filters:
+        narrowed = _narrow(one, wanted)
         if narrowed is None:
-            left.append(filter)
+            left.append(one)
         else:
             wanted = narrowed
-            # Bounds on a time are a little wide (see _time), so Spark looks again.
-            if getattr(filter, "attribute", ()) == ("published_at",):
-                left.append(filter)
+            # Bounds on a time may be wider than the filter (see _time), so Spark looks again.
+            if getattr(one, "attribute", ()) == ("published_at",):
+                left.append(one)
     return wanted, left
 
 
@@ -85,7 +86,7 @@ def _key(filter: Filter, value: str, wanted: Pushed) -> Pushed | None:
 
 
 def _time(filter: Filter, value: datetime, wanted: Pushed) -> Pushed | None:
-    """Only lower bounds and "<": they are what Postgres is asked, and Spark compares exactly afterwards."""
+    """Postgres is asked for ">=" and "<", which are wide enough for "=" and ">" too."""
     if isinstance(filter, EqualTo | GreaterThan | GreaterThanOrEqual):
         known = wanted.messages.from_time
         return _with(wanted, from_time=value if known is None else max(known, value))

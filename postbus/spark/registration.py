@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,9 @@ def session(
     from pyspark.sql import SparkSession
 
     os.environ["JAVA_HOME"] = str(find_java())
+    if master.startswith("local"):
+        # Else tasks run with the first python3 of PATH, which may lack Postbus.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in {"spark.sql.python.filterPushdown.enabled": "true", **(settings or {})}.items():
         builder = builder.config(key, value)

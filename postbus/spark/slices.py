@@ -1,19 +1,20 @@
 """A range of a stream, cut into even pieces for tasks.
 
-The cut is by seq, across all partitions: seqs are dense, so pieces are even however keys are spread, and a task touches neighbouring pages. Messages of
-a key are in order within a piece, and a later piece has later ones.
+The cut is by seq, across all partitions: seqs are dense, so pieces are even however keys are spread, and a task touches
+neighbouring pages. Messages of a key are in order within a piece, and a later piece has later ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
 from postbus.db import arrow, session
-from postbus.db.arrow import Range, Segment
+from postbus.db.arrow import MessageFilter, Range, Segment
 from postbus.db.session import Session
 from postbus.model.partitioning import partition_of
 
@@ -39,9 +40,10 @@ class State:
 
 @dataclass
 class Slice(InputPartition):
-    """What one task reads, and from which Postgres."""
+    """What one task reads, and from which Postgres. All of it: the reader that a task has is older than the plan."""
 
     range: Range
+    messages: MessageFilter
     system: str
 
 
@@ -57,31 +59,40 @@ def cut(
     after_seq: int,
     to_seq: int,
     *,
+    messages: MessageFilter,
     min_count: int | None = None,
     partition: int | None = None,
-    key: str | None = None,
     ahead: tuple[tuple[int, int], ...] = (),
 ) -> list[Slice]:
     """The slices of a range; none when it is empty."""
     if to_seq <= after_seq:
         return []
-    found = [Segment(*row) for row in database.rows(session.SPARK_SEGMENTS, (state.stream_id, after_seq, to_seq))]
+    found = database.rows(session.SPARK_SEGMENTS, (state.stream_id, after_seq, to_seq))
+    if not found:
+        return []
+    after_seq = max(after_seq, min(above_seq for *_, above_seq, _ in found))
     slices = []
     for low, high in even_ranges(after_seq, to_seq, min_count):
-        # A segment's bounds are not looked at again: a range of its index that is empty costs one probe.
-        for one_partition, segments in _by_partition(found, partition, key):
+        within = [
+            Segment(number, first, last)
+            for number, first, last, above_seq, last_seq in found
+            if above_seq < high and (last_seq is None or last_seq > low)
+        ]
+        for one_partition, segments in _by_partition(within, partition, messages.key):
             wanted = arrow.Range(state.stream_id, segments, low, high, one_partition, ahead)
-            slices.append(Slice(wanted, state.system))
+            slices.append(Slice(wanted, messages, state.system))
     return slices
 
 
 def even_ranges(after_seq: int, to_seq: int, min_count: int | None) -> list[tuple[int, int]]:
     """The range in about equal parts."""
     width = to_seq - after_seq
+    if width <= 0:
+        return []
     usual = max(min(-(-width // _SMALL), _FEW), -(-width // _LARGE))
     count = min(max(usual, min_count or 1), width)
     bounds = [after_seq + width * place // count for place in range(count + 1)]
-    return list(zip(bounds, bounds[1:], strict=False))
+    return list(pairwise(bounds))
 
 
 def _by_partition(
@@ -94,6 +105,10 @@ def _by_partition(
     for segment in segments:
         count = segment.last_partition - segment.first_partition + 1
         place = partition if key is None else segment.first_partition + partition_of(key, count)
-        if place is not None and segment.first_partition <= place <= segment.last_partition and partition in (None, place):
+        if (
+            place is not None
+            and segment.first_partition <= place <= segment.last_partition
+            and partition in (None, place)
+        ):
             chosen.setdefault(place, []).append(segment)
     return [(place, tuple(found)) for place, found in sorted(chosen.items())]

@@ -470,6 +470,40 @@ create type postbus.peeked as (
     reason text
 );
 
+-- A row is a token with which somebody may use the HTTP server. The token itself is not here, only its SHA-256.
+create table postbus_data.token (
+    id integer generated always as identity primary key,
+    name text collate "C" not null,
+    -- The SHA-256 of the token, in hexadecimal.
+    digest text collate "C" not null,
+    -- Of publish, consume, manage.
+    scopes text[] collate "C" not null,
+    -- Names of streams, in which "*" stands for any characters.
+    streams text[] collate "C" not null,
+    -- Requests per second; null for any number.
+    rate_limit double precision,
+    created_at timestamptz not null default clock_timestamp(),
+    -- Null never expires.
+    expires_at timestamptz,
+    revoked_at timestamptz
+);
+
+-- The token that a request carries.
+create unique index token_digest on postbus_data.token (digest);
+
+-- What create_token, list_tokens and find_token say of a token.
+create type postbus.token_info as (
+    id integer,
+    name text,
+    digest text,
+    scopes text[],
+    streams text[],
+    rate_limit double precision,
+    created_at timestamptz,
+    expires_at timestamptz,
+    revoked_at timestamptz
+);
+
 set local check_function_bodies = off;
 
 create or replace function postbus.alter_consumer(
@@ -5894,7 +5928,7 @@ declare
 begin
     insert into postbus_data.spark_writer as w (stream_id, writer, query, batch_id, is_once, message_count)
     values (target_id, writer, query, batch_id, is_once, expected)
-    on conflict (stream_id, writer) do update
+    on conflict on constraint spark_writer_pkey do update
     set batch_id = excluded.batch_id,
         message_count = excluded.message_count,
         published_at = clock_timestamp()
@@ -5946,13 +5980,16 @@ end
 $$;
 
 create or replace function postbus_data.spark_segments(stream_id integer, after_seq bigint, to_seq bigint)
-returns table (number integer, first_partition integer, last_partition integer)
+returns table (number integer, first_partition integer, last_partition integer, above_seq bigint, last_seq bigint)
 language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The segments that may hold messages with after_seq < seq <= to_seq, in order. *//
-    select g.number, g.partition_base, g.partition_base + g.partition_count - 1
+/*
+The segments that may hold messages with after_seq < seq <= to_seq, in order, with the bounds of their seqs: above_seq is below all of them, last_seq is
+null while a segment is written to.
+*/
+    select g.number, g.partition_base, g.partition_base + g.partition_count - 1, g.after_seq, g.last_seq
     from postbus_data.segment as g
     where g.stream_id = spark_segments.stream_id
         and g.after_seq < to_seq
@@ -6307,8 +6344,109 @@ begin
 end
 $$;
 
+create or replace function postbus.create_token(
+    name text,
+    digest text,
+    scopes text[],
+    streams text[] default array['*'],
+    rate_limit double precision default null,
+    expires_at timestamptz default null
+)
+returns postbus.token_info
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Store a token for the HTTP server.
+
+digest      the SHA-256 of the token, as 64 hexadecimal digits: the token itself never comes here, so no log of Postgres has it.
+scopes      publish, consume, manage: at least one.
+streams     the names of streams that it is for, in which "*" stands for any characters.
+rate_limit  how many requests per second; null for any number.
+
+Returns  what was stored.
+Raises   PB400 for a value that is not allowed, PB409 when the digest is stored already.
+Touches  token (insert).
+*/
+#variable_conflict use_variable
+declare
+    problem text;
+    stored postbus.token_info;
+begin
+    problem := case
+        when name is null or name !~ '^[A-Za-z0-9_.@ -]{1,100}$'
+            then 'the name of a token is 1 to 100 letters, digits, spaces or "_.@-"'
+        when digest is null or digest !~ '^[0-9a-f]{64}$'
+            then 'the digest of a token is 64 hexadecimal digits'
+        when scopes is null or cardinality(scopes) = 0 or not scopes <@ array['publish', 'consume', 'manage']
+            then 'scopes are some of publish, consume, manage'
+        when streams is null or cardinality(streams) not between 1 and 100
+            or exists (select from unnest(streams) as s where s is null or s !~ '^[A-Za-z0-9_*-]{1,63}$')
+            then 'streams are 1 to 100 names, in which "*" stands for any characters'
+        when rate_limit is not null and (rate_limit > 0 and rate_limit <= 1000000) is not true
+            then 'rate_limit is between 0 and 1000000'
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+    insert into postbus_data.token as t (name, digest, scopes, streams, rate_limit, expires_at)
+    values (name, digest, scopes, streams, rate_limit, expires_at)
+    on conflict do nothing
+    returning t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
+    into stored;
+    if stored.id is null then
+        raise exception using errcode = 'PB409', message = 'the token exists';
+    end if;
+    return stored;
+end
+$$;
+
+create or replace function postbus.find_token(digest text)
+returns setof postbus.token_info
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The token with this digest, also when it is expired or revoked; no row when there is none. */
+    select t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
+    from postbus_data.token as t
+    where t.digest = find_token.digest
+$$;
+
+create or replace function postbus.list_tokens()
+returns setof postbus.token_info
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The tokens of the HTTP server that were not revoked, by id. Expired ones are among them. */
+    select t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
+    from postbus_data.token as t
+    where t.revoked_at is null
+    order by t.id
+$$;
+
+create or replace function postbus.revoke_token(id integer)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Revoke a token for ever. Servers notice within a second.
+
+Returns  whether there is a token with that id; revoking it again changes nothing.
+Touches  token (update).
+*/
+begin
+    update postbus_data.token as t
+    set revoked_at = coalesce(t.revoked_at, clock_timestamp())
+    where t.id = revoke_token.id;
+    return found;
+end
+$$;
+
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('312a8fe3890d3b50')
+insert into postbus_data.installation (functions_digest) values ('1d754707a8551a64')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -31,7 +31,7 @@ declare
 begin
     insert into postbus_data.spark_writer as w (stream_id, writer, query, batch_id, is_once, message_count)
     values (target_id, writer, query, batch_id, is_once, expected)
-    on conflict (stream_id, writer) do update
+    on conflict on constraint spark_writer_pkey do update
     set batch_id = excluded.batch_id,
         message_count = excluded.message_count,
         published_at = clock_timestamp()

@@ -1,11 +1,14 @@
 create or replace function postbus_data.spark_segments(stream_id integer, after_seq bigint, to_seq bigint)
-returns table (number integer, first_partition integer, last_partition integer)
+returns table (number integer, first_partition integer, last_partition integer, above_seq bigint, last_seq bigint)
 language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The segments that may hold messages with after_seq < seq <= to_seq, in order. *//
-    select g.number, g.partition_base, g.partition_base + g.partition_count - 1
+/*
+The segments that may hold messages with after_seq < seq <= to_seq, in order, with the bounds of their seqs: above_seq is below all of them, last_seq is
+null while a segment is written to.
+*/
+    select g.number, g.partition_base, g.partition_base + g.partition_count - 1, g.after_seq, g.last_seq
     from postbus_data.segment as g
     where g.stream_id = spark_segments.stream_id
         and g.after_seq < to_seq

@@ -1,0 +1,103 @@
+"""Reads a range of a stream as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from postbus.db import session
+from postbus.db.arrow import SegmentDropped, read_batches
+from postbus.db.session import Session
+from postbus.spark.columns import Columns, check_schema, fetched_columns
+from postbus.spark.compat import OptionalPushdown
+from postbus.spark.errors import hide_traceback, plainly
+from postbus.spark.filters import Pushed, push
+from postbus.spark.options import Address, Position, ReadOptions
+from postbus.spark.slices import Slice, cut, state_of
+
+
+def read_slice(address: Address, schema: StructType, part: Slice, *, fail_on_data_loss: bool) -> Iterator[Any]:
+    """What a task does: connect, read its slice, turn it into columns."""
+    try:
+        batches = read_batches(address.resolve(), part.system, part.range, fetched_columns(schema), part.messages)
+        yield from Columns(schema).convert(batches)
+    except SegmentDropped:
+        if fail_on_data_loss:
+            hide_traceback()
+            raise
+    except Exception:
+        hide_traceback()
+        raise
+
+
+class Reader(DataSourceReader):
+    """Plans on the driver, reads on the executors. Holds no connection, so that it can be sent to them."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._wanted = Pushed()
+        # An attribute hides the method of the class; see OptionalPushdown.
+        self.pushFilters = OptionalPushdown(self._push)  # type: ignore[method-assign]
+
+    def _push(self, filters: list[Filter]) -> Iterable[Filter]:
+        self._wanted, left = push(filters, self._wanted)
+        return left
+
+    @plainly
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        with session.transaction(options.address.resolve()) as database:
+            state = state_of(database, options.stream)
+            check_schema(self._schema, state.data_type)
+            wanted = self._narrowed(database)
+            ahead = options.start.partitions or ()
+            slices = cut(
+                database,
+                state,
+                max(state.start_seq - 1, wanted.after_seq, 0),
+                min(state.horizon, wanted.to_seq),
+                messages=wanted.messages,
+                min_count=options.min_partitions,
+                partition=wanted.partition,
+                ahead=tuple((partition, seq - 1) for partition, seq in ahead),
+            )
+        # Spark would make one task of nothing out of an empty list, and read it.
+        return list(slices) or [InputPartition(None)]
+
+    def _narrowed(self, database: Session) -> Pushed:
+        """What is wanted, with positions and patterns turned into bounds and conditions."""
+        options, wanted = self._options, self._wanted
+        messages = wanted.messages
+        if options.key_pattern is not None:
+            messages = replace(messages, key_regex=database.value(session.PATTERN_REGEX, (options.key_pattern,)))
+        if options.start.time is not None:
+            known = messages.from_time
+            messages = replace(messages, from_time=max(known or options.start.time, options.start.time))
+        if options.end.time is not None:
+            known = messages.to_time
+            messages = replace(messages, to_time=min(known or options.end.time, options.end.time))
+        low = max(wanted.after_seq, self._start(database, options.start))
+        high = min(wanted.to_seq, options.end.seq if options.end.seq is not None else wanted.to_seq)
+        if messages.from_time is not None:
+            low = max(low, database.value(session.SPARK_START, (options.stream, None, None, messages.from_time)))
+        if messages.to_time is not None:
+            since = database.value(session.SEQ_SINCE, (options.stream, messages.to_time))
+            high = high if since is None else min(high, since)
+        return replace(wanted, after_seq=low, to_seq=high, messages=messages)
+
+    def _start(self, database: Session, start: Position) -> int:
+        if start.word == "latest":
+            return int(database.value(session.SPARK_START, (self._options.stream, "latest", None, None)))
+        return 0 if start.seq is None else start.seq - 1
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if not isinstance(partition, Slice):
+            return iter(())
+        return read_slice(
+            self._options.address, self._schema, partition, fail_on_data_loss=self._options.fail_on_data_loss
+        )

@@ -1,0 +1,122 @@
+"""The data source that Spark knows as "postbus"."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from postbus.db import session
+from postbus.db.arrow import MessageFilter
+from postbus.model.errors import InvalidInput
+from postbus.spark.columns import schema_for
+from postbus.spark.errors import plainly
+from postbus.spark.options import WriteOptions, read_options, write_options
+from postbus.spark.reader import Reader
+from postbus.spark.slices import state_of
+from postbus.spark.stream_reader import StreamReader
+from postbus.spark.writer import StreamWriter, Writer, check_columns
+
+
+class PostbusDataSource(DataSource):
+    """Streams of Postbus as DataFrames: `format("postbus")` for read, readStream, write and writeStream.
+
+    **Where.** Options of all four:
+
+    - `url`: the database, `postgresql://user@host/db`. `env:NAME` and `file:PATH` name an environment variable or a file
+      that holds it, on the driver and on every executor, so that no password is in plans, logs or the UI. Without it,
+      POSTBUS_URL.
+    - `stream`: the stream. It has to exist.
+
+    **Columns** when reading: `key` string, `data` string (binary in a bytes stream, a struct with dataSchema), `headers`
+    map of strings, `partition` int, `seq` bigint, `published_at` timestamp. A schema of your own may name some of them,
+    and only those are fetched.
+
+    **Reading.** Options of read and readStream:
+
+    - `startingPosition`: `earliest` (default), `latest`, a seq, a time (`2026-01-31T08:00:00+00:00`; UTC if it has no
+      zone), or a seq for each partition (`{"0": 120, "1": 80}`). A streaming query heeds it only without a checkpoint,
+      and begins up to a second before a time.
+    - `endingPosition` (read): `latest` (default), a seq, which is included, or a time, which is not.
+    - `keyPattern`: only messages whose key matches; `*` stands for one token, `>` at the end for one or more.
+    - `dataSchema`: `quantity INT, price DOUBLE`, or the JSON of a StructType. `data` is then a struct. A message that
+      does not fit has null there, and its text in the column `_corrupt`.
+    - `minPartitions`: at least so many tasks. Without it one for every 25,000 messages up to 8, then one for every 250,000.
+    - `failOnDataLoss`: `true` (default) fails when messages were purged before they were read, or the database went back
+      in time (a failover, a restore); `false` goes on and warns.
+
+    Filters on `seq`, `partition`, `key` (equality, prefix) and `published_at` of a batch query are applied by Postgres
+    where the session has `spark.sql.python.filterPushdown.enabled` = `true`, and by Spark elsewhere.
+    (`postbus.spark.session` sets it.)
+
+    **Following a stream.** Options of readStream:
+
+    - `maxMessagesPerTrigger`: a micro-batch has at most so many messages. Counted by seq, so that one may have fewer.
+    - `maxBytesPerTrigger`: about so many bytes, by the average size of the stream's messages.
+    - `consumer`: after each micro-batch the query's position is noted as that of this consumer, which is created if need
+      be; `postbus.stats` shows its lag.
+
+    Every trigger works, AvailableNow too. Between two offsets lie the same messages for ever: publishers that are still
+    open are waited for.
+
+    **Writing.** Columns `data` (string, or binary for a bytes stream), `key` and `headers` (map of strings); key and
+    headers may be left out or null. Mode `append`. All rows are published in one transaction, in the order of Spark's
+    partitions and their rows, or none are. While it runs (about 5 s for 1,000,000 messages) readers of the stream see
+    nothing newer.
+
+    A task that is run twice writes once. A streaming query publishes each micro-batch once, also if it was killed and
+    restarted from its checkpoint. A batch job that you run again publishes again, unless it has
+
+    - `writerId` and `batchId`: a name of your choice and a number that grows. What the writer published with this batch
+      id or a higher one is not published again. In `foreachBatch`: `.option("writerId", "invoices").option("batchId",
+      batch_id)`.
+
+    writeStream needs neither; with `writerId` it goes by that name instead of its query's id, and a query with another
+    checkpoint cannot use it.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "postbus"
+
+    @plainly
+    def schema(self) -> StructType | str:
+        options = read_options(self.options)
+        with session.transaction(options.address.resolve()) as database:
+            state = state_of(database, options.stream)
+        return schema_for(state.data_type, options.data_schema)
+
+    @plainly
+    def reader(self, schema: StructType) -> Reader:
+        return Reader(read_options(self.options), schema)
+
+    @plainly
+    def streamReader(self, schema: StructType) -> StreamReader:
+        options = read_options(self.options)
+        if "endingPosition" in self.options:
+            raise InvalidInput("option endingPosition is not one for readStream", "use the trigger AvailableNow")
+        regex = None
+        if options.key_pattern is not None:
+            with session.transaction(options.address.resolve()) as database:
+                regex = database.value(session.PATTERN_REGEX, (options.key_pattern,))
+        return StreamReader(options, schema, MessageFilter(key_regex=regex))
+
+    @plainly
+    def writer(self, schema: StructType, overwrite: bool) -> Writer:
+        options, data_type = self._target(schema, overwrite)
+        return Writer(options, data_type)
+
+    @plainly
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+        options, data_type = self._target(schema, overwrite)
+        if options.batch_id is not None:
+            raise InvalidInput("option batchId is not one for writeStream: Spark counts the batches")
+        return StreamWriter(options, data_type)
+
+    def _target(self, schema: StructType, overwrite: bool) -> tuple[WriteOptions, str]:
+        options = write_options(self.options)
+        if overwrite:
+            raise InvalidInput("a stream cannot be overwritten", "use mode append, and postbus.purge to empty it")
+        with session.transaction(options.address.resolve()) as database:
+            data_type = state_of(database, options.stream).data_type
+        check_columns(schema, data_type)
+        return options, data_type

@@ -1,0 +1,152 @@
+"""Follows a stream: micro-batches between offsets that are complete, durable and replayable."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from postbus.db import session
+from postbus.db.arrow import MessageFilter
+from postbus.db.session import Session
+from postbus.model.errors import Conflict
+from postbus.spark.columns import check_schema
+from postbus.spark.errors import plainly
+from postbus.spark.offsets import Offset, history_of
+from postbus.spark.options import ReadOptions
+from postbus.spark.reader import read_slice
+from postbus.spark.slices import Slice, State, cut, state_of
+
+_log: Final = logging.getLogger("postbus.spark")
+_ON_LOSS: Final = (
+    "to go on with what is there, set option failOnDataLoss to false; to begin anew, use another checkpoint"
+)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives in a process beside the driver for as long as its query runs; copies of it read on the executors."""
+
+    def __init__(self, options: ReadOptions, schema: StructType, filter: MessageFilter) -> None:
+        self._options = options
+        self._schema = schema
+        self._filter = filter
+        # With the trigger AvailableNow: no further than this.
+        self._last_seq: int | None = None
+
+    @plainly
+    def initialOffset(self) -> dict[str, Any]:
+        start = self._options.start
+        with self._database() as database:
+            state = state_of(database, self._options.stream)
+            check_schema(self._schema, state.data_type)
+            if start.partitions is None:
+                seq = database.value(session.SPARK_START, (self._options.stream, start.word, start.seq, start.time))
+                return Offset.at(state, seq).as_json()
+            ahead = tuple((partition, max(seq - 1, 0)) for partition, seq in start.partitions)
+            seq = database.value(session.SPARK_START, (self._options.stream, "earliest", None, None))
+            if len(ahead) >= state.partition_count:
+                seq = max(seq, min(place for _, place in ahead))
+            return Offset.at(state, seq, ahead).as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._options.max_messages is not None:
+            return ReadMaxRows(self._options.max_messages)
+        return ReadAllAvailable()
+
+    @plainly
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        with self._database() as database:
+            state = state_of(database, self._options.stream)
+            last = Offset.of(start)
+            begin = self._begin(database, state, last)
+            seq = database.value(
+                session.SPARK_END,
+                (
+                    self._options.stream,
+                    begin,
+                    self._last_seq,
+                    limit.max_rows if isinstance(limit, ReadMaxRows) else None,
+                    None if self._last_seq is None and isinstance(limit, ReadAllAvailable) else self._options.max_bytes,
+                ),
+            )
+            if seq == begin:
+                return start
+            is_gap = begin != last.seq or last.history() != history_of(state)
+            return Offset.at(state, seq, last.ahead, begin if is_gap else None).as_json()
+
+    def _begin(self, database: Session, state: State, last: Offset) -> int:
+        """Where the batch after an offset begins: there, unless messages are lost."""
+        if last.history() != history_of(state):
+            self._lose(
+                "the checkpoint belongs to another history of the database: after a failover or a restore, or because the "
+                "stream was made anew, messages may be lost and their seqs given to others"
+            )
+            return min(last.seq, state.horizon) if last.stream_id == state.stream_id else state.start_seq - 1
+        if last.seq > state.horizon:
+            self._lose(f"the checkpoint is at seq {last.seq}, and the stream ends at {state.horizon}")
+            return state.horizon
+        (row,) = database.rows(session.SPARK_LOST, (state.stream_id, last.seq))
+        if row[0]:
+            self._lose(f"messages from seq {last.seq + 1} to {state.start_seq - 1} were purged before they were read")
+            return state.start_seq - 1
+        return last.seq
+
+    def _lose(self, what: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise Conflict(what, _ON_LOSS)
+        _log.warning("stream %s: %s; going on, as failOnDataLoss is false", self._options.stream, what)
+
+    @plainly
+    def reportLatestOffset(self) -> dict[str, Any]:
+        with self._database() as database:
+            state = state_of(database, self._options.stream)
+        return Offset.at(state, state.horizon).as_json()
+
+    @plainly
+    def prepareForTriggerAvailableNow(self) -> None:
+        with self._database() as database:
+            self._last_seq = state_of(database, self._options.stream).horizon
+
+    @plainly
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        first, last = Offset.of(start), Offset.of(end)
+        begin = first.seq if last.after_seq is None else last.after_seq
+        if last.seq <= begin:
+            return []
+        with self._database() as database:
+            state = state_of(database, self._options.stream)
+            if last.history() != history_of(state):
+                self._lose("the batch to repeat was read from another history of the database")
+            ((_, dropped),) = database.rows(session.SPARK_LOST, (state.stream_id, begin))
+            if dropped:
+                self._lose(f"messages above seq {begin} were purged before they were read")
+            return cut(
+                database,
+                state,
+                begin,
+                last.seq,
+                messages=self._filter,
+                min_count=self._options.min_partitions,
+                ahead=first.ahead,
+            )
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if not isinstance(partition, Slice):
+            return iter(())
+        return read_slice(
+            self._options.address, self._schema, partition, fail_on_data_loss=self._options.fail_on_data_loss
+        )
+
+    @plainly
+    def commit(self, end: dict[str, Any]) -> None:
+        if self._options.consumer is not None:
+            with self._database() as database:
+                seq = Offset.of(end).seq
+                database.rows(session.SPARK_COMMIT, (self._options.stream, self._options.consumer, seq))
+
+    def _database(self) -> Any:
+        return session.transaction(self._options.address.resolve())

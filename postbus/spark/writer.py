@@ -1,0 +1,240 @@
+"""Publishes a DataFrame: tasks stage their rows, the driver publishes them in one transaction.
+
+Postgres remembers which batch of a writer it published last, in that same transaction. So a batch that is run again,
+because a driver died before Spark knew that it was done, is not published again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from pyspark.sql import types
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from postbus.db import arrays, session
+from postbus.db.session import Session
+from postbus.model.errors import ConnectionLost, InvalidInput
+from postbus.spark import compat
+from postbus.spark.errors import plainly
+from postbus.spark.options import WriteOptions
+
+# What publish_many takes at once, and what is a good size for a row.
+CHUNK_MESSAGES: Final = 10_000
+CHUNK_BYTES: Final = 8 * 1024 * 1024
+_HEADERS: Final = types.MapType(types.StringType(), types.StringType())
+
+
+@dataclass(frozen=True, slots=True)
+class Staged(WriterCommitMessage):
+    """What a task has staged: which attempt at which task, for whom, how many messages."""
+
+    attempt: str
+    task: int
+    count: int
+    query: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose batch it is: the name and number by which Postgres knows whether it was published."""
+
+    writer: str
+    batch_id: int
+    query: str | None = None
+    is_once: bool = False
+
+
+def check_columns(schema: types.StructType, data_type: str) -> None:
+    """Refuse columns that cannot be published.
+
+    Raises:
+        InvalidInput: One is missing, unknown or of another type; the hint says what to write.
+    """
+    wanted: dict[str, types.DataType] = {
+        "key": types.StringType(),
+        "data": types.BinaryType() if data_type == "bytes" else types.StringType(),
+        "headers": _HEADERS,
+    }
+    names = schema.fieldNames()
+    if "deliver_at" in names:
+        raise InvalidInput("column deliver_at cannot be written yet", "leave it out: df.drop('deliver_at')")
+    unknown = [name for name in names if name not in wanted]
+    if unknown:
+        raise InvalidInput(
+            f"a message has no column {', '.join(unknown)}",
+            "it has key, data and headers: df.select('key', 'data'); to_json(struct(…)).alias('data') makes one of several",
+        )
+    if "data" not in names:
+        raise InvalidInput("column data is missing", "to_json(struct(…)).alias('data') makes one of several columns")
+    for field in schema.fields:
+        kind = field.dataType
+        fits = (
+            isinstance(kind, types.MapType)
+            and isinstance(kind.keyType, types.StringType)
+            and isinstance(kind.valueType, types.StringType)
+            if field.name == "headers"
+            else type(kind) is type(wanted[field.name])
+        )
+        if not fits:
+            raise InvalidInput(
+                f"column {field.name} is {kind.simpleString()}, and has to be {wanted[field.name].simpleString()}",
+                "to_json(…) turns a struct into the text of a json stream" if field.name == "data" else None,
+            )
+
+
+class _Writer:
+    """What batch and stream writers share."""
+
+    def __init__(self, options: WriteOptions, data_type: str) -> None:
+        self._options = options
+        self._data_type = data_type
+
+    def _stage(self, batches: Iterable[Any], identity: Identity) -> Staged:
+        """Stage a task's rows in one transaction: a task that fails leaves nothing."""
+        attempt = str(uuid.uuid4())
+        count = 0
+        with session.transaction(self._options.address.resolve()) as database:
+            for number, chunk in enumerate(chunks(batches)):
+                count += chunk.num_rows
+                self._stage_chunk(database, attempt, number, identity, chunk)
+        return Staged(attempt, compat.task_partition(), count, identity.query)
+
+    def _stage_chunk(self, database: Session, attempt: str, number: int, identity: Identity, chunk: Any) -> None:
+        data = _bytes_of(chunk, "data")
+        database.rows(
+            session.SPARK_STAGE,
+            (
+                attempt,
+                number,
+                identity.writer,
+                identity.batch_id,
+                chunk.num_rows,
+                _array(arrays.TextArray, _bytes_of(chunk, "key")),
+                None if self._data_type == "bytes" else _array(arrays.TextArray, data),
+                _array(arrays.JsonbArray, _headers_of(chunk)),
+                _array(arrays.BytesArray, data) if self._data_type == "bytes" else None,
+            ),
+        )
+
+    def _publish(self, staged: Sequence[Staged], identity: Identity) -> None:
+        in_order = sorted(staged, key=lambda one: one.task)
+        parameters = (
+            self._options.stream,
+            identity.writer,
+            identity.batch_id,
+            identity.query,
+            identity.is_once,
+            arrays.TextArray([one.attempt.encode() for one in in_order]),
+            arrays.BigintArray([one.count for one in in_order]),
+        )
+        try:
+            self._run(session.SPARK_PUBLISH, parameters)
+        except ConnectionLost:
+            # It may have been published: asking again finds out, and publishes if not.
+            self._run(session.SPARK_PUBLISH, parameters)
+
+    def _discard(self, staged: Sequence[Staged], identity: Identity) -> None:
+        attempts = arrays.TextArray([one.attempt.encode() for one in staged])
+        self._run(session.SPARK_DISCARD, (identity.writer, identity.batch_id, attempts))
+
+    def _run(self, statement: str, parameters: Sequence[Any]) -> None:
+        with session.transaction(self._options.address.resolve()) as database:
+            database.rows(statement, parameters)
+
+
+class Writer(_Writer, DataSourceArrowWriter):
+    """Publishes a DataFrame as one batch. With writerId and batchId, once."""
+
+    def __init__(self, options: WriteOptions, data_type: str) -> None:
+        super().__init__(options, data_type)
+        if (options.writer_id is None) != (options.batch_id is None):
+            raise InvalidInput(
+                "options writerId and batchId go together", "a writer publishes each batch id once; ids have to grow"
+            )
+        if options.writer_id is None or options.batch_id is None:
+            self._identity = Identity(f"once-{secrets.token_hex(16)}", 0, is_once=True)
+        else:
+            self._identity = Identity(options.writer_id, options.batch_id)
+
+    @plainly
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        return self._stage(iterator, self._identity)
+
+    @plainly
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._publish(_staged(messages), self._identity)
+
+    @plainly
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._discard(_staged(messages), self._identity)
+
+
+class StreamWriter(_Writer, DataSourceStreamArrowWriter):
+    """Publishes each micro-batch of a query once."""
+
+    @plainly
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        query, batch_id = compat.task_query()
+        return self._stage(iterator, self._identity(query, -1 if batch_id is None else batch_id))
+
+    @plainly
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        staged = _staged(messages)
+        if staged:
+            self._publish(staged, self._identity(staged[0].query, batchId))
+
+    @plainly
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        staged = _staged(messages)
+        if staged:
+            self._discard(staged, self._identity(staged[0].query, batchId))
+
+    def _identity(self, query: str | None, batch_id: int) -> Identity:
+        writer = self._options.writer_id or (f"query-{query}" if query else None)
+        if writer is None:
+            raise InvalidInput(
+                "this Spark does not tell its tasks which query they work for", "name the query by option writerId"
+            )
+        return Identity(writer, batch_id, query)
+
+
+def chunks(batches: Iterable[Any]) -> Iterator[Any]:
+    """Record batches cut to what is staged as one row."""
+    for batch in batches:
+        rows = min(CHUNK_MESSAGES, max(1, batch.num_rows * CHUNK_BYTES // max(batch.nbytes, 1)))
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
+def _staged(messages: Iterable[WriterCommitMessage | None]) -> list[Staged]:
+    return [message for message in messages if isinstance(message, Staged)]
+
+
+def _array(kind: Any, values: list[bytes | None] | None) -> Any:
+    return None if values is None else kind(values)
+
+
+def _bytes_of(chunk: Any, name: str) -> list[bytes | None] | None:
+    import pyarrow
+
+    if name not in chunk.schema.names:
+        return None
+    column = chunk.column(name)
+    if not pyarrow.types.is_binary(column.type) and not pyarrow.types.is_large_binary(column.type):
+        column = column.cast(pyarrow.binary())
+    values: list[bytes | None] = column.to_pylist()
+    return values
+
+
+def _headers_of(chunk: Any) -> list[bytes | None] | None:
+    if "headers" not in chunk.schema.names:
+        return None
+    column = chunk.column("headers")
+    if column.null_count == len(column):
+        return None
+    return [None if pairs is None else orjson.dumps(dict(pairs)) for pairs in column.to_pylist()]
