@@ -20,6 +20,8 @@ _PREFETCH_SECONDS: Final = 1.0
 _MOST_IN_HAND: Final = 1000
 # Acks wait this long for company, if something is still being handled.
 _FLUSH_SECONDS: Final = 0.05
+# Slots are idle for this long before more is received for them than was meant to be in hand.
+_IDLE_SECONDS: Final = 0.1
 # How long a handler that was told to end may take to do so.
 _ENDING_SECONDS: Final = 5.0
 # How much one more message changes what is known of how long the handler takes.
@@ -123,6 +125,7 @@ class Hand:
         self._ack_count = 0
         self._acks_since = 0.0
         self._handler_seconds: float | None = None
+        self._starved_since: float | None = None
         self._is_closed = False
 
     # What the clerk asks.
@@ -140,6 +143,14 @@ class Hand:
             if not self._open_count:
                 return 0.0
             return max(0.0, self._acks_since + _FLUSH_SECONDS - time.monotonic())
+
+    def room_in(self) -> float | None:
+        """In how many seconds there may be room, if nothing happens before; None if there will be none."""
+        with self._lock:
+            if self._room():
+                return 0.0
+            since = self._starved_since
+            return None if since is None else max(0.0, since + _IDLE_SECONDS - time.monotonic())
 
     def is_empty(self) -> bool:
         """Whether nothing waits or runs, and no ack is to be sent."""
@@ -380,12 +391,20 @@ class Hand:
     def _room(self) -> int:
         target = self._concurrency + self._ahead()
         room = target - self._open_count
+        if room > 0 and (self._open_count <= self._slots_used or (self._order == "none" and room >= target / 2)):
+            self._starved_since = None
+            # In the other orders what is in hand keeps its keys from what is received meanwhile: 2.4 s became 0.9 s for 20,000
+            # messages of 50 keys when the next were received after the last had been started.
+            return room
         idle = self._concurrency - self._slots_used
-        if idle > 0 and not self._ready and self._open_count < 4 * target:
-            # What waits is behind what runs. Others could run meanwhile.
-            return max(room, idle)
-        waiting = self._open_count - self._slots_used
-        return room if room >= target / 2 or (room > 0 and waiting <= 0) else 0
+        if idle <= 0 or self._ready or self._open_count >= 4 * target:
+            self._starved_since = None
+            return 0
+        # What waits is behind what runs. Others could run meanwhile.
+        now = time.monotonic()
+        if self._starved_since is None:
+            self._starved_since = now
+        return max(room, idle, target // 4) if now >= self._starved_since + _IDLE_SECONDS else 0
 
     def _ahead(self) -> int:
         """How many messages may wait besides those that run."""

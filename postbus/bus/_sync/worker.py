@@ -196,7 +196,8 @@ class Worker:
             elif room and not self._stop_when_empty:
                 self._wait_for_messages(_POLL_SECONDS if flush_in is None else flush_in)
             else:
-                self._signal.wait(_LONG if flush_in is None else flush_in)
+                room_in = None if room else self._hand.room_in()
+                self._signal.wait(min(each for each in (flush_in, room_in, _LONG) if each is not None))
         self._leave()
 
     def _is_done(self) -> bool:
@@ -219,16 +220,20 @@ class Worker:
     def _receive(self, room: int) -> None:
         acks = self._hand.take_acks()
         asked_at = time.monotonic()
+        # Whoever settles something meanwhile says so again.
+        self._may_be_more = False
         try:
             batch = self._consumer.receive(
                 min(room, 10_000), ack=None if acks is None else acks.ids, ack_wait=self._ack_wait
             )
         except Unavailable as error:
+            self._may_be_more = True
             self._put_back(acks)
             self._pause(error)
             return
         self._count(acks, batch.acked_count)
-        self._may_be_more = bool(batch)
+        if batch:
+            self._may_be_more = True
         self._hand.take(batch, asked_at)
         self._go_on()
 
@@ -285,8 +290,9 @@ class Worker:
         wakeups.join(waiter)
         try:
             # Whoever had something to tell before the waiter was there could not interrupt it.
-            if not self._stop_count and (seconds < _POLL_SECONDS or self._hand.flush_in() is None):
-                self._may_be_more = waiter.wait()
+            is_idle = not self._stop_count and (seconds < _POLL_SECONDS or self._hand.flush_in() is None)
+            if is_idle and waiter.wait():
+                self._may_be_more = True
         finally:
             self._waiter = None
             wakeups.leave(waiter)
@@ -406,6 +412,7 @@ class Worker:
             self._wake_clerk_if(self._hand.acked(job))
         else:
             self._add(acked=1)
+            self._may_be_more = True
             self._hand.ended(job)
             self._wake_clerk()
 
