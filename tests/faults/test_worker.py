@@ -185,7 +185,7 @@ def test_a_worker_that_was_frozen_gives_up_what_it_lost(bus: postbus.Bus, worker
 
     before = set(workers.numbers("began"))
     taken: list[postbus.Delivery] = []
-    while batch := consumer.receive(1000, wait=2, ack_wait=30):
+    while batch := consumer.receive(1000, wait=1, ack_wait=30):
         taken += batch
     os.kill(frozen.pid or 0, signal.SIGCONT)
     frozen.terminate()

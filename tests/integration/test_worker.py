@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -230,9 +232,9 @@ async def test_a_dead_letter_that_holds_its_key_holds_what_is_in_the_worker(bus:
 
 
 async def test_heartbeats_keep_what_runs_and_what_waits(bus: Any, stream: str) -> None:
-    consumer = await bus.create_consumer(stream, "c", ack_wait=0.4)
+    consumer = await bus.create_consumer(stream, "c", ack_wait=0.3)
     await publish(bus, stream, *"aaab")
-    seen = Seen(lambda delivery: time.sleep(0.5))
+    seen = Seen(lambda delivery: time.sleep(0.4))
     runs = [consumer.run(seen, concurrency=8, stop_when_empty=True) for _ in range(2)]
 
     summaries = await asyncio.gather(*runs)
@@ -467,3 +469,24 @@ async def test_handlers_and_settings_that_cannot_work_are_refused(url: str, name
     async with await postbus.connect_async(url) as async_bus:
         with pytest.raises(postbus.InvalidInput, match="has to be async"):
             await async_bus.consumer(name, "c").run(Seen(), transaction=True)
+
+
+def test_the_snippets_of_the_how_to_run(fresh_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "run-a-worker.md"
+    charged: list[int] = []
+    with postbus.connect(fresh_url) as bus, psycopg.connect(fresh_url, autocommit=True) as connection:
+        connection.execute("create table invoice (id bigint primary key, amount integer)")
+        bus.create_stream("orders")
+        for consumer in ("billing", "shipping", "books"):
+            bus.create_consumer("orders", consumer)
+        bus.publish_many("orders", [Message(key="a", data={"amount": amount}) for amount in (5, -1, 7)])
+        scope: dict[str, Any] = {"url": fresh_url, "charge": lambda key, amount: charged.append(amount)}
+
+        for snippet in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+            exec(snippet, scope)
+
+        assert charged == [5, 7]
+        assert capsys.readouterr().out == "2 0 1\n"
+        assert (scope["shipped"].acked_count, scope["booked"].acked_count) == (3, 3)
+        assert connection.execute("select sum(amount) from invoice").fetchone() == (11,)
+        scope["bus"].close()
