@@ -213,10 +213,21 @@ class Caller:
         assert self._decoder is not None  # noqa: S101
         try:
             return self._decoder.decode(body)
+        except msgspec.ValidationError as error:
+            if "got `float`" not in str(error):
+                raise self._refusal(error) from None
+            return self._body_with_integers(body)
         except msgspec.MsgspecError as error:
             raise self._refusal(error) from None
         except RecursionError:
             raise Problem(400, "invalid_json", "the body is nested too deeply") from None
+
+    def _body_with_integers(self, body: bytes) -> Any:
+        """To JSON Schema 4.0 is an integer, and there are clients that write it so."""
+        try:
+            return msgspec.convert(_with_integers(msgspec.json.decode(body)), self._endpoint.body)
+        except msgspec.ValidationError as error:
+            raise self._refusal(error) from None
 
     def _refusal(self, error: msgspec.MsgspecError) -> Problem:
         problem = problems.of_validation(error, status=self._endpoint.invalid_status)
@@ -224,6 +235,17 @@ class Caller:
         if unknown:
             problem.hint = did_you_mean(unknown, getattr(self._endpoint.body, "__struct_fields__", ()))
         return problem
+
+
+def _with_integers(value: Any) -> Any:
+    """The same with integers for floats that are, but for what users send as data."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_with_integers(each) for each in value]
+    if isinstance(value, dict):
+        return {name: each if name == "data" else _with_integers(each) for name, each in value.items()}
+    return value
 
 
 async def read_body(request: Request, limit: int) -> bytes:

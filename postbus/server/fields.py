@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
@@ -48,6 +48,17 @@ _Value = TypeVar("_Value")
 def given(value: _Value | UnsetType) -> _Value | None:
     """A field's value, or None when the field was left out."""
     return None if value is UNSET else value
+
+
+def moment(time: datetime | UnsetType | None) -> datetime | None:
+    """A time in UTC, or None when it was left out: RFC 3339 allows offsets that Postgres does not."""
+    if time is UNSET or time is None:
+        return None
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        # Within a day of the first or last moment that there is.
+        return time.replace(tzinfo=UTC)
 
 
 def seconds(milliseconds: float | UnsetType | None) -> float | None:

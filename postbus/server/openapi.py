@@ -11,6 +11,7 @@ import msgspec
 import postbus
 from postbus.server.calls import Endpoint
 from postbus.server.endpoints import ALL
+from postbus.server.endpoints.messages import NewMessage
 from postbus.server.fields import NAME_PATTERN, Key
 from postbus.server.problems import ErrorAnswer
 
@@ -46,7 +47,7 @@ _PROBE: Final = {
 def document(*, is_open: bool) -> bytes:
     """The description as JSON, by OpenAPI 3.1."""
     types = [each for endpoint in ALL for each in (endpoint.body, endpoint.query, endpoint.answer) if each is not None]
-    types.append(ErrorAnswer)
+    types += [ErrorAnswer, NewMessage]
     schemas, components = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
     by_type = dict(zip(map(repr, types), schemas, strict=True))
     for kind in types:

@@ -15,7 +15,7 @@ from tests.server.conftest import Stream
 from tests.server.serving import Api, serving
 from tests.waiting import until
 
-VALUES = [
+VALUES: list[Any] = [
     "a string",
     '{ "quantity": 4 }',
     "",

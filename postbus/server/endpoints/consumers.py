@@ -23,6 +23,7 @@ from postbus.server.fields import (
     Seq,
     Time,
     given,
+    moment,
     seconds,
 )
 
@@ -160,7 +161,7 @@ async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consume
         on_expired=body.on_expired,
         start=given(body.start),
         from_seq=given(body.from_seq),
-        from_time=given(body.from_time),
+        from_time=moment(body.from_time),
     )
     if body.status == "disabled":
         await created.pause()
@@ -231,7 +232,9 @@ async def resume_consumer(call: Call) -> Data[answers.Consumer]:
 @endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/seek", scope="manage")
 async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
     """Read on from another position; what is in flight is given up."""
-    position = await call.reader.seek(given(body.start), from_seq=given(body.from_seq), from_time=given(body.from_time))
+    position = await call.reader.seek(
+        given(body.start), from_seq=given(body.from_seq), from_time=moment(body.from_time)
+    )
     return Data(Position(position))
 
 
@@ -242,8 +245,8 @@ async def replay_consumer(call: Call, body: Replay) -> Data[answers.Count]:
     replayed = call.reader.replay(
         from_seq=given(body.from_seq),
         to_seq=given(body.to_seq),
-        from_time=given(body.from_time),
-        to_time=given(body.to_time),
+        from_time=moment(body.from_time),
+        to_time=moment(body.to_time),
         key_pattern=given(body.key_pattern),
         rate=given(body.rate),
     )

@@ -14,18 +14,24 @@ from postbus.model.message import Message
 from postbus.server import answers, problems
 from postbus.server.answers import Data, Encoding, PageOf
 from postbus.server.calls import Call, Endpoints
-from postbus.server.fields import Age, Key, KeyPattern, Limit, NoNul, Seq, Time, given, seconds
+from postbus.server.fields import Age, Key, KeyPattern, Limit, NoNul, Seq, Time, given, moment, seconds
 from postbus.server.problems import Problem
 
 endpoints = Endpoints()
 
 # Looking for a rare key in a long stream stops after so long.
 _SEARCH_SECONDS = 10.0
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _TRACE_HEADERS = ("traceparent", "tracestate")
 
 
 class NewMessage(Struct, forbid_unknown_fields=True):
     """`data` is any JSON value; for a bytes stream, base64 with `encoding`. A null key puts the message in any partition."""
+
+    schema_extra: ClassVar[dict[str, Any]] = {
+        "if": {"properties": {"encoding": {"const": "base64"}}, "required": ["encoding"]},
+        "then": {"properties": {"data": {"type": "string", "pattern": _BASE64}}},
+    }
 
     key: Key | None
     data: Any
@@ -59,8 +65,10 @@ class Reading(Struct):
 @endpoints.add("POST", "/api/streams/{stream}/messages", scope="publish")
 async def send_messages(call: Call, body: NewMessages) -> Data[answers.Published]:
     """Send messages."""
+    if any(each.encoding is not None for each in body.messages):
+        await _demand_bytes(call)
     messages = _messages(body.messages, _trace(call))
-    later = (given(body.deliver_at), seconds(body.delay_ms))
+    later = (moment(body.deliver_at), seconds(body.delay_ms))
     if body.ttl_ms is UNSET and later == (None, None):
         seqs = await call.service.publishing.publish(call.stream, messages)
         call.service.metrics.count_published(call.stream, len(seqs))
@@ -82,8 +90,8 @@ async def read_messages(call: Call, query: Reading) -> PageOf[answers.StoredMess
         call.stream,
         from_seq=given(query.from_seq),
         to_seq=given(query.to_seq),
-        from_time=given(query.from_time),
-        to_time=given(query.to_time),
+        from_time=moment(query.from_time),
+        to_time=moment(query.to_time),
         key_pattern=given(query.key_pattern),
         partition=given(query.partition),
         max_messages=query.limit,
@@ -98,6 +106,14 @@ async def read_messages(call: Call, query: Reading) -> PageOf[answers.StoredMess
 async def get_message(call: Call) -> Data[answers.StoredMessage]:
     """Get the newest message with a key."""
     return Data(answers.message(await _newest(call, call.request.path_params["key"]), await call.stream_id()))
+
+
+async def _demand_bytes(call: Call) -> None:
+    data_type = (await call.bus.stream_info(call.stream)).data_type
+    if data_type != "bytes":
+        raise Problem(
+            409, "conflict", f'stream "{call.stream}" holds {data_type}, not bytes', hint="leave out encoding"
+        )
 
 
 async def _newest(call: Call, key: str) -> Message:

@@ -8,10 +8,10 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postbus.model.message import Scheduled
-from postbus.server import answers, problems
+from postbus.server import answers
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
-from postbus.server.fields import KeyPattern, Limit, Seq, Seqs, Time, given
+from postbus.server.fields import KeyPattern, Limit, Seq, Seqs, Time, given, moment
 
 endpoints = Endpoints()
 
@@ -19,7 +19,7 @@ _PATH = "/api/streams/{stream}/scheduled"
 
 
 class ListScheduled(Struct):
-    """`after_at` and `after_id` are the time and the id of the last one of the page before."""
+    """`after_at`, and with it `after_id`, are the time and the id of the last one of the page before."""
 
     limit: Limit = 100
     key_pattern: KeyPattern | UnsetType = UNSET
@@ -54,13 +54,14 @@ async def cancel_scheduled(call: Call, body: ScheduledIds) -> Data[answers.Count
 @endpoints.add("POST", _PATH + "/reschedule", scope="publish")
 async def reschedule(call: Call, body: Reschedule) -> Data[answers.Count]:
     """Give scheduled messages another time."""
-    return Data(answers.Count(await call.bus.reschedule(call.stream, body.ids, body.deliver_at)))
+    return Data(
+        answers.Count(await call.bus.reschedule(call.stream, body.ids, moment(body.deliver_at) or body.deliver_at))
+    )
 
 
 def _after(query: ListScheduled) -> Scheduled | None:
-    if query.after_at is UNSET and query.after_id is UNSET:
+    time = moment(query.after_at)
+    if time is None:
         return None
-    if query.after_at is UNSET or query.after_id is UNSET:
-        raise problems.invalid("after_at", "goes with after_id: the time and the id of the last one")
-    time = query.after_at
-    return Scheduled(id=query.after_id, deliver_at=time, scheduled_at=time, ttl=None, key=None, data=None, headers=None)
+    number = 2**63 - 1 if query.after_id is UNSET else query.after_id
+    return Scheduled(id=number, deliver_at=time, scheduled_at=time, ttl=None, key=None, data=None, headers=None)

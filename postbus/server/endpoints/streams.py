@@ -10,7 +10,7 @@ from postbus.model.stream import DataType
 from postbus.server import answers
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
-from postbus.server.fields import Name, Seq, Time, given, seconds
+from postbus.server.fields import Name, Seq, Time, given, moment, seconds
 
 endpoints = Endpoints()
 
@@ -105,7 +105,7 @@ async def purge_stream(call: Call, body: Purge) -> Data[Purged]:
     start = await call.bus.purge(
         call.stream,
         before_seq=given(body.before_seq),
-        before_time=given(body.before_time),
+        before_time=moment(body.before_time),
         everything=given(body.everything) or False,
     )
     return Data(Purged(start))

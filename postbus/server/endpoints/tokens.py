@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 from postbus.server.access import Scope, Token, Tokens
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
-from postbus.server.fields import Time
+from postbus.server.fields import Time, moment
 from postbus.server.problems import Problem
 
 endpoints = Endpoints()
@@ -64,7 +64,7 @@ async def create_token(call: Call, body: NewToken) -> Data[CreatedToken]:
         scopes=body.scopes,
         streams=body.streams,
         rate_limit=body.rate_limit,
-        expires_at=body.expires_at,
+        expires_at=moment(body.expires_at),
     )
     stored = _stored(token)
     return Data(CreatedToken(**{name: getattr(stored, name) for name in stored.__struct_fields__}, token=text))

@@ -1,0 +1,75 @@
+"""The API's description is exact: what it allows is accepted, what it does not is refused, answers are as described."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from schemathesis.config import SchemathesisConfig
+
+from postbus.server import openapi
+from postbus.server.endpoints import ALL
+from tests import servers
+from tests.server.serving import Api, serving
+
+schemathesis.openapi.format("jsonpath", st.sampled_from(['$.a == "b"', "$.size > 3", "exists($.a)"]))
+
+SCHEMA = schemathesis.openapi.from_dict(
+    json.loads(openapi.document(is_open=True)),
+    config=SchemathesisConfig.from_dict({"generation": {"deterministic": True}}),
+)
+
+
+@pytest.fixture(scope="module")
+def described(server: servers.Server) -> Iterator[Api]:
+    """A server with a stream, a consumer and a message of the names that paths are filled with."""
+    with servers.database(server.url) as url, serving(url) as api:
+        yield api
+
+
+def prepare(api: Api) -> None:
+    """What an earlier example may have deleted."""
+    if api.get("/api/streams/orders/consumers/billing").status_code == 200:
+        return
+    api.post("/api/streams", {"name": "orders", "partitions": 2})
+    api.post("/api/streams/orders/consumers", {"name": "billing"})
+    api.post("/api/streams/orders/messages", {"messages": [{"key": "orders.a", "data": 1}]})
+
+
+@schemathesis.hook
+def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Most requests go to what exists."""
+    known = {"stream": "orders", "consumer": "billing", "key": "orders.a", "id": "1"}
+    return path_parameters and {name: known.get(name, value) for name, value in path_parameters.items()}
+
+
+@schemathesis.hook
+def map_query(context: Any, query: dict[str, Any] | None) -> dict[str, Any] | None:
+    return query and {**query, **({"wait_for": 1} if isinstance(query.get("wait_for"), int) else {})}
+
+
+@SCHEMA.parametrize()
+@settings(max_examples=3, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_endpoint_does_what_is_described(case: Any, described: Api) -> None:
+    prepare(described)
+    if isinstance(case.body, dict) and isinstance(case.body.get("wait_for"), int):
+        case.body["wait_for"] = min(case.body["wait_for"], 1)
+    case.call_and_validate(base_url=described.url)
+
+
+def test_every_endpoint_is_described_and_has_a_summary() -> None:
+    described = json.loads(openapi.document(is_open=False))
+    for endpoint in ALL:
+        operation = described["paths"][endpoint.path][endpoint.method.lower()]
+        assert re.fullmatch(r"[A-Z].*\.", operation["summary"]), operation["summary"]
+        assert operation["security"] == [{"token": []}]
+
+
+def test_the_description_is_served(api: Api) -> None:
+    assert api.get("/api/openapi.json").json()["openapi"] == "3.1.0"

@@ -1,0 +1,192 @@
+"""What keeps a server in production: metrics, workers, the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from tests.server.conftest import Stream
+from tests.server.serving import Api, serving
+from tests.waiting import until
+
+OTHERS = """
+select count(distinct pid) > 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+"""
+OPENSSL = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+COMMAND = str(Path(sys.executable).with_name("postbus"))
+
+
+def test_the_official_parsers_accept_the_metrics_and_find_streams_and_consumers(fresh_url: str) -> None:
+    with serving(fresh_url) as api:
+        api.data("POST", "/api/streams", {"name": "orders"})
+        orders = Stream(api, "orders")
+        orders.consumer("billing")
+        orders.send(("k", 1), ("k.2", 2))
+        orders.receive()
+        text = api.get("/metrics").text
+        open_text = api.get("/metrics", headers={"accept": "application/openmetrics-text"}).text
+
+    assert {family.name for family in parse_openmetrics(open_text)} >= {"postbus_http_requests", "postbus_ready"}  # type: ignore[no-untyped-call]
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in parse(text)
+        for sample in family.samples
+    }
+    consumer = (("consumer", "billing"), ("stream", "orders"))
+    assert samples[("postbus_stream_last_seq", ("stream", "orders"))] == 2
+    assert samples[("postbus_consumer_in_flight_messages", *consumer)] == 1
+    assert samples[("postbus_messages_published_total", ("stream", "orders"))] == 2
+    assert samples[("postbus_messages_received_total", *consumer)] == 1
+    route = "/api/streams/{stream}/messages"
+    labels = (("method", "POST"), ("route", route), ("status", "200"))
+    assert samples[("postbus_http_requests_total", *labels)] == 1
+
+
+def test_the_metrics_of_streams_are_looked_at_once_however_many_ask(api: Api) -> None:
+    metrics = api.server.service.metrics
+    api.get("/metrics")
+    first = metrics._gauges
+    api.get("/metrics")
+    assert metrics._gauges is first
+
+
+@contextmanager
+def up(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`postbus up`, and the address that it prints."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("POSTBUS_")}
+    process = subprocess.Popen(
+        [COMMAND, "up", "--port", "0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean,
+    )
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers(address: str) -> int | None:
+    """The status of an answer, or None when nobody answers."""
+    try:
+        return httpx.get(address, verify=False).status_code
+    except httpx.TransportError:
+        return None
+
+
+def healthy(address: str) -> bool:
+    return answers(f"{address}/health") == 200
+
+
+def test_up_prints_three_commands_that_work_and_logs_requests_as_json(fresh_url: str) -> None:
+    with up("--url", fresh_url) as (process, address):
+        until(lambda: healthy(address), "it serves")
+        process.send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGCONT)
+        assert process.stderr is not None
+        said = ""
+        while said.count("curl") < 3 or not said.endswith("/messages\n"):
+            said += process.stderr.readline()
+        commands = re.findall(r"^  curl .*?(?<!\\)$", said, re.M | re.S)
+        assert len(commands) == 3
+        said_back = [
+            json.loads(subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout)
+            for command in commands
+        ]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        rest = process.stderr.read()
+    assert said_back[1]["data"]["published"] == 1
+    assert said_back[2]["data"][0]["data"] == {"quantity": 4}
+    assert "open to every program of this machine" in said
+    assert rest.endswith("stopped\n")
+    logged = [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
+    assert ("POST", "/api/streams", 200) in [(each["method"], each["path"], each["status"]) for each in logged]
+
+
+def test_several_processes_serve_one_port_share_their_counters_and_stop_together(fresh_url: str) -> None:
+    with up("--url", fresh_url, "--workers", "2", "--no-access-log") as (process, address):
+        until(lambda: healthy(address), "it serves")
+        with psycopg.connect(fresh_url, autocommit=True) as connection:
+            until(lambda: connection.execute(OTHERS).fetchone() == (True,), "both are connected")
+        for _ in range(20):
+            assert httpx.get(f"{address}/api/streams").status_code == 200
+        counted = [
+            sample.value
+            for family in parse(httpx.get(f"{address}/metrics").text)
+            for sample in family.samples
+            if sample.name == "postbus_http_requests_total" and sample.labels["route"] == "/api/streams"
+        ]
+        assert counted == [20]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert not healthy(address)
+
+
+def test_up_says_that_a_port_is_taken(url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [COMMAND, "up", "--url", url, "--port", port], capture_output=True, text=True, check=False, timeout=30
+        )
+    assert done.returncode == 4
+    assert done.stderr.startswith(f"error: port {port} of 127.0.0.1 cannot be used")
+    assert "hint:  choose another with --port" in done.stderr
+
+
+def test_up_refuses_an_address_of_others_without_tokens_and_serves_it_with_one(fresh_url: str) -> None:
+    arguments = [COMMAND, "up", "--url", fresh_url, "--host", "0.0.0.0", "--port", "0"]
+    refused = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=30)
+    assert refused.returncode == 2
+    assert "there are no tokens" in refused.stderr
+    assert "--insecure" in refused.stderr
+
+    created = subprocess.run(
+        [COMMAND, "token", "create", "first", "--url", fresh_url], capture_output=True, text=True, check=True
+    )
+    token = created.stdout.strip()
+    with up("--url", fresh_url, "--host", "0.0.0.0") as (_, address):
+        until(lambda: healthy(address), "it serves")
+        assert httpx.get(f"{address}/api/streams").status_code == 401
+        assert httpx.get(f"{address}/api/streams", headers={"authorization": f"Bearer {token}"}).status_code == 200
+
+
+def test_up_serves_tls(url: str, tmp_path: Path) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = subprocess.run(
+        [*OPENSSL, "-keyout", str(key), "-out", str(certificate)],
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip("openssl is not installed")
+    with up("--url", url, "--tls-cert", str(certificate), "--tls-key", str(key)) as (_, address):
+        assert address.startswith("https://")
+        until(lambda: healthy(address), "it serves")
+
+
+def test_up_starts_while_postgres_is_down() -> None:
+    with up("--url", "postgresql://me:secret@127.0.0.1:1/none") as (process, address):
+        until(lambda: answers(f"{address}/health/live") == 200, "it serves")
+        assert httpx.get(f"{address}/health").status_code == 503
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        assert process.stderr is not None
+        assert "Postgres cannot be reached yet" in process.stderr.read()
