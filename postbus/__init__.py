@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from postbus.bus._async.bus import AsyncBus
     from postbus.bus._async.connect import connect_async
     from postbus.bus._async.consumer import AsyncConsumer
+    from postbus.bus._async.queue import AsyncQueue
     from postbus.bus._async.worker import AsyncWorker
     from postbus.bus._sync.bus import Bus
     from postbus.bus._sync.connect import connect
     from postbus.bus._sync.consumer import Consumer
+    from postbus.bus._sync.queue import Queue
     from postbus.bus._sync.worker import Worker
     from postbus.model.consumer import (
         ConsumerInfo,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
         MigrationDue,
         NotAllowed,
         NotFound,
+        StreamFull,
         TooLarge,
         Unavailable,
         WrongIsolation,
@@ -59,6 +62,8 @@ _HOMES = {
     "postbus.bus._sync.bus": ("Bus",),
     "postbus.bus._sync.connect": ("connect",),
     "postbus.bus._async.consumer": ("AsyncConsumer",),
+    "postbus.bus._async.queue": ("AsyncQueue",),
+    "postbus.bus._sync.queue": ("Queue",),
     "postbus.bus._sync.consumer": ("Consumer",),
     "postbus.bus._async.worker": ("AsyncWorker",),
     "postbus.bus._sync.worker": ("Worker",),
@@ -81,6 +86,7 @@ _HOMES = {
         "MigrationDue",
         "NotAllowed",
         "NotFound",
+        "StreamFull",
         "TooLarge",
         "Unavailable",
         "WrongIsolation",
@@ -95,6 +101,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "AsyncBus",
     "AsyncConsumer",
+    "AsyncQueue",
     "AsyncWorker",
     "Batch",
     "Bus",
@@ -118,9 +125,11 @@ __all__ = [
     "Page",
     "PartitionStats",
     "Peeked",
+    "Queue",
     "Reject",
     "Retry",
     "Scheduled",
+    "StreamFull",
     "StreamInfo",
     "TooLarge",
     "Unavailable",

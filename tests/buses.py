@@ -35,6 +35,9 @@ class AwaitableBus:
     def consumer(self, stream: str, consumer: str) -> AwaitableConsumer:
         return AwaitableConsumer(self._bus.consumer(stream, consumer))
 
+    def queue(self, name: str) -> AwaitableConsumer:
+        return AwaitableConsumer(self._bus.queue(name))
+
     async def create_consumer(self, *args: Any, **kwargs: Any) -> AwaitableConsumer:
         return AwaitableConsumer(await _in_thread(self._bus.create_consumer, *args, **kwargs))
 

@@ -32,6 +32,7 @@ RENAMED = {
     "AsyncStreams": "Streams",
     "AsyncPublishing": "Publishing",
     "AsyncReading": "Reading",
+    "AsyncQueue": "Queue",
     "AsyncConsumer": "Consumer",
     "AsyncWakeups": "Wakeups",
     "AsyncWaiter": "Waiter",

@@ -7,21 +7,25 @@ from typing import Final
 
 # Settings of the library's own sessions. Streams can only be read under READ COMMITTED, whatever the database's default. The
 # others are those that public functions set for themselves, at a price: each statement has one plan, made once, and names mean
-# what they say.
+# what they say. Compiling a plan takes longer than running it, and before Postgres 18 a plan without another choice than what is
+# switched off looks expensive enough to compile.
 SESSION_SETTINGS: Final = """
 set default_transaction_isolation = 'read committed';
 set enable_seqscan = off;
 set enable_bitmapscan = off;
 set plan_cache_mode = force_generic_plan;
+set jit = off;
 set search_path = pg_catalog, pg_temp
 """
 
 CREATE_STREAM: Final = """
 select postbus.create_stream($1, partitions => $2, data_type => $3, max_message_bytes => $4, segment_bytes => $5,
-    segment_age => $6)
+    segment_age => $6, retain_up_to => $7, retain_at_least => $8, max_messages => $9, max_storage => $10, until_acked => $11,
+    when_full => $12)
 """
 ALTER_STREAM: Final = """
-select postbus.alter_stream($1, max_message_bytes => $2, segment_bytes => $3, segment_age => $4)
+select postbus.alter_stream($1, max_message_bytes => $2, segment_bytes => $3, segment_age => $4, retain_up_to => $5,
+    retain_at_least => $6, max_messages => $7, max_storage => $8, until_acked => $9, when_full => $10, unset => $11)
 """
 DROP_STREAM: Final = "select postbus.drop_stream($1)"
 STREAM_INFO: Final = "select i.* from postbus.stream_info($1) as i"
@@ -59,13 +63,14 @@ CREATE_CONSUMER: Final = """
 select postbus.create_consumer($1, $2, ordering => $3, ack_wait => $4, max_ack_pending => $5, max_deliver => $6,
     backoff => $7::text[]::interval[], backoff_factor => $8, backoff_cap => $9, backoff_jitter => $10, retain_dead => $11,
     max_per_key => $12, max_waiting => $13, on_dead => $14, filter_key_pattern => $15, filter_headers => $16::jsonb,
-    filter_headers_not => $17::jsonb, filter_data => $18, on_expired => $19, start => $20, from_seq => $21, from_time => $22)
+    filter_headers_not => $17::jsonb, filter_data => $18, on_expired => $19, keep_unread => $20, start => $21, from_seq => $22,
+    from_time => $23)
 """
 ALTER_CONSUMER: Final = """
 select postbus.alter_consumer($1, $2, ack_wait => $3, max_ack_pending => $4, max_deliver => $5,
     backoff => $6::text[]::interval[], backoff_factor => $7, backoff_cap => $8, backoff_jitter => $9, retain_dead => $10,
     max_per_key => $11, max_waiting => $12, on_dead => $13, filter_key_pattern => $14, filter_headers => $15::jsonb,
-    filter_headers_not => $16::jsonb, filter_data => $17, on_expired => $18, unset => $19)
+    filter_headers_not => $16::jsonb, filter_data => $17, on_expired => $18, keep_unread => $19, unset => $20)
 """
 DROP_CONSUMER: Final = "select postbus.drop_consumer($1, $2)"
 CONSUMER_INFO: Final = "select i.* from postbus.consumer_info($1, $2) as i"

@@ -77,6 +77,7 @@ class ConsumerInfo:
         filter_headers_not: Headers that messages must not have.
         filter_data: The JSON path that data must match.
         on_expired: Whether a message whose time to live is over is skipped or becomes a dead letter.
+        keep_unread: Whether the stream keeps what it has not finished.
         paused: Whether it gives no messages.
         created_at: When it was created.
     """
@@ -101,6 +102,7 @@ class ConsumerInfo:
     filter_headers_not: Mapping[str, str] | None
     filter_data: str | None
     on_expired: OnExpired
+    keep_unread: bool
     paused: bool
     created_at: datetime
 
@@ -193,6 +195,7 @@ class ConsumerStats:
         waiting: How many failed messages wait for another delivery; 10,000 stands for that many or more.
         dead: How many dead letters there are; 10,000 stands for that many or more.
         expired: How many were skipped or buried because their time to live was over, since the last seek.
+        missed_estimate: About how many were gone from the stream before it came to them.
         partitions: The same for each partition.
     """
 
@@ -204,4 +207,5 @@ class ConsumerStats:
     waiting: int
     dead: int
     expired: int
+    missed_estimate: int
     partitions: Sequence[PartitionStats]

@@ -92,6 +92,14 @@ class ConnectionLost(Unavailable):
     http_status = 504
 
 
+class StreamFull(Error):
+    """The stream's limit is reached, and nothing of it may be dropped. It takes messages again once there is room."""
+
+    sqlstate = "PB507"
+    http_status = 507
+    exit_status = 5
+
+
 class MigrationDue(Error):
     """The database lacks what this version of Postbus needs, or is newer than it."""
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 DataType = Literal["json", "text", "bytes"]
+WhenFull = Literal["evict", "refuse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,13 @@ class StreamInfo:
         max_message_bytes: The largest data a message may have.
         segment_bytes: How large a segment of its log becomes before the next is begun.
         segment_age: How old a segment becomes before the next is begun.
+        retain_up_to: Messages older than this go; None keeps them.
+        retain_at_least: Messages younger than this stay.
+        max_messages: How many messages it holds at most.
+        max_storage: How many bytes it takes on disk at most.
+        until_acked: Messages go when all consumers have finished them.
+        when_full: What happens at such a limit: evict or refuse.
+        is_full: Whether new messages are refused now.
         start_seq: Messages below this seq were purged.
         last_seq: The highest seq given out, perhaps to a message that is not committed or never will be.
         message_estimate: About how many messages it holds, by Postgres's statistics.
@@ -36,6 +44,13 @@ class StreamInfo:
     max_message_bytes: int
     segment_bytes: int
     segment_age: timedelta
+    retain_up_to: timedelta | None
+    retain_at_least: timedelta | None
+    max_messages: int | None
+    max_storage: int | None
+    until_acked: bool
+    when_full: WhenFull
+    is_full: bool
     start_seq: int
     last_seq: int
     message_estimate: int

@@ -37,6 +37,16 @@ create table postbus_data.stream (
     -- The log rolls to a new segment when the newest one is this large or this old.
     segment_bytes bigint not null check (segment_bytes between 65536 and 1099511627776),
     segment_age interval not null check (segment_age between interval '1 second' and interval '3650 days'),
+    -- What is kept; nulls set no bound. Older than retain_up_to goes; younger than retain_at_least stays, whatever else is said. until_acked lets
+    -- go of what all consumers have finished. Beyond max_messages or max_storage the oldest go (evict) or new ones are refused (refuse).
+    retain_up_to interval,
+    retain_at_least interval,
+    max_messages bigint,
+    max_storage bigint,
+    until_acked boolean not null default false,
+    when_full text collate "C" not null default 'evict',
+    -- New messages are refused until maintenance finds room.
+    is_full boolean not null default false,
     -- Messages below this seq were purged; their segments are dropped when no live message is left in them.
     start_seq bigint not null default 0,
     -- Maintenance is asked to begin a new segment, so that a segment whose messages are all purged can be dropped.
@@ -124,6 +134,8 @@ create table postbus_data.consumer (
     filter_data jsonpath,
     -- What becomes of a message whose time to live is over: skip or bury.
     on_expired text collate "C" not null,
+    -- The stream keeps what it has not finished.
+    keep_unread boolean not null default false,
     paused boolean not null default false,
     -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
     epoch integer not null default 1,
@@ -158,6 +170,8 @@ create table postbus_data.position (
     parked_count integer not null default 0,
     -- How many messages were passed over because their time to live was over.
     expired_count bigint not null default 0,
+    -- About how many were gone from the stream before it came to them.
+    missed_count bigint not null default 0,
     primary key (consumer_id, epoch, partition, hi)
 );
 
@@ -313,6 +327,13 @@ create type postbus.stream_info as (
     max_message_bytes integer,
     segment_bytes bigint,
     segment_age interval,
+    retain_up_to interval,
+    retain_at_least interval,
+    max_messages bigint,
+    max_storage bigint,
+    until_acked boolean,
+    when_full text,
+    is_full boolean,
     start_seq bigint,
     last_seq bigint,
     message_estimate bigint,
@@ -400,6 +421,7 @@ create type postbus.consumer_info as (
     filter_headers_not jsonb,
     filter_data text,
     on_expired text,
+    keep_unread boolean,
     paused boolean,
     created_at timestamptz
 );
@@ -525,6 +547,7 @@ create or replace function postbus.alter_consumer(
     filter_headers_not jsonb default null,
     filter_data text default null,
     on_expired text default null,
+    keep_unread boolean default null,
     unset text[] default '{}'
 )
 returns void
@@ -596,7 +619,8 @@ begin
         filter_headers = settings.filter_headers,
         filter_headers_not = settings.filter_headers_not,
         filter_data = settings.filter_data,
-        on_expired = settings.on_expired
+        on_expired = settings.on_expired,
+        keep_unread = coalesce(alter_consumer.keep_unread, c.keep_unread)
     where c.id = settings.id;
 end
 $$;
@@ -684,6 +708,7 @@ create or replace function postbus.create_consumer(
     filter_headers_not jsonb default null,
     filter_data text default null,
     on_expired text default 'skip',
+    keep_unread boolean default false,
     "start" text default null,
     from_seq bigint default null,
     from_time timestamptz default null
@@ -708,6 +733,7 @@ on_dead          in order "key", whether a dead letter lets its key go on (conti
 filter_…         which messages it wants: a key pattern; headers that a message must have, with these values; headers that it must not have
                  with these values; a JSON path of which it must yield an item other than false and null. Messages that do not pass are skipped.
 on_expired       what becomes of a message whose time to live is over: skip or bury (a dead letter).
+keep_unread      the stream keeps what this consumer has not finished, whatever its retention says.
 start            earliest (the default) or latest; or from_seq, or from_time.
 
 Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it exists.
@@ -740,12 +766,12 @@ begin
     insert into postbus_data.consumer as c (
         stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
         retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
-        on_expired, start_after
+        on_expired, keep_unread, start_after
     )
     values (
         settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
         backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
-        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired,
+        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false),
         postbus_data.start_position(settings.stream_id, "start", from_seq, from_time)
     )
     on conflict (stream_name, name) do nothing
@@ -829,7 +855,7 @@ begin
         c.stream_name, c.name, c.id, c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.backoff, c.backoff_factor, c.backoff_cap,
         c.backoff_jitter, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.filter_key_pattern, c.filter_headers,
         (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
-        c.filter_data::text, c.on_expired, c.paused, c.created_at
+        c.filter_data::text, c.on_expired, c.keep_unread, c.paused, c.created_at
     from postbus_data.consumer as c
     where c.stream_id = listed
     order by c.name;
@@ -1242,7 +1268,8 @@ returns table (
     waiting bigint,
     dead bigint,
     oldest_in_flight_at timestamptz,
-    expired bigint
+    expired bigint,
+    missed_estimate bigint
 )
 language plpgsql
 volatile
@@ -1261,6 +1288,7 @@ in_flight            how many messages are leased and not settled.
 waiting, dead        how many failed messages wait for another delivery, and how many were given up; 10,000 stands for that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
+missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them.
 
 Raises   PB404, PB412 outside READ COMMITTED.
 */
@@ -1271,24 +1299,27 @@ declare
     partition_count integer := layout & 2047;
     total_lag bigint := 0;
     total_expired bigint := 0;
+    total_missed bigint := 0;
+    start_seq bigint;
     oldest timestamptz;
     next_message postbus.delivery;
 begin
     horizon_seq := postbus_data.horizon_of(reader.stream_id);
+    select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
     for place in 0 .. partition_count - 1 loop
         partition := ((layout >> 11) & 16777215) + place;
         position_seq := null;
-        select p.hi, p.expired_count into position_seq, expired
+        select p.hi, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = stats.partition
         order by p.hi desc
         limit 1;
-        position_seq := greatest(
-            coalesce(position_seq, reader.start_after),
-            (select s.start_seq - 1 from postbus_data.stream as s where s.id = reader.stream_id)
-        );
+        position_seq := coalesce(position_seq, reader.start_after);
+        missed_estimate := coalesce(missed_estimate, 0) + greatest(0, start_seq - 1 - position_seq) / partition_count;
+        total_missed := total_missed + missed_estimate;
+        position_seq := greatest(position_seq, start_seq - 1);
         next_message := (
             postbus_data.fetch_messages(reader.stream_id, partition, position_seq, horizon_seq, 1)
         )[1];
@@ -1309,6 +1340,7 @@ begin
     position_seq := null;
     lag_estimate := total_lag;
     expired := total_expired;
+    missed_estimate := total_missed;
     oldest_unread_at := oldest;
     in_flight := postbus_data.in_flight(reader.id, reader.epoch, null, null);
     select count(*) into waiting
@@ -2122,6 +2154,10 @@ begin
     end if;
     place.horizon := greatest(place.horizon, claim.horizon);
     claim.after_seq := greatest(place.hi, claim.start_seq - 1);
+    if claim.start_seq - 1 > place.hi then
+        -- Seqs are shared by all partitions: about that many of this one are gone.
+        place.missed_count := place.missed_count + (claim.start_seq - 1 - place.hi) / (claim.layout & 2047);
+    end if;
     if place.horizon <= claim.after_seq then
         return claim;
     end if;
@@ -2415,6 +2451,7 @@ begin
     place.segment := 0;
     place.parked_count := 0;
     place.expired_count := 0;
+    place.missed_count := 0;
     return place;
 end
 $$;
@@ -3056,11 +3093,12 @@ begin
         )
     )
     insert into postbus_data.position (
-        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count
+        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count, missed_count
     )
     values (
         place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
-        case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count
+        case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count,
+        place.missed_count
     );
     return lpad(to_hex(token), 16, '0');
 end
@@ -3228,7 +3266,7 @@ begin
         and random() < 0.9::float8
         and pg_try_advisory_xact_lock(1610612736 + reader.id, partition)
     then
-        select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count
+        select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count
         into place
         from postbus_data.position as p
         where p.consumer_id = reader.id
@@ -3282,10 +3320,12 @@ begin
                         clock_timestamp() + reader.ack_wait
                     )
                 )
-                insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count)
+                insert into postbus_data.position (
+                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
+                )
                 values (
                     reader.id, reader.epoch, partition, seqs[max_messages], place.horizon, place.pending_bound + max_messages, %2$s,
-                    case when reader.is_keyed then array[token] end, place.expired_count
+                    case when reader.is_keyed then array[token] end, place.expired_count, place.missed_count
                 );
                 batch.seqs := seqs;
                 batch.partition := partition;
@@ -3346,7 +3386,8 @@ as $$
 /*
 Make this transaction a publisher of the stream: hold the horizon, then say where to write.
 
-Raises   PB404 when the stream does not exist, PB409 when its data type is not the expected one (null expects nothing).
+Raises   PB404 when the stream does not exist, PB409 when its data type is not the expected one (null expects nothing), PB507 when
+         it is full.
 Touches  stream (read), the layout register (read).
 Locks    as hold_horizon.
 
@@ -3357,14 +3398,15 @@ schema that fitted better would be run instead.
 */
 declare
     entry postbus_data.entry;
+    is_full boolean;
 begin
-    select s.id, s.data_type, s.max_message_bytes
-    into entry.stream_id, entry.data_type, entry.max_message_bytes
+    select s.id, s.data_type, s.max_message_bytes, s.is_full
+    into entry.stream_id, entry.data_type, entry.max_message_bytes, is_full
     from postbus_data.stream as s
     where s.name = enter.stream;
 
     entry.sequence := to_regclass('postbus_data.seq_' || entry.stream_id::text);
-    if entry.sequence is null or expected_type <> entry.data_type then
+    if entry.sequence is null or expected_type <> entry.data_type or is_full then
         perform postbus_data.refuse_entry(stream, entry.data_type, expected_type);
     end if;
     if postbus_data.hold_horizon(entry.stream_id, entry.sequence) then
@@ -3597,9 +3639,18 @@ language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* Raise the error for a stream that cannot be entered: PB404 when it does not exist, PB409 when it holds another type of data. */
+/*
+Raise the error for a stream that cannot be entered: PB404 when it does not exist, PB409 when it holds another type of data, PB507 when it is
+full.
+*/
 begin
     perform postbus_data.stream_id(stream);
+    if data_type = coalesce(expected_type, data_type) then
+        raise exception using
+            errcode = 'PB507',
+            message = format('stream "%s" is full: its max_messages or max_storage is reached, and nothing may be dropped', stream),
+            hint = 'consume or purge messages, or raise the limit; it takes messages again by itself once there is room';
+    end if;
     raise exception using
         errcode = 'PB409',
         message = format('stream "%s" holds %s, not %s', stream, data_type, expected_type);
@@ -4031,7 +4082,6 @@ Touches  stream (update).
 declare
     purged integer := postbus_data.stream_id(stream);
     horizon bigint := postbus_data.horizon_of(purged);
-    new_start bigint;
 begin
     if num_nonnulls(before_seq, before_time, nullif(everything, false)) <> 1 then
         raise exception using
@@ -4039,28 +4089,16 @@ begin
             message = 'purge needs to know what to remove',
             hint = 'give exactly one of before_seq, before_time, everything => true';
     end if;
-    update postbus_data.stream as s
-    set start_seq = greatest(
-        s.start_seq,
+    return postbus_data.move_start(
+        purged,
         least(
             horizon + 1,
             case
                 when before_time is not null then postbus_data.seq_before(purged, before_time - interval '1 second') + 1
-                else before_seq
+                when before_seq is not null then before_seq
             end
         )
-    )
-    where s.id = purged
-    returning s.start_seq into new_start;
-    update postbus_data.stream as s
-    set roll_due = true
-    where s.id = purged
-        and s.start_seq > postbus_data.live_value('postbus_data.seq_' || s.id::text)
-        -- An empty segment has nothing to free.
-        and s.start_seq > 1 + (
-            select max(g.after_seq) from postbus_data.segment as g where g.stream_id = s.id
-        );
-    return new_start;
+    );
 end
 $$;
 
@@ -4351,7 +4389,8 @@ declare
     hash bytea := sha256(convert_to(key, 'UTF8'::name));
     seq bigint;
 begin
-    if not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+    if %11$s
+        or not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
         or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
         or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
         or (octet_length(data) <= %4$s) is not true
@@ -4381,7 +4420,8 @@ $body$
         postbus_data.log_table(stream.id, (layout >> 35)::integer),
         (layout >> 11) & 16777215,
         layout & 2047,
-        case stream.data_type when 'json' then 'data::json' else 'data' end
+        case stream.data_type when 'json' then 'data::json' else 'data' end,
+        case when stream.is_full then 'true' else 'false' end
     );
 end
 $$;
@@ -4810,6 +4850,193 @@ begin
 end
 $$;
 
+create or replace function postbus_data.apply_retention(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Let go of what a stream need not keep, and say whether it takes new messages.
+
+Its caller holds the stream's maintenance mutex. Killed at any moment it leaves the old start or the new one.
+
+Returns  how many things changed.
+Touches  stream (update); writes the stream's publisher anew when it becomes full, or is full no more.
+*/
+declare
+    stream postbus_data.stream;
+    horizon bigint;
+    edge bigint;
+    room_edge bigint;
+    keep_edge bigint;
+    is_full boolean;
+    changed integer := 0;
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    if num_nonnulls(stream.retain_up_to, stream.max_messages, stream.max_storage) = 0 and not stream.until_acked then
+        return 0;
+    end if;
+    horizon := postbus_data.horizon_of(stream_id);
+
+    -- What must stay, whatever else is said.
+    select min(postbus_data.finished_edge(c, horizon))
+    into keep_edge
+    from postbus_data.consumer as c
+    where c.stream_id = apply_retention.stream_id
+        and (c.keep_unread or stream.until_acked);
+    keep_edge := least(keep_edge, horizon + 1);
+    if stream.retain_at_least is not null then
+        keep_edge := least(keep_edge, postbus_data.seq_since(stream_id, clock_timestamp() - stream.retain_at_least));
+    end if;
+
+    if stream.retain_up_to is not null then
+        edge := postbus_data.seq_before(stream_id, clock_timestamp() - stream.retain_up_to) + 1;
+    end if;
+    if stream.until_acked then
+        edge := greatest(edge, keep_edge);
+    end if;
+    room_edge := postbus_data.room_edge(stream, horizon);
+    if stream.when_full = 'evict' then
+        edge := greatest(edge, room_edge);
+    end if;
+    if least(edge, keep_edge) > stream.start_seq and edge is not null then
+        edge := least(edge, keep_edge);
+        stream.start_seq := postbus_data.move_start(stream_id, edge);
+        changed := 1;
+    end if;
+
+    is_full := coalesce(room_edge > stream.start_seq, false);
+    if is_full <> stream.is_full then
+        update postbus_data.stream as s set is_full = not s.is_full where s.id = stream_id;
+        perform postbus_data.write_publisher(stream_id);
+        changed := changed + 1;
+    end if;
+    return changed;
+end
+$$;
+
+create or replace function postbus_data.finished_edge(reader postbus_data.consumer, horizon bigint)
+returns bigint
+language plpgsql
+volatile
+as $$
+/* The seq up to the horizon below which a consumer has finished everything: nothing of it is unread, in flight, failed or parked. */
+declare
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    partition_base integer := (layout >> 11) & 16777215;
+    hi bigint;
+    edge bigint := horizon + 1;
+begin
+    for place in partition_base .. partition_base + (layout & 2047)::integer - 1 loop
+        select p.hi into hi
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = place
+        order by p.hi desc
+        limit 1;
+        hi := coalesce(hi, reader.start_after);
+        if hi < edge - 1 then
+            edge := least(edge, (postbus_data.fetch_messages(reader.stream_id, place, hi, edge - 1, 1))[1].seq);
+        end if;
+    end loop;
+    return least(
+        edge,
+        (
+            select min(m.seq)
+            from postbus_data.lease as l
+            cross join lateral unnest(l.seqs) as m (seq)
+            where l.consumer_id = reader.id
+                and l.epoch = reader.epoch
+                and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+        ),
+        (select min(w.seq) from postbus_data.waiting as w where w.consumer_id = reader.id),
+        (select min(d.seq) from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch),
+        (select min(p.seq) from postbus_data.parked as p where p.consumer_id = reader.id and p.epoch = reader.epoch)
+    );
+end
+$$;
+
+create or replace function postbus_data.move_start(stream_id integer, new_start bigint)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+Let go of the messages below a seq. Its caller knows that they are complete.
+
+Returns  the stream's start, which never moves back.
+Touches  stream (update).
+*/
+declare
+    start bigint;
+begin
+    update postbus_data.stream as s
+    set start_seq = greatest(s.start_seq, new_start)
+    where s.id = stream_id
+    returning s.start_seq into start;
+    -- The segment that publishers write to is dropped only after the next one is begun.
+    update postbus_data.stream as s
+    set roll_due = true
+    where s.id = stream_id
+        and s.start_seq > postbus_data.live_value('postbus_data.seq_' || s.id::text)
+        -- An empty segment has nothing to free.
+        and s.start_seq > 1 + (
+            select max(g.after_seq) from postbus_data.segment as g where g.stream_id = s.id
+        );
+    return start;
+end
+$$;
+
+create or replace function postbus_data.roll_age(stream postbus_data.stream)
+returns interval
+language sql
+immutable
+as $$
+/* How old a segment becomes: space is freed by whole ones, so that a bound on age is kept to a tenth of it. */
+    select least(stream.segment_age, greatest(interval '1 second', stream.retain_up_to / 10))
+$$;
+
+create or replace function postbus_data.roll_bytes(stream postbus_data.stream)
+returns bigint
+language sql
+immutable
+as $$
+/* How large a segment becomes: space is freed by whole ones, so that a bound on storage is kept to a tenth of it. */
+    select least(stream.segment_bytes, greatest(65536, stream.max_storage / 10))
+$$;
+
+create or replace function postbus_data.room_edge(stream postbus_data.stream, horizon bigint)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The seq below which messages would have to go for a stream to keep to max_messages and max_storage; null when it does.
+
+Storage is counted by whole segments, of which there are at least ten within max_storage (see roll_bytes).
+*/
+declare
+    edge bigint;
+    by_count bigint := horizon - stream.max_messages + 1;
+begin
+    if stream.max_storage is not null then
+        select max(g.last_seq) + 1
+        into edge
+        from (
+            select
+                g.last_seq,
+                sum(pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number)))) over (order by g.number desc) as size
+            from postbus_data.segment as g
+            where g.stream_id = stream.id
+        ) as g
+        where g.size > stream.max_storage
+            and g.last_seq is not null;
+    end if;
+    return greatest(edge, case when by_count > greatest(stream.start_seq, 1) then by_count end);
+end
+$$;
+
 create or replace function postbus_data.append_scheduled(stream_id integer)
 returns integer
 language plpgsql
@@ -5048,8 +5275,8 @@ begin
 
     select g.after_seq < pg_sequence_last_value(sequence)
         and (
-            g.prepared_at < clock_timestamp() - s.segment_age
-            or pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))) >= s.segment_bytes
+            g.prepared_at < clock_timestamp() - postbus_data.roll_age(s)
+            or pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))) >= postbus_data.roll_bytes(s)
             or s.roll_due
         )
     into due
@@ -5180,7 +5407,8 @@ set lock_timeout = '500ms'
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Do what is due on the logs: begin new segments, seal old ones, drop those whose messages were purged.
+Do what is due on the logs: begin new segments, seal old ones, let go of what need not be kept, drop segments whose messages
+are all gone.
 
 Call it every few seconds to minutes, from any number of places: one works on a stream at a time, another passes it over. Nothing breaks
 when it is late, the newest segment only becomes larger. Without a stream's name it takes up to 100 streams that need it, so
@@ -5235,6 +5463,7 @@ begin
     end if;
     step_count := postbus_data.mend_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
     step_count := step_count + postbus_data.advance_segment(stream_id, sequence);
+    step_count := step_count + postbus_data.apply_retention(stream_id);
     step_count := step_count + postbus_data.drop_purged_segments(stream_id);
     return step_count;
 end
@@ -5571,8 +5800,9 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
             or g.open_count > 1
             or g.has_purged
             or s.roll_due
-            or log.bytes >= s.segment_bytes
-            or (log.bytes > 0 and g.begun_at < clock_timestamp() - s.segment_age)
+            or log.bytes >= postbus_data.roll_bytes(s)
+            or (log.bytes > 0 and g.begun_at < clock_timestamp() - postbus_data.roll_age(s))
+            or (log.bytes > 0 or s.is_full or g.newest > 1) and (num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) > 0 or s.until_acked)
         )
     -- In no order, so that streams which cannot get on do not keep the others waiting.
     order by random()
@@ -6082,27 +6312,61 @@ create or replace function postbus.alter_stream(
     stream text,
     max_message_bytes integer default null,
     segment_bytes bigint default null,
-    segment_age interval default null
+    segment_age interval default null,
+    retain_up_to interval default null,
+    retain_at_least interval default null,
+    max_messages bigint default null,
+    max_storage bigint default null,
+    until_acked boolean default null,
+    when_full text default null,
+    unset text[] default '{}'
 )
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Change settings of a stream; null leaves a setting as it is. They hold for what is published from now on.
+Change settings of a stream; null leaves a setting as it is. Limits of a message and of segments hold for what is published from now on,
+what is kept from the next maintenance on.
+
+unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage.
 
 Raises   PB400 for a value that is not allowed, PB404.
 Touches  stream (update).
 */
 declare
     altered integer := postbus_data.stream_id(stream);
+    settings postbus_data.stream;
+    unknown text;
 begin
+    select u into unknown
+    from unnest(unset) as u
+    where u not in ('retain_up_to', 'retain_at_least', 'max_messages', 'max_storage')
+    limit 1;
+    if unknown is not null then
+        raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
+    end if;
     perform postbus_data.check_limits(null, max_message_bytes, segment_bytes, segment_age);
     update postbus_data.stream as s
     set max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
         segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
-        segment_age = coalesce(alter_stream.segment_age, s.segment_age)
-    where s.id = altered;
+        segment_age = coalesce(alter_stream.segment_age, s.segment_age),
+        retain_up_to = case when 'retain_up_to' = any (unset) then null else coalesce(alter_stream.retain_up_to, s.retain_up_to) end,
+        retain_at_least = case
+            when 'retain_at_least' = any (unset) then null
+            else coalesce(alter_stream.retain_at_least, s.retain_at_least)
+        end,
+        max_messages = case when 'max_messages' = any (unset) then null else coalesce(alter_stream.max_messages, s.max_messages) end,
+        max_storage = case when 'max_storage' = any (unset) then null else coalesce(alter_stream.max_storage, s.max_storage) end,
+        until_acked = coalesce(alter_stream.until_acked, s.until_acked),
+        when_full = coalesce(alter_stream.when_full, s.when_full),
+        -- Maintenance finds out anew.
+        is_full = false
+    where s.id = altered
+    returning s.* into settings;
+    perform postbus_data.check_retention(
+        settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.when_full
+    );
     perform postbus_data.write_publisher(altered);
     perform postbus_data.write_server(altered);
     perform postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
@@ -6158,13 +6422,51 @@ begin
 end
 $$;
 
+create or replace function postbus_data.check_retention(
+    retain_up_to interval,
+    retain_at_least interval,
+    max_messages bigint,
+    max_storage bigint,
+    when_full text
+)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse what a stream keeps when it is outside its range (PB400). Null is not checked. */
+declare
+    problem text;
+begin
+    problem := case
+        when retain_up_to not between interval '1 second' and interval '36500 days'
+            then format('retain_up_to = %s is not between 1 second and 36500 days', retain_up_to)
+        when retain_at_least not between interval '0' and interval '36500 days'
+            then format('retain_at_least = %s is not between 0 and 36500 days', retain_at_least)
+        when retain_at_least > retain_up_to
+            then format('retain_at_least = %s is longer than retain_up_to = %s', retain_at_least, retain_up_to)
+        when max_messages < 1 then format('max_messages = %s is not at least 1', max_messages)
+        when max_storage < 1048576 then format('max_storage = %s is not at least 1048576 (1 MiB)', max_storage)
+        when when_full not in ('evict', 'refuse') then format('when_full = %L is not one of evict, refuse', when_full)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;
+
 create or replace function postbus.create_stream(
     stream text,
     partitions integer default 8,
     data_type text default 'json',
     max_message_bytes integer default 8388608,
     segment_bytes bigint default 268435456,
-    segment_age interval default interval '1 day'
+    segment_age interval default interval '1 day',
+    retain_up_to interval default null,
+    retain_at_least interval default null,
+    max_messages bigint default null,
+    max_storage bigint default null,
+    until_acked boolean default false,
+    when_full text default 'evict'
 )
 returns void
 language plpgsql
@@ -6179,6 +6481,14 @@ max_message_bytes  the largest data a message may have.
 segment_bytes,     how large or old a segment of the log becomes before the next one is begun; space is freed by
 segment_age        dropping whole segments.
 
+retain_up_to       messages older than this go; null keeps them.
+retain_at_least    messages younger than this stay, whatever the limits say.
+max_messages,      how many messages, or how many bytes on disk, the stream holds at most.
+max_storage
+when_full          at such a limit the oldest messages go (evict), or new ones are refused (refuse).
+until_acked        messages go when all consumers have finished them.
+                   A consumer that is too slow for these misses messages, and its stats say so, unless it has keep_unread.
+
 Raises   PB400 for a name or setting that is not allowed, PB409 when the stream exists.
 Touches  stream, segment (insert); creates the stream's two sequences, its first segment and its publisher.
 */
@@ -6192,13 +6502,22 @@ begin
             message = format('data type %s is not known', coalesce('"' || data_type || '"', 'null')),
             hint = 'use json, text or bytes';
     end if;
-    if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null then
+    if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
+        or until_acked is null or when_full is null
+    then
         raise exception using errcode = 'PB400', message = 'a stream''s settings cannot be null';
     end if;
     perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
+    perform postbus_data.check_retention(retain_up_to, retain_at_least, max_messages, max_storage, when_full);
 
-    insert into postbus_data.stream as s (name, data_type, max_message_bytes, segment_bytes, segment_age)
-    values (stream, data_type, max_message_bytes, segment_bytes, segment_age)
+    insert into postbus_data.stream as s (
+        name, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
+        when_full
+    )
+    values (
+        stream, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
+        when_full
+    )
     on conflict (name) do nothing
     returning s.id into id;
     if id is null then
@@ -6321,11 +6640,13 @@ declare
     info postbus.stream_info;
 begin
     select
-        s.name, s.id, s.data_type, s.max_message_bytes, s.segment_bytes, s.segment_age, s.start_seq, s.created_at,
+        s.name, s.id, s.data_type, s.max_message_bytes, s.segment_bytes, s.segment_age, s.retain_up_to, s.retain_at_least,
+        s.max_messages, s.max_storage, s.until_acked, s.when_full, s.is_full, s.start_seq, s.created_at,
         pg_sequence_last_value(to_regclass('postbus_data.layout_' || s.id)) & 2047,
         pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id))
     into
-        info.name, info.id, info.data_type, info.max_message_bytes, info.segment_bytes, info.segment_age, info.start_seq,
+        info.name, info.id, info.data_type, info.max_message_bytes, info.segment_bytes, info.segment_age, info.retain_up_to,
+        info.retain_at_least, info.max_messages, info.max_storage, info.until_acked, info.when_full, info.is_full, info.start_seq,
         info.created_at, info.partitions, info.last_seq
     from postbus_data.stream as s
     where s.id = found_id;
@@ -6446,7 +6767,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('1d754707a8551a64')
+insert into postbus_data.installation (functions_digest) values ('cec2ed3d4740cc01')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

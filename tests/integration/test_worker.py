@@ -232,27 +232,27 @@ async def test_a_dead_letter_that_holds_its_key_holds_what_is_in_the_worker(bus:
 
 
 async def test_heartbeats_keep_what_runs_and_what_waits(bus: Any, stream: str) -> None:
-    consumer = await bus.create_consumer(stream, "c", ack_wait=0.3)
-    await publish(bus, stream, *"aaab")
-    seen = Seen(lambda delivery: time.sleep(0.4))
+    consumer = await bus.create_consumer(stream, "c", ack_wait=0.6)
+    await publish(bus, stream, *"aab")
+    seen = Seen(lambda delivery: time.sleep(0.7))
     runs = [consumer.run(seen, concurrency=8, stop_when_empty=True) for _ in range(2)]
 
     summaries = await asyncio.gather(*runs)
 
-    assert sorted(seen.attempts) == [(1, 1), (2, 1), (3, 1), (4, 1)]
-    assert sum(summary.acked_count for summary in summaries) == 4
+    assert sorted(seen.attempts) == [(1, 1), (2, 1), (3, 1)]
+    assert sum(summary.acked_count for summary in summaries) == 3
 
 
 async def test_a_handler_that_blocks_the_event_loop_does_not_stop_heartbeats(url: str, name: str) -> None:
     async with await postbus.connect_async(url) as bus:
         await bus.create_stream(name)
-        consumer = await bus.create_consumer(name, "c", ack_wait=0.3)
+        consumer = await bus.create_consumer(name, "c", ack_wait=0.6)
         await publish(bus, name, "a")
         stolen: list[Delivery] = []
 
         async def handle(delivery: Delivery) -> None:
             with postbus.connect(url) as other:  # It blocks, as no async handler should.
-                stolen.extend(other.consumer(name, "c").receive(wait=1))
+                stolen.extend(other.consumer(name, "c").receive(wait=1.2))
 
         summary = await consumer.run(handle, stop_when_empty=True)
         assert (stolen, summary.acked_count) == ([], 1)
@@ -425,23 +425,44 @@ async def test_the_transaction_of_a_handler_that_took_too_long_is_rolled_back(
 async def test_a_lease_that_ends_while_the_handler_runs_rolls_its_transaction_back(
     bus: Any, stream: str, consumer: Any, effects: Any, url: str
 ) -> None:
-    await publish(bus, stream, "a", "a")
+    await publish(bus, stream, "a")
     stolen: list[Delivery] = []
 
     def then(delivery: Delivery) -> None:
         with postbus.connect(url) as other:
             thief = other.consumer(stream, "c")
-            thief.extend(delivery.ack_id.partition("-")[0], ack_wait=0.001, shorten=True)
-            stolen.extend(thief.receive(2, wait=10, ack_wait=60))
+            thief.extend(delivery.ack_id, ack_wait=0.001, shorten=True)
+            stolen.extend(thief.receive(wait=10, ack_wait=60))
         worker.stop()
 
-    worker = worker_of(consumer, writing(bus, stream, then), transaction=True, concurrency=2)
+    # One slot, which is taken: with a free one the worker may receive the message again itself, before the thief does.
+    worker = worker_of(consumer, writing(bus, stream, then), transaction=True, concurrency=1)
     summary = await run(worker)
 
-    assert [(delivery.data, delivery.attempt) for delivery in stolen] == [(1, 2), (2, 2)]
+    assert [(delivery.data, delivery.attempt) for delivery in stolen] == [(1, 2)]
     assert effects() == []
-    assert summary.acked_count == 0
-    assert await consumer.ack(stolen) == 2
+    assert summary == postbus.WorkSummary(lost_count=1)
+    assert await consumer.ack(stolen) == 1
+
+
+async def test_what_waits_behind_a_lost_message_is_not_begun(
+    bus: Any, stream: str, consumer: Any, effects: Any, url: str
+) -> None:
+    await publish(bus, stream, "a", "a")
+    begun: list[int] = []
+
+    def then(delivery: Delivery) -> None:
+        begun.append(delivery.data)
+        if len(begun) == 1:
+            with postbus.connect(url) as other:
+                other.consumer(stream, "c").seek("earliest")  # Whatever is in flight is given up, and comes again.
+
+    handler = writing(bus, stream, then)
+    summary = await consumer.run(handler, transaction=True, concurrency=2, stop_when_empty=True)
+
+    assert begun == [1, 1, 2]
+    assert effects() == [1, 2]
+    assert (summary.acked_count, summary.lost_count) == (2, 1)
 
 
 async def test_a_handler_whose_lease_ends_is_cancelled_and_its_outcome_ignored(url: str, name: str) -> None:

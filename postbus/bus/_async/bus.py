@@ -9,12 +9,14 @@ from typing import Self
 from postbus.bus import rows
 from postbus.bus._async.consumer import AsyncConsumer
 from postbus.bus._async.publishing import AsyncPublishing
+from postbus.bus._async.queue import AsyncQueue
 from postbus.bus._async.reading import AsyncReading
 from postbus.bus._async.streams import AsyncStreams
 from postbus.db import statements
 from postbus.db._async.database import AsyncDatabase, Connection
 from postbus.db.embedded import EmbeddedServer
 from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
+from postbus.model.stream import DataType
 
 
 class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
@@ -62,6 +64,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         on_dead: OnDead = "continue",
         filter: Filter | str | None = None,
         on_expired: OnExpired = "skip",
+        keep_unread: bool = False,
         start: Start | None = None,
         from_seq: int | None = None,
         from_time: datetime | None = None,
@@ -84,6 +87,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
             on_dead: In order "key", whether a dead letter lets its key go on ("continue") or holds it ("hold").
             filter: Which messages it wants, by key, headers or content; a string is a key pattern. The others are skipped.
             on_expired: Whether a message whose time to live is over is skipped ("skip") or becomes a dead letter ("bury").
+            keep_unread: The stream keeps what this consumer has not finished, whatever its retention says.
             start: "earliest", which is the default, or "latest".
             from_seq: Start with this message.
             from_time: Start with what was published since.
@@ -110,6 +114,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
                 on_dead,
                 *rows.filter_parameters(filter),
                 on_expired,
+                keep_unread,
                 start,
                 from_seq,
                 from_time,
@@ -117,6 +122,54 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
             connection=connection,
         )
         return self.consumer(stream, consumer)
+
+    async def create_queue(
+        self,
+        name: str,
+        *,
+        order: Ordering = "none",
+        partitions: int = 8,
+        data_type: DataType = "json",
+        ack_wait: float | timedelta = 30,
+        max_deliver: int | None = None,
+        backoff: Backoff = (),
+        retain_dead: float | timedelta | None = None,
+    ) -> AsyncQueue:
+        """Create a queue: a stream that keeps messages until they are acked, and its one consumer of the same name.
+
+        Args:
+            name: Its name: 1 to 63 letters, digits, "_" or "-".
+            order: As for `create_consumer`.
+            partitions: As for `create_stream`.
+            data_type: What messages hold: json, text or bytes.
+            ack_wait: How long a delivery is leased before somebody else gets it.
+            max_deliver: How many deliveries before a message becomes a dead letter; None for ever.
+            backoff: How long a message waits after each failure.
+            retain_dead: How long dead letters are kept; None for ever.
+
+        Raises:
+            InvalidInput: A name or setting is not allowed.
+            Conflict: A stream of that name exists.
+        """
+        await self.create_stream(name, partitions=partitions, data_type=data_type, until_acked=True)
+        try:
+            await self.create_consumer(
+                name,
+                name,
+                order=order,
+                ack_wait=ack_wait,
+                max_deliver=max_deliver,
+                backoff=backoff,
+                retain_dead=retain_dead,
+            )
+        except BaseException:
+            await self.drop_stream(name)
+            raise
+        return self.queue(name)
+
+    def queue(self, name: str) -> AsyncQueue:
+        """A queue that exists; its first use says if it does not."""
+        return AsyncQueue(self, name)
 
     def consumer(self, stream: str, consumer: str) -> AsyncConsumer:
         """A consumer that exists; its first use says if it does not."""

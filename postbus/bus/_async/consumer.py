@@ -221,6 +221,7 @@ class AsyncConsumer:
         on_dead: OnDead | None = None,
         filter: Filter | str | None = None,
         on_expired: OnExpired | None = None,
+        keep_unread: bool | None = None,
         unset: tuple[str, ...] = (),
     ) -> None:
         """Change settings; None leaves one as it is. The order cannot be changed.
@@ -236,6 +237,7 @@ class AsyncConsumer:
             on_dead: Whether a dead letter lets its key go on or holds it.
             filter: Which messages it wants, of those not delivered yet; its parts that are None stay as they are.
             on_expired: Whether a message whose time to live is over is skipped or becomes a dead letter.
+            keep_unread: Whether the stream keeps what it has not finished.
             unset: Settings to put back to none: max_deliver, backoff, retain_dead, max_per_key, filter_key_pattern,
                 filter_headers, filter_headers_not, filter_data.
 
@@ -255,6 +257,7 @@ class AsyncConsumer:
             on_dead,
             *rows.filter_parameters(filter),
             on_expired,
+            keep_unread,
             rows.text_array(unset),
         )
 

@@ -8,7 +8,7 @@ from postbus.bus import rows
 from postbus.bus._async.base import AsyncBusBase
 from postbus.db import statements
 from postbus.db._async.database import Connection
-from postbus.model.stream import DataType, HorizonHolder, StreamInfo
+from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 
 class AsyncStreams(AsyncBusBase):
@@ -23,6 +23,12 @@ class AsyncStreams(AsyncBusBase):
         max_message_bytes: int = 8 * 1024 * 1024,
         segment_bytes: int = 256 * 1024 * 1024,
         segment_age: float | timedelta = timedelta(days=1),
+        retain_up_to: float | timedelta | None = None,
+        retain_at_least: float | timedelta | None = None,
+        max_messages: int | None = None,
+        max_storage: int | None = None,
+        until_acked: bool = False,
+        when_full: WhenFull = "evict",
         connection: Connection | None = None,
     ) -> None:
         """Create a stream.
@@ -34,13 +40,32 @@ class AsyncStreams(AsyncBusBase):
             max_message_bytes: The largest data a message may have.
             segment_bytes: How large a segment of the log becomes before the next is begun.
             segment_age: How old a segment becomes before the next is begun. Space is freed by whole segments.
+            retain_up_to: Messages older than this go; None keeps them.
+            retain_at_least: Messages younger than this stay, whatever the limits say.
+            max_messages: How many messages it holds at most.
+            max_storage: How many bytes it takes on disk at most, kept to within a tenth.
+            until_acked: Messages go when all consumers have finished them.
+            when_full: At a limit, the oldest messages go ("evict"), or new ones are refused with `StreamFull` ("refuse").
             connection: A connection of yours, to create it in your transaction.
 
         Raises:
             InvalidInput: A name or setting is not allowed.
             Conflict: The stream exists.
         """
-        parameters = (stream, partitions, data_type, max_message_bytes, segment_bytes, rows.seconds(segment_age))
+        parameters = (
+            stream,
+            partitions,
+            data_type,
+            max_message_bytes,
+            segment_bytes,
+            rows.seconds(segment_age),
+            rows.seconds(retain_up_to),
+            rows.seconds(retain_at_least),
+            max_messages,
+            max_storage,
+            until_acked,
+            when_full,
+        )
         await self._database.rows(statements.CREATE_STREAM, parameters, connection=connection)
 
     async def alter_stream(
@@ -50,15 +75,36 @@ class AsyncStreams(AsyncBusBase):
         max_message_bytes: int | None = None,
         segment_bytes: int | None = None,
         segment_age: float | timedelta | None = None,
+        retain_up_to: float | timedelta | None = None,
+        retain_at_least: float | timedelta | None = None,
+        max_messages: int | None = None,
+        max_storage: int | None = None,
+        until_acked: bool | None = None,
+        when_full: WhenFull | None = None,
+        unset: tuple[str, ...] = (),
         connection: Connection | None = None,
     ) -> None:
         """Change settings of a stream; None leaves one as it is.
+
+        `unset` names those to put back to no bound: retain_up_to, retain_at_least, max_messages, max_storage.
 
         Raises:
             InvalidInput: A setting is not allowed.
             NotFound: There is no such stream.
         """
-        parameters = (stream, max_message_bytes, segment_bytes, rows.seconds(segment_age))
+        parameters = (
+            stream,
+            max_message_bytes,
+            segment_bytes,
+            rows.seconds(segment_age),
+            rows.seconds(retain_up_to),
+            rows.seconds(retain_at_least),
+            max_messages,
+            max_storage,
+            until_acked,
+            when_full,
+            rows.text_array(unset),
+        )
         await self._database.rows(statements.ALTER_STREAM, parameters, connection=connection)
 
     async def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:

@@ -11,12 +11,14 @@ from typing import Self
 from postbus.bus import rows
 from postbus.bus._sync.consumer import Consumer
 from postbus.bus._sync.publishing import Publishing
+from postbus.bus._sync.queue import Queue
 from postbus.bus._sync.reading import Reading
 from postbus.bus._sync.streams import Streams
 from postbus.db import statements
 from postbus.db._sync.database import Connection, Database
 from postbus.db.embedded import EmbeddedServer
 from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
+from postbus.model.stream import DataType
 
 
 class Bus(Streams, Publishing, Reading):
@@ -64,6 +66,7 @@ class Bus(Streams, Publishing, Reading):
         on_dead: OnDead = "continue",
         filter: Filter | str | None = None,
         on_expired: OnExpired = "skip",
+        keep_unread: bool = False,
         start: Start | None = None,
         from_seq: int | None = None,
         from_time: datetime | None = None,
@@ -86,6 +89,7 @@ class Bus(Streams, Publishing, Reading):
             on_dead: In order "key", whether a dead letter lets its key go on ("continue") or holds it ("hold").
             filter: Which messages it wants, by key, headers or content; a string is a key pattern. The others are skipped.
             on_expired: Whether a message whose time to live is over is skipped ("skip") or becomes a dead letter ("bury").
+            keep_unread: The stream keeps what this consumer has not finished, whatever its retention says.
             start: "earliest", which is the default, or "latest".
             from_seq: Start with this message.
             from_time: Start with what was published since.
@@ -112,6 +116,7 @@ class Bus(Streams, Publishing, Reading):
                 on_dead,
                 *rows.filter_parameters(filter),
                 on_expired,
+                keep_unread,
                 start,
                 from_seq,
                 from_time,
@@ -119,6 +124,54 @@ class Bus(Streams, Publishing, Reading):
             connection=connection,
         )
         return self.consumer(stream, consumer)
+
+    def create_queue(
+        self,
+        name: str,
+        *,
+        order: Ordering = "none",
+        partitions: int = 8,
+        data_type: DataType = "json",
+        ack_wait: float | timedelta = 30,
+        max_deliver: int | None = None,
+        backoff: Backoff = (),
+        retain_dead: float | timedelta | None = None,
+    ) -> Queue:
+        """Create a queue: a stream that keeps messages until they are acked, and its one consumer of the same name.
+
+        Args:
+            name: Its name: 1 to 63 letters, digits, "_" or "-".
+            order: As for `create_consumer`.
+            partitions: As for `create_stream`.
+            data_type: What messages hold: json, text or bytes.
+            ack_wait: How long a delivery is leased before somebody else gets it.
+            max_deliver: How many deliveries before a message becomes a dead letter; None for ever.
+            backoff: How long a message waits after each failure.
+            retain_dead: How long dead letters are kept; None for ever.
+
+        Raises:
+            InvalidInput: A name or setting is not allowed.
+            Conflict: A stream of that name exists.
+        """
+        self.create_stream(name, partitions=partitions, data_type=data_type, until_acked=True)
+        try:
+            self.create_consumer(
+                name,
+                name,
+                order=order,
+                ack_wait=ack_wait,
+                max_deliver=max_deliver,
+                backoff=backoff,
+                retain_dead=retain_dead,
+            )
+        except BaseException:
+            self.drop_stream(name)
+            raise
+        return self.queue(name)
+
+    def queue(self, name: str) -> Queue:
+        """A queue that exists; its first use says if it does not."""
+        return Queue(self, name)
 
     def consumer(self, stream: str, consumer: str) -> Consumer:
         """A consumer that exists; its first use says if it does not."""

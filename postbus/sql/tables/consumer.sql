@@ -33,6 +33,8 @@ create table postbus_data.consumer (
     filter_data jsonpath,
     -- What becomes of a message whose time to live is over: skip or bury.
     on_expired text collate "C" not null,
+    -- The stream keeps what it has not finished.
+    keep_unread boolean not null default false,
     paused boolean not null default false,
     -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
     epoch integer not null default 1,
@@ -67,6 +69,8 @@ create table postbus_data.position (
     parked_count integer not null default 0,
     -- How many messages were passed over because their time to live was over.
     expired_count bigint not null default 0,
+    -- About how many were gone from the stream before it came to them.
+    missed_count bigint not null default 0,
     primary key (consumer_id, epoch, partition, hi)
 );
 

@@ -15,6 +15,16 @@ create table postbus_data.stream (
     -- The log rolls to a new segment when the newest one is this large or this old.
     segment_bytes bigint not null check (segment_bytes between 65536 and 1099511627776),
     segment_age interval not null check (segment_age between interval '1 second' and interval '3650 days'),
+    -- What is kept; nulls set no bound. Older than retain_up_to goes; younger than retain_at_least stays, whatever else is said. until_acked lets
+    -- go of what all consumers have finished. Beyond max_messages or max_storage the oldest go (evict) or new ones are refused (refuse).
+    retain_up_to interval,
+    retain_at_least interval,
+    max_messages bigint,
+    max_storage bigint,
+    until_acked boolean not null default false,
+    when_full text collate "C" not null default 'evict',
+    -- New messages are refused until maintenance finds room.
+    is_full boolean not null default false,
     -- Messages below this seq were purged; their segments are dropped when no live message is left in them.
     start_seq bigint not null default 0,
     -- Maintenance is asked to begin a new segment, so that a segment whose messages are all purged can be dropped.

@@ -9,6 +9,13 @@ create type postbus.stream_info as (
     max_message_bytes integer,
     segment_bytes bigint,
     segment_age interval,
+    retain_up_to interval,
+    retain_at_least interval,
+    max_messages bigint,
+    max_storage bigint,
+    until_acked boolean,
+    when_full text,
+    is_full boolean,
     start_seq bigint,
     last_seq bigint,
     message_estimate bigint,
@@ -96,6 +103,7 @@ create type postbus.consumer_info as (
     filter_headers_not jsonb,
     filter_data text,
     on_expired text,
+    keep_unread boolean,
     paused boolean,
     created_at timestamptz
 );

@@ -17,6 +17,7 @@ create or replace function postbus.alter_consumer(
     filter_headers_not jsonb default null,
     filter_data text default null,
     on_expired text default null,
+    keep_unread boolean default null,
     unset text[] default '{}'
 )
 returns void
@@ -88,7 +89,8 @@ begin
         filter_headers = settings.filter_headers,
         filter_headers_not = settings.filter_headers_not,
         filter_data = settings.filter_data,
-        on_expired = settings.on_expired
+        on_expired = settings.on_expired,
+        keep_unread = coalesce(alter_consumer.keep_unread, c.keep_unread)
     where c.id = settings.id;
 end
 $$;

@@ -18,6 +18,7 @@ create or replace function postbus.create_consumer(
     filter_headers_not jsonb default null,
     filter_data text default null,
     on_expired text default 'skip',
+    keep_unread boolean default false,
     "start" text default null,
     from_seq bigint default null,
     from_time timestamptz default null
@@ -42,6 +43,7 @@ on_dead          in order "key", whether a dead letter lets its key go on (conti
 filter_…         which messages it wants: a key pattern; headers that a message must have, with these values; headers that it must not have
                  with these values; a JSON path of which it must yield an item other than false and null. Messages that do not pass are skipped.
 on_expired       what becomes of a message whose time to live is over: skip or bury (a dead letter).
+keep_unread      the stream keeps what this consumer has not finished, whatever its retention says.
 start            earliest (the default) or latest; or from_seq, or from_time.
 
 Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it exists.
@@ -74,12 +76,12 @@ begin
     insert into postbus_data.consumer as c (
         stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
         retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
-        on_expired, start_after
+        on_expired, keep_unread, start_after
     )
     values (
         settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
         backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
-        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired,
+        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false),
         postbus_data.start_position(settings.stream_id, "start", from_seq, from_time)
     )
     on conflict (stream_name, name) do nothing

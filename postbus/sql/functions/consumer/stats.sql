@@ -9,7 +9,8 @@ returns table (
     waiting bigint,
     dead bigint,
     oldest_in_flight_at timestamptz,
-    expired bigint
+    expired bigint,
+    missed_estimate bigint
 )
 language plpgsql
 volatile
@@ -28,6 +29,7 @@ in_flight            how many messages are leased and not settled.
 waiting, dead        how many failed messages wait for another delivery, and how many were given up; 10,000 stands for that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
+missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them.
 
 Raises   PB404, PB412 outside READ COMMITTED.
 */
@@ -38,24 +40,27 @@ declare
     partition_count integer := layout & 2047;
     total_lag bigint := 0;
     total_expired bigint := 0;
+    total_missed bigint := 0;
+    start_seq bigint;
     oldest timestamptz;
     next_message postbus.delivery;
 begin
     horizon_seq := postbus_data.horizon_of(reader.stream_id);
+    select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
     for place in 0 .. partition_count - 1 loop
         partition := ((layout >> 11) & 16777215) + place;
         position_seq := null;
-        select p.hi, p.expired_count into position_seq, expired
+        select p.hi, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = stats.partition
         order by p.hi desc
         limit 1;
-        position_seq := greatest(
-            coalesce(position_seq, reader.start_after),
-            (select s.start_seq - 1 from postbus_data.stream as s where s.id = reader.stream_id)
-        );
+        position_seq := coalesce(position_seq, reader.start_after);
+        missed_estimate := coalesce(missed_estimate, 0) + greatest(0, start_seq - 1 - position_seq) / partition_count;
+        total_missed := total_missed + missed_estimate;
+        position_seq := greatest(position_seq, start_seq - 1);
         next_message := (
             postbus_data.fetch_messages(reader.stream_id, partition, position_seq, horizon_seq, 1)
         )[1];
@@ -76,6 +81,7 @@ begin
     position_seq := null;
     lag_estimate := total_lag;
     expired := total_expired;
+    missed_estimate := total_missed;
     oldest_unread_at := oldest;
     in_flight := postbus_data.in_flight(reader.id, reader.epoch, null, null);
     select count(*) into waiting

@@ -70,6 +70,10 @@ begin
     end if;
     place.horizon := greatest(place.horizon, claim.horizon);
     claim.after_seq := greatest(place.hi, claim.start_seq - 1);
+    if claim.start_seq - 1 > place.hi then
+        -- Seqs are shared by all partitions: about that many of this one are gone.
+        place.missed_count := place.missed_count + (claim.start_seq - 1 - place.hi) / (claim.layout & 2047);
+    end if;
     if place.horizon <= claim.after_seq then
         return claim;
     end if;

@@ -16,6 +16,7 @@ begin
     place.segment := 0;
     place.parked_count := 0;
     place.expired_count := 0;
+    place.missed_count := 0;
     return place;
 end
 $$;

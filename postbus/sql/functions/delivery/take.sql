@@ -36,11 +36,12 @@ begin
         )
     )
     insert into postbus_data.position (
-        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count
+        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count, missed_count
     )
     values (
         place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
-        case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count
+        case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count,
+        place.missed_count
     );
     return lpad(to_hex(token), 16, '0');
 end

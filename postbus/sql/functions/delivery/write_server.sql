@@ -83,7 +83,7 @@ begin
         and random() < 0.9::float8
         and pg_try_advisory_xact_lock(1610612736 + reader.id, partition)
     then
-        select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count
+        select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count
         into place
         from postbus_data.position as p
         where p.consumer_id = reader.id
@@ -137,10 +137,12 @@ begin
                         clock_timestamp() + reader.ack_wait
                     )
                 )
-                insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count)
+                insert into postbus_data.position (
+                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
+                )
                 values (
                     reader.id, reader.epoch, partition, seqs[max_messages], place.horizon, place.pending_bound + max_messages, %2$s,
-                    case when reader.is_keyed then array[token] end, place.expired_count
+                    case when reader.is_keyed then array[token] end, place.expired_count, place.missed_count
                 );
                 batch.seqs := seqs;
                 batch.partition := partition;

@@ -5,7 +5,8 @@ as $$
 /*
 Make this transaction a publisher of the stream: hold the horizon, then say where to write.
 
-Raises   PB404 when the stream does not exist, PB409 when its data type is not the expected one (null expects nothing).
+Raises   PB404 when the stream does not exist, PB409 when its data type is not the expected one (null expects nothing), PB507 when
+         it is full.
 Touches  stream (read), the layout register (read).
 Locks    as hold_horizon.
 
@@ -16,14 +17,15 @@ schema that fitted better would be run instead.
 */
 declare
     entry postbus_data.entry;
+    is_full boolean;
 begin
-    select s.id, s.data_type, s.max_message_bytes
-    into entry.stream_id, entry.data_type, entry.max_message_bytes
+    select s.id, s.data_type, s.max_message_bytes, s.is_full
+    into entry.stream_id, entry.data_type, entry.max_message_bytes, is_full
     from postbus_data.stream as s
     where s.name = enter.stream;
 
     entry.sequence := to_regclass('postbus_data.seq_' || entry.stream_id::text);
-    if entry.sequence is null or expected_type <> entry.data_type then
+    if entry.sequence is null or expected_type <> entry.data_type or is_full then
         perform postbus_data.refuse_entry(stream, entry.data_type, expected_type);
     end if;
     if postbus_data.hold_horizon(entry.stream_id, entry.sequence) then

@@ -21,7 +21,6 @@ Touches  stream (update).
 declare
     purged integer := postbus_data.stream_id(stream);
     horizon bigint := postbus_data.horizon_of(purged);
-    new_start bigint;
 begin
     if num_nonnulls(before_seq, before_time, nullif(everything, false)) <> 1 then
         raise exception using
@@ -29,27 +28,15 @@ begin
             message = 'purge needs to know what to remove',
             hint = 'give exactly one of before_seq, before_time, everything => true';
     end if;
-    update postbus_data.stream as s
-    set start_seq = greatest(
-        s.start_seq,
+    return postbus_data.move_start(
+        purged,
         least(
             horizon + 1,
             case
                 when before_time is not null then postbus_data.seq_before(purged, before_time - interval '1 second') + 1
-                else before_seq
+                when before_seq is not null then before_seq
             end
         )
-    )
-    where s.id = purged
-    returning s.start_seq into new_start;
-    update postbus_data.stream as s
-    set roll_due = true
-    where s.id = purged
-        and s.start_seq > postbus_data.live_value('postbus_data.seq_' || s.id::text)
-        -- An empty segment has nothing to free.
-        and s.start_seq > 1 + (
-            select max(g.after_seq) from postbus_data.segment as g where g.stream_id = s.id
-        );
-    return new_start;
+    );
 end
 $$;

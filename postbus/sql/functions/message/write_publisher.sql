@@ -29,7 +29,8 @@ declare
     hash bytea := sha256(convert_to(key, 'UTF8'::name));
     seq bigint;
 begin
-    if not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+    if %11$s
+        or not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
         or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
         or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
         or (octet_length(data) <= %4$s) is not true
@@ -59,7 +60,8 @@ $body$
         postbus_data.log_table(stream.id, (layout >> 35)::integer),
         (layout >> 11) & 16777215,
         layout & 2047,
-        case stream.data_type when 'json' then 'data::json' else 'data' end
+        case stream.data_type when 'json' then 'data::json' else 'data' end,
+        case when stream.is_full then 'true' else 'false' end
     );
 end
 $$;

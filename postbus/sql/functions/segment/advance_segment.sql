@@ -48,8 +48,8 @@ begin
 
     select g.after_seq < pg_sequence_last_value(sequence)
         and (
-            g.prepared_at < clock_timestamp() - s.segment_age
-            or pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))) >= s.segment_bytes
+            g.prepared_at < clock_timestamp() - postbus_data.roll_age(s)
+            or pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))) >= postbus_data.roll_bytes(s)
             or s.roll_due
         )
     into due

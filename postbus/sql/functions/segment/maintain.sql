@@ -6,7 +6,8 @@ set lock_timeout = '500ms'
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Do what is due on the logs: begin new segments, seal old ones, drop those whose messages were purged.
+Do what is due on the logs: begin new segments, seal old ones, let go of what need not be kept, drop segments whose messages
+are all gone.
 
 Call it every few seconds to minutes, from any number of places: one works on a stream at a time, another passes it over. Nothing breaks
 when it is late, the newest segment only becomes larger. Without a stream's name it takes up to 100 streams that need it, so

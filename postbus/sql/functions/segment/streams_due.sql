@@ -32,8 +32,9 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
             or g.open_count > 1
             or g.has_purged
             or s.roll_due
-            or log.bytes >= s.segment_bytes
-            or (log.bytes > 0 and g.begun_at < clock_timestamp() - s.segment_age)
+            or log.bytes >= postbus_data.roll_bytes(s)
+            or (log.bytes > 0 and g.begun_at < clock_timestamp() - postbus_data.roll_age(s))
+            or (log.bytes > 0 or s.is_full or g.newest > 1) and (num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) > 0 or s.until_acked)
         )
     -- In no order, so that streams which cannot get on do not keep the others waiting.
     order by random()

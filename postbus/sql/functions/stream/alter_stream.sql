@@ -2,27 +2,61 @@ create or replace function postbus.alter_stream(
     stream text,
     max_message_bytes integer default null,
     segment_bytes bigint default null,
-    segment_age interval default null
+    segment_age interval default null,
+    retain_up_to interval default null,
+    retain_at_least interval default null,
+    max_messages bigint default null,
+    max_storage bigint default null,
+    until_acked boolean default null,
+    when_full text default null,
+    unset text[] default '{}'
 )
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Change settings of a stream; null leaves a setting as it is. They hold for what is published from now on.
+Change settings of a stream; null leaves a setting as it is. Limits of a message and of segments hold for what is published from now on,
+what is kept from the next maintenance on.
+
+unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage.
 
 Raises   PB400 for a value that is not allowed, PB404.
 Touches  stream (update).
 */
 declare
     altered integer := postbus_data.stream_id(stream);
+    settings postbus_data.stream;
+    unknown text;
 begin
+    select u into unknown
+    from unnest(unset) as u
+    where u not in ('retain_up_to', 'retain_at_least', 'max_messages', 'max_storage')
+    limit 1;
+    if unknown is not null then
+        raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
+    end if;
     perform postbus_data.check_limits(null, max_message_bytes, segment_bytes, segment_age);
     update postbus_data.stream as s
     set max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
         segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
-        segment_age = coalesce(alter_stream.segment_age, s.segment_age)
-    where s.id = altered;
+        segment_age = coalesce(alter_stream.segment_age, s.segment_age),
+        retain_up_to = case when 'retain_up_to' = any (unset) then null else coalesce(alter_stream.retain_up_to, s.retain_up_to) end,
+        retain_at_least = case
+            when 'retain_at_least' = any (unset) then null
+            else coalesce(alter_stream.retain_at_least, s.retain_at_least)
+        end,
+        max_messages = case when 'max_messages' = any (unset) then null else coalesce(alter_stream.max_messages, s.max_messages) end,
+        max_storage = case when 'max_storage' = any (unset) then null else coalesce(alter_stream.max_storage, s.max_storage) end,
+        until_acked = coalesce(alter_stream.until_acked, s.until_acked),
+        when_full = coalesce(alter_stream.when_full, s.when_full),
+        -- Maintenance finds out anew.
+        is_full = false
+    where s.id = altered
+    returning s.* into settings;
+    perform postbus_data.check_retention(
+        settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.when_full
+    );
     perform postbus_data.write_publisher(altered);
     perform postbus_data.write_server(altered);
     perform postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

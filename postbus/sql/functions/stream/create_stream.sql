@@ -4,7 +4,13 @@ create or replace function postbus.create_stream(
     data_type text default 'json',
     max_message_bytes integer default 8388608,
     segment_bytes bigint default 268435456,
-    segment_age interval default interval '1 day'
+    segment_age interval default interval '1 day',
+    retain_up_to interval default null,
+    retain_at_least interval default null,
+    max_messages bigint default null,
+    max_storage bigint default null,
+    until_acked boolean default false,
+    when_full text default 'evict'
 )
 returns void
 language plpgsql
@@ -19,6 +25,14 @@ max_message_bytes  the largest data a message may have.
 segment_bytes,     how large or old a segment of the log becomes before the next one is begun; space is freed by
 segment_age        dropping whole segments.
 
+retain_up_to       messages older than this go; null keeps them.
+retain_at_least    messages younger than this stay, whatever the limits say.
+max_messages,      how many messages, or how many bytes on disk, the stream holds at most.
+max_storage
+when_full          at such a limit the oldest messages go (evict), or new ones are refused (refuse).
+until_acked        messages go when all consumers have finished them.
+                   A consumer that is too slow for these misses messages, and its stats say so, unless it has keep_unread.
+
 Raises   PB400 for a name or setting that is not allowed, PB409 when the stream exists.
 Touches  stream, segment (insert); creates the stream's two sequences, its first segment and its publisher.
 */
@@ -32,13 +46,22 @@ begin
             message = format('data type %s is not known', coalesce('"' || data_type || '"', 'null')),
             hint = 'use json, text or bytes';
     end if;
-    if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null then
+    if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
+        or until_acked is null or when_full is null
+    then
         raise exception using errcode = 'PB400', message = 'a stream''s settings cannot be null';
     end if;
     perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
+    perform postbus_data.check_retention(retain_up_to, retain_at_least, max_messages, max_storage, when_full);
 
-    insert into postbus_data.stream as s (name, data_type, max_message_bytes, segment_bytes, segment_age)
-    values (stream, data_type, max_message_bytes, segment_bytes, segment_age)
+    insert into postbus_data.stream as s (
+        name, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
+        when_full
+    )
+    values (
+        stream, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
+        when_full
+    )
     on conflict (name) do nothing
     returning s.id into id;
     if id is null then

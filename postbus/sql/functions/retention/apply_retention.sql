@@ -1,0 +1,64 @@
+create or replace function postbus_data.apply_retention(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Let go of what a stream need not keep, and say whether it takes new messages.
+
+Its caller holds the stream's maintenance mutex. Killed at any moment it leaves the old start or the new one.
+
+Returns  how many things changed.
+Touches  stream (update); writes the stream's publisher anew when it becomes full, or is full no more.
+*/
+declare
+    stream postbus_data.stream;
+    horizon bigint;
+    edge bigint;
+    room_edge bigint;
+    keep_edge bigint;
+    is_full boolean;
+    changed integer := 0;
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    if num_nonnulls(stream.retain_up_to, stream.max_messages, stream.max_storage) = 0 and not stream.until_acked then
+        return 0;
+    end if;
+    horizon := postbus_data.horizon_of(stream_id);
+
+    -- What must stay, whatever else is said.
+    select min(postbus_data.finished_edge(c, horizon))
+    into keep_edge
+    from postbus_data.consumer as c
+    where c.stream_id = apply_retention.stream_id
+        and (c.keep_unread or stream.until_acked);
+    keep_edge := least(keep_edge, horizon + 1);
+    if stream.retain_at_least is not null then
+        keep_edge := least(keep_edge, postbus_data.seq_since(stream_id, clock_timestamp() - stream.retain_at_least));
+    end if;
+
+    if stream.retain_up_to is not null then
+        edge := postbus_data.seq_before(stream_id, clock_timestamp() - stream.retain_up_to) + 1;
+    end if;
+    if stream.until_acked then
+        edge := greatest(edge, keep_edge);
+    end if;
+    room_edge := postbus_data.room_edge(stream, horizon);
+    if stream.when_full = 'evict' then
+        edge := greatest(edge, room_edge);
+    end if;
+    if least(edge, keep_edge) > stream.start_seq and edge is not null then
+        edge := least(edge, keep_edge);
+        stream.start_seq := postbus_data.move_start(stream_id, edge);
+        changed := 1;
+    end if;
+
+    is_full := coalesce(room_edge > stream.start_seq, false);
+    if is_full <> stream.is_full then
+        update postbus_data.stream as s set is_full = not s.is_full where s.id = stream_id;
+        perform postbus_data.write_publisher(stream_id);
+        changed := changed + 1;
+    end if;
+    return changed;
+end
+$$;

@@ -1,0 +1,41 @@
+create or replace function postbus_data.finished_edge(reader postbus_data.consumer, horizon bigint)
+returns bigint
+language plpgsql
+volatile
+as $$
+/* The seq up to the horizon below which a consumer has finished everything: nothing of it is unread, in flight, failed or parked. */
+declare
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    partition_base integer := (layout >> 11) & 16777215;
+    hi bigint;
+    edge bigint := horizon + 1;
+begin
+    for place in partition_base .. partition_base + (layout & 2047)::integer - 1 loop
+        select p.hi into hi
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = place
+        order by p.hi desc
+        limit 1;
+        hi := coalesce(hi, reader.start_after);
+        if hi < edge - 1 then
+            edge := least(edge, (postbus_data.fetch_messages(reader.stream_id, place, hi, edge - 1, 1))[1].seq);
+        end if;
+    end loop;
+    return least(
+        edge,
+        (
+            select min(m.seq)
+            from postbus_data.lease as l
+            cross join lateral unnest(l.seqs) as m (seq)
+            where l.consumer_id = reader.id
+                and l.epoch = reader.epoch
+                and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+        ),
+        (select min(w.seq) from postbus_data.waiting as w where w.consumer_id = reader.id),
+        (select min(d.seq) from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch),
+        (select min(p.seq) from postbus_data.parked as p where p.consumer_id = reader.id and p.epoch = reader.epoch)
+    );
+end
+$$;

@@ -1,0 +1,30 @@
+create or replace function postbus_data.room_edge(stream postbus_data.stream, horizon bigint)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The seq below which messages would have to go for a stream to keep to max_messages and max_storage; null when it does.
+
+Storage is counted by whole segments, of which there are at least ten within max_storage (see roll_bytes).
+*/
+declare
+    edge bigint;
+    by_count bigint := horizon - stream.max_messages + 1;
+begin
+    if stream.max_storage is not null then
+        select max(g.last_seq) + 1
+        into edge
+        from (
+            select
+                g.last_seq,
+                sum(pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number)))) over (order by g.number desc) as size
+            from postbus_data.segment as g
+            where g.stream_id = stream.id
+        ) as g
+        where g.size > stream.max_storage
+            and g.last_seq is not null;
+    end if;
+    return greatest(edge, case when by_count > greatest(stream.start_seq, 1) then by_count end);
+end
+$$;

@@ -1,0 +1,182 @@
+"""What a stream keeps: by age, number and size, for slow consumers, and until it is acked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import postbus
+from postbus import Message
+
+PAD = "x" * 1000
+
+
+async def create(bus: Any, name: str, **settings: Any) -> str:
+    await bus.create_stream(name, partitions=2, segment_bytes=65536, **settings)
+    return name
+
+
+async def fill(bus: Any, stream: str, count: int) -> None:
+    """Messages of about a kilobyte, with maintenance between the batches."""
+    for start in range(0, count, 50):
+        await bus.publish_many(
+            stream, [Message(key=f"k{n % 5}", data={"n": n, "pad": PAD}) for n in range(start, min(start + 50, count))]
+        )
+        await maintain(bus, stream)
+
+
+async def maintain(bus: Any, stream: str) -> None:
+    for _ in range(4):
+        await bus.maintain(stream)
+
+
+async def numbers(bus: Any, stream: str) -> list[int]:
+    return [message.data["n"] async for message in bus.scan(stream)]
+
+
+async def test_the_oldest_go_beyond_max_messages(bus: Any, name: str) -> None:
+    stream = await create(bus, name, max_messages=100)
+    await fill(bus, stream, 400)
+
+    assert await numbers(bus, stream) == list(range(300, 400))
+    info = await bus.stream_info(stream)
+    assert info.segment_count < 6
+    assert not info.is_full
+
+
+async def test_the_oldest_go_beyond_max_storage(bus: Any, name: str) -> None:
+    stream = await create(bus, name, max_storage=2 * 1024 * 1024)
+    await fill(bus, stream, 3000)
+
+    kept = await numbers(bus, stream)
+    assert kept == list(range(kept[0], 3000))
+    assert kept[0] > 0
+    assert (await bus.stream_info(stream)).bytes < 1.1 * 2 * 1024 * 1024 + 200_000
+
+
+async def test_what_is_old_goes_and_what_is_young_stays(bus: Any, name: str) -> None:
+    stream = await create(bus, name, retain_up_to=1.5)
+    await fill(bus, stream, 100)
+    assert len(await numbers(bus, stream)) == 100
+    await asyncio.sleep(3)
+    await bus.publish(stream, data={"n": 1000})
+    await maintain(bus, stream)
+    assert await numbers(bus, stream) == [1000]
+
+    await bus.alter_stream(stream, max_messages=1, retain_at_least=1.0)
+    await fill(bus, stream, 10)
+    assert len(await numbers(bus, stream)) == 11  # They are younger than that.
+    assert (await bus.stream_info(stream)).is_full
+    await bus.alter_stream(stream, unset=("retain_at_least",))
+    await maintain(bus, stream)
+    assert await numbers(bus, stream) == [9]
+
+
+async def test_a_full_stream_refuses_and_recovers_by_itself(bus: Any, name: str) -> None:
+    stream = await create(bus, name, max_messages=100, when_full="refuse")
+    await fill(bus, stream, 101)
+
+    assert (await bus.stream_info(stream)).is_full
+    with pytest.raises(postbus.StreamFull, match="is full"):
+        await bus.publish(stream, data={"n": 1})
+    with pytest.raises(postbus.StreamFull):
+        await bus.publish_many(stream, [Message(data={"n": 1})])
+    assert len(await numbers(bus, stream)) == 101  # Reading goes on.
+
+    await bus.purge(stream, before_seq=90)
+    await maintain(bus, stream)
+    await bus.publish(stream, data={"n": 1000})
+
+
+async def test_a_slow_consumer_misses_messages_and_says_so(bus: Any, name: str) -> None:
+    stream = await create(bus, name, max_messages=100)
+    consumer = await bus.create_consumer(stream, "slow")
+    await fill(bus, stream, 50)
+    await consumer.ack(await consumer.receive(1))
+    await fill(bus, stream, 400)
+
+    assert (await consumer.stats()).missed_estimate > 250
+    received = []
+    while batch := await consumer.receive(50):
+        received += [delivery.data["n"] for delivery in batch]
+        await consumer.ack(batch)
+    assert sorted(received) == list(range(300, 400))
+    assert (await consumer.stats()).missed_estimate > 250
+
+
+async def test_a_consumer_may_hold_what_it_has_not_read(bus: Any, name: str) -> None:
+    stream = await create(bus, name, max_messages=100)
+    consumer = await bus.create_consumer(stream, "careful", keep_unread=True)
+    await fill(bus, stream, 100)
+    with pytest.raises(postbus.StreamFull):  # Refused rather than dropped.
+        await fill(bus, stream, 300)
+
+    received = 0
+    while batch := await consumer.receive(50):
+        received += len(batch)
+        await consumer.ack(batch)
+    assert received == (await bus.stream_info(stream)).last_seq
+    await maintain(bus, stream)
+    await bus.publish(stream, data={"n": 1})
+
+
+async def test_a_queue_keeps_messages_until_they_are_acked(bus: Any, name: str) -> None:
+    await bus.create_queue(name, ack_wait=30, partitions=2)
+    queue = bus.queue(name)
+    await queue.publish({"n": 1}, key="a")
+    await queue.publish_many([Message(data={"n": n}) for n in range(2, 6)])
+
+    batch = await queue.receive(10)
+    rest = await queue.receive(10)
+    both = sorted([*batch, *rest], key=lambda delivery: delivery.seq)
+    assert [delivery.data["n"] for delivery in both] == [1, 2, 3, 4, 5]
+    assert await queue.ack(both[:4]) == 4
+    await maintain(bus, name)
+    assert [message.data["n"] for message in await bus.read(name)] == [5]
+    assert await queue.nack(both[4]) == 1
+    assert [d.attempt for d in await queue.receive(1, wait=5)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "range_"),
+    [
+        ({"retain_up_to": 0}, "between 1 second"),
+        ({"max_messages": 0}, "at least 1"),
+        ({"max_storage": 1000}, "at least 1048576"),
+        ({"when_full": "panic"}, "evict, refuse"),
+        ({"retain_up_to": 10, "retain_at_least": 20}, "longer than"),
+    ],
+)
+async def test_an_impossible_bound_is_refused(bus: Any, name: str, settings: dict[str, Any], range_: str) -> None:
+    with pytest.raises(postbus.InvalidInput, match=range_):
+        await bus.create_stream(name, **settings)
+
+
+async def test_retention_runs_beside_publishers_and_readers(bus: Any, name: str) -> None:
+    stream = await create(bus, name, max_messages=200)
+    consumer = await bus.create_consumer(stream, "c", order="none", keep_unread=True)
+    seen: set[int] = set()
+
+    async def publish() -> None:
+        for n in range(600):
+            while True:
+                try:
+                    await bus.publish(stream, key=f"k{n % 3}", data={"n": n, "pad": PAD})
+                    break
+                except postbus.StreamFull:
+                    await asyncio.sleep(0.01)
+
+    async def consume() -> None:
+        while len(seen) < 600:
+            batch = await consumer.receive(20, wait=1)
+            seen.update(delivery.data["n"] for delivery in batch)
+            await consumer.ack(batch)
+
+    async def look_after() -> None:
+        while len(seen) < 600:
+            await bus.maintain(stream)
+
+    await asyncio.wait_for(asyncio.gather(publish(), consume(), look_after()), 60)
+    assert seen == set(range(600))
