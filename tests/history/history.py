@@ -54,7 +54,7 @@ class Lease:
         start: When the receive began: the lease did not begin earlier.
         end: When the receive returned: the lease had begun.
         held_until: Nobody else may have it earlier, unless a crash undid the lease.
-        may_be_taken_back: In order "key", an earlier message of its key in the same lease failed, or may have: this one then comes
+        may_be_taken_back: In order "key", an earlier message of its key in the same lease failed, or may have: then this comes
             again behind it, and its delivery is not counted.
     """
 
