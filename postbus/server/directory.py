@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class Directory:
         self._streams = _Listing()
         self._consumers: dict[str, _Listing] = {}
         self._ids: dict[str, tuple[str, float]] = {}
+        self._asking: dict[str, asyncio.Task[str]] = {}
 
     def forget(self, stream: str) -> None:
         """Something was created or dropped here: ask again."""
@@ -74,7 +76,17 @@ class Directory:
         known = self._ids.get(stream)
         if known is not None and time.monotonic() < known[1]:
             return known[0]
-        found = str((await self._connection.bus.stream_info(stream)).id)
+        # One asks for all that want to know at the same time.
+        asking = self._asking.get(stream)
+        if asking is None:
+            asking = self._asking[stream] = asyncio.create_task(self._ask(stream))
+        return await asyncio.shield(asking)
+
+    async def _ask(self, stream: str) -> str:
+        try:
+            found = str((await self._connection.bus.stream_info(stream)).id)
+        finally:
+            del self._asking[stream]
         if len(self._ids) > 10_000:
             self._ids.clear()
         self._ids[stream] = (found, time.monotonic() + _SECONDS)

@@ -60,12 +60,19 @@ class Metrics:
         self._received = Counter(
             "postbus_messages_received", "Messages delivered.", ["stream", "consumer"], registry=target
         )
+        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._gauges: list[Metric] = []
         self._gauges_until = 0.0
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        self._requests.labels(method, route, str(status)).inc()
-        self._durations.labels(method, route).observe(seconds)
+        # Looking a child up by its labels takes as long as counting.
+        children = self._children.get((method, route, status))
+        if children is None:
+            children = self._requests.labels(method, route, str(status)), self._durations.labels(method, route)
+            self._children[method, route, status] = children
+        requests, durations = children
+        requests.inc()
+        durations.observe(seconds)
 
     def count_published(self, stream: str, count: int) -> None:
         self._published.labels(stream).inc(count)

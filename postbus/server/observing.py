@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -22,6 +23,14 @@ _UNKNOWN_ROUTE: Final = "other"
 
 def request_id_of(scope: Scope) -> str:
     return str(scope.get("postbus.request_id", ""))
+
+
+@lru_cache(maxsize=100)
+def _is_this_machine(host: bytes) -> bool:
+    try:
+        return is_loopback(urlsplit("//" + host.decode("latin-1")).hostname or "localhost")
+    except ValueError:
+        return False
 
 
 class Observing:
@@ -63,11 +72,11 @@ class Observing:
         """An open server on loopback serves programs of this machine, not web pages that a browser here has open."""
         if not self._service.settings.is_open or self._service.settings.insecure:
             return None
-        host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1"))
-        if not is_loopback(host.hostname or "localhost"):
+        host = headers.get(b"host", b"")
+        if not _is_this_machine(host):
             return Problem(403, "forbidden", "this server is for this machine only", hint="ask it as localhost")
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host.netloc:
+        if origin is not None and origin.partition(b"://")[2] != host:
             return Problem(403, "forbidden", "web pages of other sites may not use this server")
         return None
 

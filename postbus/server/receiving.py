@@ -16,6 +16,7 @@ from postbus.model.delivery import Batch
 
 # How soon the one that waits in Postgres notices that its client is gone or the server stops.
 _SLICE_SECONDS = 1.0
+_CROWD = 16
 
 
 class Poll:
@@ -42,6 +43,13 @@ class Receiving:
     @property
     def waiting_count(self) -> int:
         return len(self._polls)
+
+    def is_crowded(self, stream: str, consumer: str) -> bool:
+        """Whether so many wait that one more need not look for itself first: there is nothing, or they are served before it.
+
+        A few are let through, so that workers under load receive at the same time and not one after the other.
+        """
+        return len(self._queues.get((stream, consumer), ())) >= _CROWD
 
     def stop(self) -> None:
         """End all waiting, now and from now on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,3 +74,10 @@ def test_every_endpoint_is_described_and_has_a_summary() -> None:
 
 def test_the_description_is_served(api: Api) -> None:
     assert api.get("/api/openapi.json").json()["openapi"] == "3.1.0"
+
+
+def test_every_endpoint_is_in_the_reference() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
+    for endpoint in ALL:
+        everywhere = " on all streams" if endpoint.on_all_streams else ""
+        assert f"| `{endpoint.method} {endpoint.path}` | {endpoint.scope}{everywhere} | {endpoint.summary} |" in page
