@@ -15,7 +15,7 @@ import msgspec
 from postbus.model.consumer import ConsumerInfo, ConsumerStats, DeadLetter, OnDead, OnExpired, Ordering, Peeked
 from postbus.model.delivery import Delivery
 from postbus.model.message import Message, Scheduled
-from postbus.model.stream import DataType, HorizonHolder, StreamInfo
+from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 _Item = TypeVar("_Item")
 Encoding = Literal["base64"]
@@ -72,6 +72,13 @@ class Stream(msgspec.Struct):
     max_message_bytes: int
     segment_bytes: int
     segment_age_ms: int
+    retain_up_to_ms: int | None
+    retain_at_least_ms: int | None
+    max_messages: int | None
+    max_storage: int | None
+    until_acked: bool
+    when_full: WhenFull
+    is_full: bool
     segment_count: int
     start_seq: int
     last_seq: int
@@ -172,6 +179,7 @@ class Consumer(msgspec.Struct):
     retain_dead_ms: int | None
     on_dead: OnDead
     on_expired: OnExpired
+    keep_unread: bool
     inserted_at: datetime
     updated_at: datetime
 
@@ -192,6 +200,7 @@ class ConsumerPlace(msgspec.Struct):
     oldest_in_flight_at: datetime | None
     waiting: int
     dead: int
+    missed_estimate: int
     partitions: list[PartitionPlace]
 
 
@@ -204,6 +213,13 @@ def stream(info: StreamInfo) -> Stream:
         max_message_bytes=info.max_message_bytes,
         segment_bytes=info.segment_bytes,
         segment_age_ms=_required_ms(info.segment_age),
+        retain_up_to_ms=_ms(info.retain_up_to),
+        retain_at_least_ms=_ms(info.retain_at_least),
+        max_messages=info.max_messages,
+        max_storage=info.max_storage,
+        until_acked=info.until_acked,
+        when_full=info.when_full,
+        is_full=info.is_full,
         segment_count=info.segment_count,
         start_seq=info.start_seq,
         last_seq=info.last_seq,
@@ -305,6 +321,7 @@ def consumer(info: ConsumerInfo, stream_id: str) -> Consumer:
         retain_dead_ms=_ms(info.retain_dead),
         on_dead=info.on_dead,
         on_expired=info.on_expired,
+        keep_unread=info.keep_unread,
         inserted_at=_utc(info.created_at),
         updated_at=_utc(info.created_at),
     )
@@ -319,6 +336,7 @@ def consumer_place(stats: ConsumerStats) -> ConsumerPlace:
         oldest_in_flight_at=stats.oldest_in_flight_at,
         waiting=stats.waiting,
         dead=stats.dead,
+        missed_estimate=stats.missed_estimate,
         partitions=[
             PartitionPlace(
                 partition=each.partition,

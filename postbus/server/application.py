@@ -114,7 +114,7 @@ def _json(body: bytes, status: int = 200) -> Response:
 
 
 def _problem(request: Request, problem: Problem) -> Response:
-    if problem.status >= 500 and problem.status != 503:
+    if problem.status == 500:
         logs.failure(request_id_of(request.scope), problem)
     body = _encode(problems.answer(problem))
     return Response(body, problem.status, headers=dict(problem.headers), media_type="application/json")

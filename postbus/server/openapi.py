@@ -28,6 +28,7 @@ _STATUS_TEXT: Final = {
     422: "A setting is not allowed.",
     429: "The token is used too often.",
     503: "Postgres cannot be used now.",
+    507: "The stream is full.",
 }
 _NAME: Final = {"type": "string", "pattern": NAME_PATTERN}
 _PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
@@ -118,6 +119,8 @@ def _statuses(endpoint: Endpoint, *, is_open: bool) -> list[int]:
     statuses = {400, 403, 404, 409, 503}
     if endpoint.body is not None:
         statuses |= {413, endpoint.invalid_status}
+    if endpoint.scope == "publish":
+        statuses.add(507)
     if not is_open:
         statuses |= {401, 429}
     return sorted(statuses)

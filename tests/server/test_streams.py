@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+import postbus
 from tests.server.conftest import Stream
 from tests.server.serving import Api
 
@@ -51,3 +52,31 @@ def test_purge_removes_what_is_old_or_everything(api: Api, orders: Stream) -> No
 def test_the_stats_of_a_stream_say_how_far_it_can_be_read(api: Api, orders: Stream) -> None:
     (seq,) = orders.send(("k", 1))
     assert api.data("GET", f"{orders.path}/stats") == {"horizon_seq": seq, "last_seq": seq, "holders": []}
+
+
+def test_what_a_stream_keeps_is_set_edited_and_put_back(api: Api, orders: Stream) -> None:
+    policies = {"retain_up_to_ms": 60_000, "max_messages": 10, "max_storage": 2_000_000, "when_full": "refuse"}
+    name = f"{orders.name}-kept"
+    created = api.data("POST", "/api/streams", {"name": name, "until_acked": True, **policies})
+    assert policies.items() <= created.items()
+    assert (created["until_acked"], created["is_full"]) == (True, False)
+    edited = api.data("PATCH", f"/api/streams/{name}", {"max_messages": None, "retain_at_least_ms": 1000})
+    assert (edited["max_messages"], edited["retain_at_least_ms"], edited["max_storage"]) == (None, 1000, 2_000_000)
+    wrong = api.request("PATCH", f"/api/streams/{name}", json={"retain_at_least_ms": 90_000})
+    assert (wrong.status_code, wrong.json()["validation_errors"].keys()) == (422, {"retain_at_least"})
+
+
+def test_a_full_stream_answers_507_until_there_is_room(api: Api, orders: Stream, url: str) -> None:
+    path = f"/api/streams/{orders.name}-full"
+    settings = {"name": path.rpartition("/")[2], "max_messages": 2, "when_full": "refuse"}
+    api.data("POST", "/api/streams", settings)
+    body = {"messages": [{"key": "k", "data": 1}]}
+    with postbus.connect(url) as bus:
+        for _ in range(3):
+            api.data("POST", f"{path}/messages", body)
+        bus.maintain()
+        full = api.post(f"{path}/messages", body)
+        assert (full.status_code, full.json()["code"]) == (507, "stream_full")
+        api.data("POST", f"{path}/purge", {"everything": True})
+        bus.maintain()
+        api.data("POST", f"{path}/messages", body)

@@ -77,6 +77,7 @@ class NewConsumer(Struct, forbid_unknown_fields=True):
     retain_dead_ms: Age | None = None
     on_dead: OnDead = "continue"
     on_expired: OnExpired = "skip"
+    keep_unread: bool = False
     start: Start | UnsetType = UNSET
     from_seq: Seq | UnsetType = UNSET
     from_time: Time | UnsetType = UNSET
@@ -107,6 +108,7 @@ class ConsumerEdit(Struct, forbid_unknown_fields=True):
     retain_dead_ms: Age | UnsetType | None = UNSET
     on_dead: OnDead | UnsetType = UNSET
     on_expired: OnExpired | UnsetType = UNSET
+    keep_unread: bool | UnsetType = UNSET
 
 
 class Seek(Struct, forbid_unknown_fields=True):
@@ -159,6 +161,7 @@ async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consume
         on_dead=body.on_dead,
         filter=_filter(body),
         on_expired=body.on_expired,
+        keep_unread=body.keep_unread,
         start=given(body.start),
         from_seq=given(body.from_seq),
         from_time=moment(body.from_time),
@@ -187,6 +190,7 @@ async def _edit(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
         on_dead=given(body.on_dead),
         filter=_filter(body),
         on_expired=given(body.on_expired),
+        keep_unread=given(body.keep_unread),
         unset=_unset(body),
     )
     if body.status is not UNSET:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from postbus.model.stream import DataType
+from postbus.model.stream import DataType, WhenFull
 from postbus.server import answers
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
@@ -14,24 +14,48 @@ from postbus.server.fields import Name, Seq, Time, given, moment, seconds
 
 endpoints = Endpoints()
 
+_CENTURY_MS = 36_500 * 24 * 60 * 60 * 1000
 MessageBytes = Annotated[int, Meta(ge=1, le=268_435_456)]
 SegmentBytes = Annotated[int, Meta(ge=65_536, le=1_099_511_627_776)]
 SegmentAge = Annotated[int, Meta(ge=1000, le=3650 * 24 * 60 * 60 * 1000)]
+RetainUpTo = Annotated[int, Meta(ge=1000, le=_CENTURY_MS)]
+RetainAtLeast = Annotated[int, Meta(ge=0, le=_CENTURY_MS)]
+MaxMessages = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+MaxStorage = Annotated[int, Meta(ge=1_048_576, le=2**63 - 1)]
 
 
 class NewStream(Struct, forbid_unknown_fields=True):
+    """`max_storage` is in bytes. `until_acked` makes it a queue: messages go when all consumers have finished them.
+
+    At a limit the oldest messages go (`when_full` evict), but none younger than `retain_at_least_ms`, or new ones are refused.
+    """
+
     name: Name
     data_type: DataType = "json"
     partitions: Annotated[int, Meta(ge=1, le=1024)] = 8
     max_message_bytes: MessageBytes = 8 * 1024 * 1024
     segment_bytes: SegmentBytes = 256 * 1024 * 1024
     segment_age_ms: SegmentAge = 24 * 60 * 60 * 1000
+    retain_up_to_ms: RetainUpTo | None = None
+    retain_at_least_ms: RetainAtLeast | None = None
+    max_messages: MaxMessages | None = None
+    max_storage: MaxStorage | None = None
+    until_acked: bool = False
+    when_full: WhenFull = "evict"
 
 
 class StreamEdit(Struct, forbid_unknown_fields=True):
+    """What is left out stays as it is; null takes a limit away."""
+
     max_message_bytes: MessageBytes | UnsetType = UNSET
     segment_bytes: SegmentBytes | UnsetType = UNSET
     segment_age_ms: SegmentAge | UnsetType = UNSET
+    retain_up_to_ms: RetainUpTo | UnsetType | None = UNSET
+    retain_at_least_ms: RetainAtLeast | UnsetType | None = UNSET
+    max_messages: MaxMessages | UnsetType | None = UNSET
+    max_storage: MaxStorage | UnsetType | None = UNSET
+    until_acked: bool | UnsetType = UNSET
+    when_full: WhenFull | UnsetType = UNSET
 
 
 class Purge(Struct, forbid_unknown_fields=True):
@@ -67,6 +91,12 @@ async def create_stream(call: Call, body: NewStream) -> Data[answers.Stream]:
         max_message_bytes=body.max_message_bytes,
         segment_bytes=body.segment_bytes,
         segment_age=body.segment_age_ms / 1000,
+        retain_up_to=seconds(body.retain_up_to_ms),
+        retain_at_least=seconds(body.retain_at_least_ms),
+        max_messages=body.max_messages,
+        max_storage=body.max_storage,
+        until_acked=body.until_acked,
+        when_full=body.when_full,
     )
     call.service.directory.forget(body.name)
     return Data(answers.stream(await call.bus.stream_info(body.name)))
@@ -86,6 +116,13 @@ async def edit_stream(call: Call, body: StreamEdit) -> Data[answers.Stream]:
         max_message_bytes=given(body.max_message_bytes),
         segment_bytes=given(body.segment_bytes),
         segment_age=seconds(body.segment_age_ms),
+        retain_up_to=seconds(body.retain_up_to_ms),
+        retain_at_least=seconds(body.retain_at_least_ms),
+        max_messages=given(body.max_messages),
+        max_storage=given(body.max_storage),
+        until_acked=given(body.until_acked),
+        when_full=given(body.when_full),
+        unset=_unset(body),
     )
     return Data(answers.stream(await call.bus.stream_info(call.stream)))
 
@@ -123,3 +160,14 @@ async def get_stream_stats(call: Call) -> Data[answers.StreamStats]:
             holders=[answers.held_at(each) for each in holders],
         )
     )
+
+
+def _unset(body: StreamEdit) -> tuple[str, ...]:
+    """The limits that were given as null."""
+    limits = {
+        "retain_up_to": body.retain_up_to_ms,
+        "retain_at_least": body.retain_at_least_ms,
+        "max_messages": body.max_messages,
+        "max_storage": body.max_storage,
+    }
+    return tuple(name for name, value in limits.items() if value is None)
