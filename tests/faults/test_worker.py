@@ -182,17 +182,26 @@ def test_a_worker_that_was_frozen_gives_up_what_it_lost(bus: postbus.Bus, worker
     frozen = workers.start("sync", handler_seconds=0.02, concurrency=4)
     workers.wait_for("ended", 8)
     os.kill(frozen.pid or 0, signal.SIGSTOP)
+    until(lambda: _is_stopped(frozen.pid or 0), "it is frozen")
 
-    before = set(workers.numbers("began"))
+    begun = set(workers.numbers("began"))
+    running = begun - set(workers.numbers("ended"))
     taken: list[postbus.Delivery] = []
-    while batch := consumer.receive(1000, wait=1, ack_wait=30):
+    while batch := consumer.receive(1000, wait=1, ack_wait=60):
         taken += batch
     os.kill(frozen.pid or 0, signal.SIGCONT)
+    bus.publish("orders", key="new", data=40)
+    until(lambda: 40 in workers.numbers("ended"), "it works again")
     frozen.terminate()
     end(frozen)
 
-    # What ran when it froze goes on, for nothing; what waited is not begun.
-    assert set(workers.numbers("began")) == before
+    # A slot may have taken a message when it froze, and not yet have written so. Of what waited, nothing is begun.
+    late = set(workers.numbers("began")) - begun - {40}
+    assert len(late) + len(running) <= 4
     assert consumer.ack(taken) == len(taken)
-    assert before | {delivery.data for delivery in taken} == set(range(40))
+    assert begun | {delivery.data for delivery in taken} >= set(range(40))
     assert is_finished(consumer)
+
+
+def _is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
