@@ -225,6 +225,7 @@ def by_key(found: list[tuple[str | None, Any]]) -> dict[str | None, list[Any]]:
     return {key: [data for other, data in found if other == key] for key, _ in found}
 
 
+@pytest.mark.timeout(600)
 def test_a_query_goes_on_from_its_checkpoint_and_repeats_no_batch(
     spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
 ) -> None:
