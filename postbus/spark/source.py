@@ -53,15 +53,14 @@ class PostbusDataSource(DataSource):
     - `maxMessagesPerTrigger`: a micro-batch has at most so many messages. Counted by seq, so that one may have fewer.
     - `maxBytesPerTrigger`: about so many bytes, by the average size of the stream's messages.
     - `consumer`: after each micro-batch the query's position is noted as that of this consumer, which is created if need
-      be; `postbus.stats` shows its lag.
+      be; `postbus.stats` shows its lag. Spark reports a micro-batch when it plans the next one, so it is one behind.
 
     Every trigger works, AvailableNow too. Between two offsets lie the same messages for ever: publishers that are still
     open are waited for.
 
     **Writing.** Columns `data` (string, or binary for a bytes stream), `key` and `headers` (map of strings); key and
     headers may be left out or null. Mode `append`. All rows are published in one transaction, in the order of Spark's
-    partitions and their rows, or none are. While it runs (about 5 s for 1,000,000 messages) readers of the stream see
-    nothing newer.
+    partitions and their rows, or none are. While it runs, readers of the stream see nothing newer.
 
     A task that is run twice writes once. A streaming query publishes each micro-batch once, also if it was killed and
     restarted from its checkpoint. A batch job that you run again publishes again, unless it has
