@@ -13,6 +13,7 @@ from tests import servers
 from tests.spark.conftest import ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_how_to_reads_follows_and_writes(spark: Any, spark_server: servers.Server, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "how-to" / "use-spark.md").read_text()
