@@ -318,8 +318,12 @@ async def test_a_stop_lets_run_what_runs_and_gives_back_the_rest(bus: Any, strea
     summary = await run(worker)
 
     assert 50 <= summary.acked_count == len(seen.deliveries) < 500
-    rest = await consumer.receive(1000, ack_wait=30)
-    assert sorted(seen.numbers + [delivery.data for delivery in rest]) == list(range(1, 501))
+    assert (await consumer.stats()).in_flight == 0
+    rest: list[int] = []
+    while batch := await consumer.receive(1000, ack_wait=30):
+        rest += [delivery.data for delivery in batch]
+        await consumer.ack(batch)
+    assert sorted(seen.numbers + rest) == list(range(1, 501))
 
 
 async def test_what_does_not_end_within_the_grace_is_given_back(bus: Any, stream: str, consumer: Any) -> None:
@@ -460,9 +464,11 @@ async def test_what_waits_behind_a_lost_message_is_not_begun(
     handler = writing(bus, stream, then)
     summary = await consumer.run(handler, transaction=True, concurrency=2, stop_when_empty=True)
 
-    assert begun == [1, 1, 2]
+    # A receive at the moment of the seek may bring 1 once more for nothing; 2 begins only when 1 is through.
+    assert begun == [1] * (len(begun) - 1) + [2]
     assert effects() == [1, 2]
-    assert (summary.acked_count, summary.lost_count) == (2, 1)
+    assert summary.acked_count == 2
+    assert summary.lost_count >= 1
 
 
 async def test_a_handler_whose_lease_ends_is_cancelled_and_its_outcome_ignored(url: str, name: str) -> None:
