@@ -117,8 +117,8 @@ class EmbeddedError(Error):
 
 
 def all_errors() -> list[type[Error]]:
-    """Every error class, `Error` first."""
+    """Every error class of this page, `Error` first: what is derived from them elsewhere has no face of its own."""
     found: list[type[Error]] = [Error]
     for error in found:
-        found.extend(error.__subclasses__())
+        found.extend(kind for kind in error.__subclasses__() if kind.__module__ == __name__)
     return found

@@ -31,7 +31,10 @@ def check_attempts(history: History) -> Iterator[Violation]:
     for leases in grouped(history.leases, lambda lease: lease.seq).values():
         for first, second in combinations(leases, 2):
             wrong = second.attempt <= first.attempt if first.end < second.start else second.attempt == first.attempt
-            if first.may_be_taken_back and second.attempt >= first.attempt:
+            # Of two that overlap, either may have come first.
+            overlap = first.end >= second.start
+            taken_back = first.may_be_taken_back or (overlap and second.may_be_taken_back)
+            if taken_back and second.attempt >= first.attempt:
                 continue
             if wrong and not history.may_be_undone(first, second.end) and not history.may_be_undone(second, first.end):
                 yield Violation("attempts are counted", second.seq, f"is delivered as {second} after {first}")
