@@ -190,6 +190,6 @@ def test_key_order_follows_the_model(server: servers.Server, filtered: bool) -> 
         machine = type("Machine", (KeyOrder,), {"bus": bus, "connection": connection, "filtered": filtered})
         case: Any = machine.TestCase  # type: ignore[attr-defined]
         case.settings = settings(
-            max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         )
         case("runTest").runTest()

@@ -83,7 +83,7 @@ def test_dead_rows_under_a_held_snapshot_change_nothing(fresh_url: str, order: s
         holder.execute("select count(*) from postbus_data.stream")
         consumer = bus.consumer("s", "c")
         batch = None
-        for _ in range(2500):
+        for _ in range(1200):
             batch = consumer.receive(3, ack=batch)
         for delivery in consumer.receive(100, ack=batch):
             consumer.ack(delivery)
