@@ -102,7 +102,7 @@ def in_any_session(statement: str) -> str:
 
 RECEIVE_IN_TRANSACTION: Final = in_any_session(ACK_AND_RECEIVE)
 ACK: Final = "select postbus.ack($1, $2, $3)"
-NACK: Final = "select postbus.nack($1, $2, $3, delay => $4, reason => $5)"
+NACK: Final = "select postbus.nack($1, $2, $3, delay => $4, reason => $5, untried => $6)"
 EXTEND: Final = "select postbus.extend($1, $2, $3, ack_wait => $4, shorten => $5)"
 TERMINATE: Final = "select postbus.terminate($1, $2, $3, reason => $4)"
 SWEEP: Final = "select postbus.sweep($1)"

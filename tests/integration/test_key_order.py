@@ -189,6 +189,18 @@ async def test_discarding_a_dead_letter_frees_its_key(bus: Any, one_partition: s
     assert numbers(await consumer.receive(10)) == [2]
 
 
+@pytest.mark.parametrize("order", ["key", "none", "partition"])
+async def test_giving_back_what_was_not_tried_does_not_count(bus: Any, one_partition: str, order: str) -> None:
+    consumer = await bus.create_consumer(one_partition, "c", order=order, max_deliver=1, backoff=[60])
+    await publish(bus, one_partition, "a", "b")
+
+    assert await consumer.nack(await consumer.receive(10), untried=True) == 2
+    again = await consumer.receive(10)
+    assert [(delivery.data, delivery.attempt) for delivery in again] == [(1, 1), (2, 1)]
+    assert await consumer.nack(again) == 2
+    assert len(await consumer.dead_letters()) == 2
+
+
 async def test_idle_partitions_are_served_first(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c")
     await publish(bus, stream, *(f"k{n % 40}" for n in range(400)))

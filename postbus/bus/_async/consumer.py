@@ -105,6 +105,7 @@ class AsyncConsumer:
         *,
         delay: float | timedelta | None = None,
         reason: str | None = None,
+        untried: bool = False,
         connection: Connection | None = None,
     ) -> int:
         """Give deliveries back: they have failed and come again, or become dead letters after `max_deliver`.
@@ -113,12 +114,14 @@ class AsyncConsumer:
             deliveries: What has failed.
             delay: How long each waits first; None takes the consumer's backoff.
             reason: Why, kept with the message.
+            untried: Nobody has worked on them: this delivery does not count, and without a delay they come again at once.
             connection: A connection of yours.
 
         Returns:
             How many were given back by this call.
         """
-        failed_count = await self._settle(statements.NACK, deliveries, connection, rows.seconds(delay), reason)
+        arguments = (rows.seconds(delay), reason, untried)
+        failed_count = await self._settle(statements.NACK, deliveries, connection, *arguments)
         self._bus._wakeups.expect_redelivery()
         return failed_count
 

@@ -306,7 +306,7 @@ class Worker:
     def _leave(self) -> None:
         """Give back what waits, let run what runs, for a while, and finish the accounts."""
         end = time.monotonic() + self._grace
-        self._return(self._hand.give_back())
+        self._return(self._hand.give_back(), untried=True)
         while self._hand.running_count() and self._stop_count < 2 and (left := end - time.monotonic()) > 0:
             flush_in = self._hand.flush_in()
             if flush_in == 0.0:
@@ -317,17 +317,18 @@ class Worker:
         for job in rest:
             if not self._crew.interrupt(job):
                 _cut(job)
-        self._return(rest)
+        self._return(rest, untried=False)
         if (acks := self._hand.take_acks()) is not None:
             self._try(lambda: self._send(acks))
 
     def _send(self, acks: Acks) -> None:
         self._count(acks, self._consumer.ack(acks.ids))
 
-    def _return(self, jobs: list[Job]) -> None:
+    def _return(self, jobs: list[Job], *, untried: bool) -> None:
         if jobs:
             deliveries = [job.delivery for job in jobs]
-            self._try(lambda: self._consumer.nack(deliveries, delay=0, reason="the worker stopped"))
+            reason = "the worker stopped"
+            self._try(lambda: self._consumer.nack(deliveries, delay=0, reason=reason, untried=untried))
 
     def _try(self, call: Callable[[], Any]) -> None:
         """Twice at most: what cannot be given back goes to others when its lease ends."""
@@ -431,7 +432,7 @@ class Worker:
             if held_count and is_failed and self._info.order == "partition":
                 reason = "an earlier message of its partition failed"
                 deliveries = [other.delivery for other in behind]
-                self._insist(job, lambda: self._consumer.nack(deliveries, delay=0, reason=reason))
+                self._insist(job, lambda: self._consumer.nack(deliveries, reason=reason, untried=True))
                 held_count = 0
             if not held_count:
                 self._hand.drop(behind)

@@ -155,7 +155,7 @@ async def _receive(call: Call, wanted: Receive) -> Data[list[answers.Received]]:
 
 async def _give_back(call: Call, batch: Batch) -> Batch:
     """The client is gone: somebody else may have the messages now, instead of when their lease ends."""
-    await call.reader.nack(batch, delay=0, reason="the receiver went away")
+    await call.reader.nack(batch, reason="the receiver went away", untried=True)
     return Batch(())
 
 

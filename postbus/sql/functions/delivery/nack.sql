@@ -3,7 +3,8 @@ create or replace function postbus.nack(
     consumer text,
     ack_ids text[],
     delay interval default null,
-    reason text default null
+    reason text default null,
+    untried boolean default false
 )
 returns integer
 language plpgsql
@@ -20,6 +21,7 @@ In order "key", later messages of the same key in the same lease are taken back 
 
 delay    how long each waits first; null takes the consumer's backoff.
 reason   why; kept with the message.
+untried  nobody has worked on them: this delivery does not count, and without a delay they come again at once.
 
 Returns  how many were given back by this call, as ack counts.
 Raises   PB400 for a delay that is not between 0 and 30 days, PB404, PB412 outside READ COMMITTED.
@@ -38,7 +40,10 @@ begin
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
         for message in select s.* from postbus_data.settle(reader.id, reader.epoch, named.token, named.seqs) as s loop
             perform postbus_data.fail(
-                reader, message.partition, message.seq, message.key, message.attempt, delay, coalesce(reason, 'nacked')
+                reader, message.partition, message.seq, message.key,
+                case when untried then message.attempt - 1 else message.attempt end,
+                case when untried then coalesce(delay, interval '0') else delay end,
+                coalesce(reason, 'nacked')
             );
             failed := failed + 1;
         end loop;
