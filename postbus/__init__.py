@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from postbus.model.message import Message, Page, Scheduled
     from postbus.model.outcome import Reject, Retry, WorkSummary
+    from postbus.model.overview import ConsumerOverview, StreamOverview
     from postbus.model.partitioning import partition_of
     from postbus.model.stream import HorizonHolder, StreamInfo
 
@@ -93,6 +94,7 @@ _HOMES = {
     ),
     "postbus.model.message": ("Message", "Page", "Scheduled"),
     "postbus.model.outcome": ("Reject", "Retry", "WorkSummary"),
+    "postbus.model.overview": ("ConsumerOverview", "StreamOverview"),
     "postbus.model.partitioning": ("partition_of",),
     "postbus.model.stream": ("HorizonHolder", "StreamInfo"),
 }
@@ -109,6 +111,7 @@ __all__ = [
     "ConnectionLost",
     "Consumer",
     "ConsumerInfo",
+    "ConsumerOverview",
     "ConsumerStats",
     "DeadLetter",
     "Delivery",
@@ -131,6 +134,7 @@ __all__ = [
     "Scheduled",
     "StreamFull",
     "StreamInfo",
+    "StreamOverview",
     "TooLarge",
     "Unavailable",
     "WorkSummary",

@@ -7,32 +7,69 @@ from typing import Any
 
 import typer
 
-from postbus.cli.main import app
+from postbus.cli.main import build
+from postbus.cli.shared import ALL
 
 HEAD = """# The `postbus` command
 
 Made from the command itself by `make generate`; `postbus COMMAND --help` says the same.
 
-Data goes to stdout, everything else to stderr. `--url` (or `POSTBUS_URL`) names the Postgres to use; without it the embedded one
-is started. Durations are written as `30s`, `10m`, `2h`, `7d`.
+Data goes to stdout, everything else to stderr (nothing but errors with `--quiet`). `--json` prints one object per line.
+Durations are written as `30s`, `10m`, `2h`, `7d`, sizes as `64k`, `10M`, `1.5G`. `--context`, `--url`, `--data-dir`,
+`--json`, `--quiet` and `--as-curl` may stand before the command's name too.
+
+## Which bus
+
+The first of these that is given decides:
+
+1. `--url`, `--context` or `--data-dir` (one of them)
+2. `POSTBUS_URL` (with `POSTBUS_TOKEN` if it is a server's)
+3. `POSTBUS_CONTEXT`
+4. `POSTBUS_DATA_DIR`: the embedded Postgres that lives there
+5. the context that `postbus context use` has chosen
+6. the embedded Postgres, in its usual place
+
+`postbus context info` says which it is, and why. Contexts are kept in `~/.config/postbus/contexts.json` (`XDG_CONFIG_HOME`,
+or `POSTBUS_CONTEXTS` for the file itself), which only its owner can read. A URL, token or password may be given as
+`env:NAME` or `file:PATH`: then the file holds that, and the value is looked up when it is used.
+
+## Other names
+
+`s`, `str` for `stream`; `c`, `con` for `consumer`; `m`, `msg` for `message`; `q` for `queue`; `ctx` for `context`; `o`,
+`obs` for `observe`; and in each of them `list`, `show`, `create`, `new`, `update`, `delete`, `remove`, `select`, `publish`
+for what they mean. `postbus --install-completion` lets bash, zsh and fish complete commands, options, streams, consumers,
+queues and contexts.
+
+## Exit statuses
 
 | exit status | meaning |
 |---|---|
 | 0 | done |
-| 1 | something else went wrong |
+| 1 | something else went wrong, or a question was answered with no |
 | 2 | what was asked for is not allowed, or not written as it should be |
 | 3 | not found |
-| 4 | it exists, or is not what was expected |
-| 5 | Postgres cannot be reached, or is busy; try again |
+| 4 | it exists, or is not what was expected, or may not be done by this role or token |
+| 5 | Postgres or the server cannot be reached or is busy, or the stream is full; try again |
 | 6 | the database needs `postbus migrate` |
 | 7 | the embedded Postgres cannot be used |
+| 130 | ended by Ctrl-C |
 """
 
 
 def reference() -> str:
     """The whole page."""
-    root = typer.main.get_command(app)
-    return HEAD + "".join(_section(path, command) for path, command in commands(root, "postbus"))
+    root = typer.main.get_command(build())
+    head = (
+        HEAD
+        + "\n".join(["\n## Options of most commands\n", "| option | meaning |", "|---|---|", *_shared_rows(root)])
+        + "\n"
+    )
+    return head + "".join(_section(path, command) for path, command in commands(root, "postbus"))
+
+
+def _shared_rows(root: Any) -> list[str]:
+    example = next(command for path, command in commands(root, "postbus") if path == "postbus stream ls")
+    return [_row(option) for option in example.params if option.name in ALL]
 
 
 def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -53,13 +90,16 @@ def _section(path: str, command: Any) -> str:
     lines = [f"\n## `{path}`\n", f"{' '.join(description.split())}\n", f"```\n{usage} [OPTIONS]\n```\n"]
     if example:
         lines.append(f"Example: `{example.strip()}`\n")
-    rows = [
-        f"| `{_escaped(', '.join(each.opts + each.secondary_opts))}` | {_escaped(each.help or '')} |"
-        for each in options
-    ]
+    rows = [_row(each) for each in options if each.name not in ALL]
     if rows:
         lines.append("\n".join(["| option | meaning |", "|---|---|", *rows]) + "\n")
+    shared = [f"`{max(each.opts, key=len)}`" for each in options if each.name in ALL]
+    lines.append(f"{'And' if rows else 'Options:'} {', '.join(shared)}.\n")
     return "\n".join(lines)
+
+
+def _row(option: Any) -> str:
+    return f"| `{_escaped(', '.join(option.opts + option.secondary_opts))}` | {_escaped(option.help or '')} |"
 
 
 def _argument(argument: Any) -> str:

@@ -24,6 +24,7 @@ from postbus.model.consumer import (
 from postbus.model.delivery import Batch, Delivery
 from postbus.model.errors import InvalidInput
 from postbus.model.message import Message, Page, Scheduled
+from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo
 
 Row = tuple[Any, ...]
@@ -31,6 +32,14 @@ Row = tuple[Any, ...]
 
 def stream_info(row: Row) -> StreamInfo:
     return StreamInfo(**dict(zip(StreamInfo.__dataclass_fields__, row, strict=True)))
+
+
+def stream_overview(row: Row) -> StreamOverview:
+    return StreamOverview(**dict(zip(StreamOverview.__dataclass_fields__, row, strict=True)))
+
+
+def consumer_overview(row: Row) -> ConsumerOverview:
+    return ConsumerOverview(**dict(zip(ConsumerOverview.__dataclass_fields__, row, strict=True)))
 
 
 def horizon_holder(row: Row) -> HorizonHolder:

@@ -1,42 +1,77 @@
-"""The `postbus` command: what there is of it so far."""
+"""The `postbus` command. Each of its commands is imported when it is called, so that `postbus --help` is there at once."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 import postbus
-from postbus.cli import consumers, dead, messages, schedule, serving, streams, tokens
-from postbus.db import migrations
-from postbus.db import url as urls
-from postbus.db.embedded import EmbeddedServer
+from postbus.cli.shared import ALIASES, ALL, TARGET, Commands, Group, Shared, use_from_now_on, with_options
 
-app = typer.Typer(
-    help="Postbus turns the Postgres you already run into a message bus.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
 
-app.add_typer(streams.app, name="stream")
-app.add_typer(messages.app, name="message")
-app.add_typer(consumers.app, name="consumer")
-app.command("receive")(consumers.receive)
-app.add_typer(dead.app, name="dead")
-app.add_typer(schedule.app, name="schedule")
-app.add_typer(tokens.app, name="token")
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A command or a group of commands, and where it is: `app` of a module, or a function of it with its shared options."""
 
-Url = Annotated[
-    str | None, typer.Option("--url", envvar="POSTBUS_URL", help="The Postgres to use; without it, the embedded one.")
-]
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", envvar="POSTBUS_DATA_DIR", help="Where the embedded Postgres lives."),
-]
+    module: str
+    function: str | None = None
+    shared: tuple[str, ...] = ALL
+    help: str = ""
+
+
+ENTRIES: Final[dict[str, _Entry]] = {
+    "up": _Entry("running", "up", TARGET, help="Run the server, and Postgres if need be."),
+    "stream": _Entry("streams", help="Streams: add, list, look at, change, remove, read, purge."),
+    "message": _Entry("messages", help="Messages: send."),
+    "consumer": _Entry("consumers", help="Consumers: add, list, look at, change, receive, move."),
+    "receive": _Entry("deliveries", "receive", help="Receive messages; the same as: postbus consumer receive."),
+    "queue": _Entry("queues", help="Queues: add, list, look at, remove, send, receive, settle."),
+    "dead": _Entry("dead", help="Dead letters: list, redrive, discard."),
+    "schedule": _Entry("schedule", help="Scheduled messages: list, cancel, move."),
+    "context": _Entry("context", help="Contexts: which bus commands work on."),
+    "token": _Entry("tokens", help="Tokens for the HTTP server."),
+    "migrate": _Entry(
+        "running", "migrate", (*TARGET, "as_json", "quiet"), help="Install Postbus, or bring it up to date."
+    ),
+}
+
+
+def build(only: Collection[str] | None = None) -> typer.Typer:
+    """The command with all its parts, or with some of them and the names of the others."""
+    app = typer.Typer(
+        cls=Group,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        epilog="Try: postbus up; then in another terminal: postbus stream add orders",
+    )
+    app.callback()(options)
+    for name, entry in ENTRIES.items():
+        _add(app, name, entry, whole=only is None or name in only)
+    return app
+
+
+def _add(app: typer.Typer, name: str, entry: _Entry, *, whole: bool) -> None:
+    if not whole:
+        app.command(name, help=entry.help)(_nothing)
+        return
+    module = import_module(f"postbus.cli.{entry.module}")
+    if entry.function is None:
+        group: Commands = module.app
+        app.add_typer(group, name=name, help=entry.help)
+    else:
+        app.command(name, short_help=entry.help)(with_options(getattr(module, entry.function), entry.shared))
+
+
+def _nothing() -> None:
+    """Stands for a command that was not called."""
 
 
 def show_version(wanted: bool) -> None:
@@ -45,105 +80,34 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Say the version and end.")
     ] = False,
+    context: Annotated[str | None, typer.Option("--context", help="The stored context to use.")] = None,
+    url: Annotated[str | None, typer.Option("--url", help="postgresql://… or http://….")] = None,
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="The embedded Postgres that lives here.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object per line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
+    as_curl: Annotated[bool, typer.Option("--as-curl", help="Print the HTTP request instead.")] = False,
 ) -> None:
-    """Postbus turns the Postgres you already run into a message bus."""
+    """Postbus turns the Postgres you already run into a message bus.
 
-
-@app.command()
-def migrate(
-    url: Url = None,
-    data_dir: DataDir = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the SQL that would be run, and do nothing.")
-    ] = False,
-) -> None:
-    """Install Postbus in a database, or bring it up to date.
-
-    Example: postbus migrate --url postgresql://me@db.example.com/app
+    These options may stand here or behind the command's name.
     """
-    chosen = urls.choose(url)
-    if chosen is not None:
-        _migrate(chosen, dry_run=dry_run)
-        return
-    with EmbeddedServer(data_dir) as server:
-        _migrate(server.url, dry_run=dry_run)
+    use_from_now_on(Shared(context=context, url=url, data_dir=data_dir, as_json=as_json, quiet=quiet, as_curl=as_curl))
 
 
-def _migrate(url: str, *, dry_run: bool) -> None:
-    steps = migrations.migrate(url, dry_run=dry_run)
-    for step in steps:
-        typer.echo(f"{'would run' if dry_run else 'done'}: {step.name}", err=True)
-        if dry_run:
-            typer.echo(step.statements)
-    if not steps:
-        typer.echo("nothing to do: the database is up to date", err=True)
-
-
-@app.command()
-def up(
-    url: Url = None,
-    data_dir: DataDir = None,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any that is free.")] = 7376,
-    pg_port: Annotated[
-        int | None,
-        typer.Option(
-            "--pg-port", min=1, max=65535, help="Open the embedded Postgres on this TCP port, on loopback only."
-        ),
-    ] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="How many processes serve.")] = 1,
-    require_tokens: Annotated[
-        bool, typer.Option("--require-tokens", help="Ask for tokens on a loopback address too.")
-    ] = False,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Serve everybody who can reach the address, without tokens.")
-    ] = False,
-    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="A certificate, as a PEM file.")] = None,
-    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its key, as a PEM file.")] = None,
-    access_log: Annotated[
-        bool, typer.Option("--access-log/--no-access-log", help="Write a line of JSON to stderr for each request.")
-    ] = True,
-) -> None:
-    """Run Postbus until Ctrl-C: the HTTP server, its maintenance, and the embedded Postgres unless a URL names another.
-
-    Example: postbus up --port 7376
-    """
-    try:
-        from postbus.server.settings import Settings
-    except ImportError as error:
-        raise postbus.Error("the server is not installed", "run: pip install 'postbus[server]'") from error
-
-    def settings(database: str) -> Settings:
-        return Settings(
-            url=database,
-            host=host,
-            port=port,
-            insecure=insecure,
-            require_tokens=require_tokens,
-            tls_certificate=tls_cert,
-            tls_key=tls_key,
-            workers=workers,
-            access_log=access_log,
-        )
-
-    chosen = urls.choose(url)
-    if chosen is not None:
-        serving.serve(settings(chosen), chosen)
-        return
-    with EmbeddedServer(data_dir, port=pg_port) as server:
-        migrations.migrate(server.url)
-        serving.serve(settings(server.url), server.url if pg_port is None else server.tcp_url)
+def called(arguments: Sequence[str]) -> set[str]:
+    """Which parts of the command the arguments may call."""
+    return {name for argument in arguments for name in (argument, *ALIASES.get(argument, ())) if name in ENTRIES}
 
 
 def run() -> None:
     """Run the command; an error of Postbus is two lines, what happened and what to do."""
+    completes = "_POSTBUS_COMPLETE" in os.environ
     try:
-        app()
+        build(None if completes else called(sys.argv[1:]))()
     except postbus.Error as error:
         typer.echo(f"error: {error.message}", err=True)
         if error.hint is not None:

@@ -1,49 +1,62 @@
-"""Options that many commands share, and the bus that they lead to."""
+"""Arguments that many commands share, how they are written, and the bus that they lead to."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from postbus.cli import targets
 from postbus.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from postbus import Bus, Consumer
 
-Url = Annotated[
-    str | None, typer.Option("--url", envvar="POSTBUS_URL", help="The Postgres to use; without it, the embedded one.")
-]
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", envvar="POSTBUS_DATA_DIR", help="Where the embedded Postgres lives."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON: one object per line.")]
+
+def complete_stream(ctx: typer.Context, incomplete: str) -> list[str]:
+    from postbus.cli import completion
+
+    return completion.streams(ctx.params, incomplete)
+
+
+def complete_consumer(ctx: typer.Context, incomplete: str) -> list[str]:
+    from postbus.cli import completion
+
+    return completion.consumers(ctx.params, incomplete)
+
+
+StreamName = Annotated[str, typer.Argument(help="The stream's name.", autocompletion=complete_stream)]
+ConsumerName = Annotated[str, typer.Argument(help="The consumer's name.", autocompletion=complete_consumer)]
+NewName = Annotated[str, typer.Argument(help="Its name: letters, digits, _ and -.")]
+KeyPattern = Annotated[str | None, typer.Option("--filter", help="Only keys that match, such as 'orders.>'.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_SIZES: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 
 @contextmanager
-def open_bus(url: str | None, data_dir: Path | None) -> Iterator[Bus]:
+def open_bus() -> Iterator[Bus]:
     """The bus that a command works on."""
     import postbus
 
-    with postbus.connect(url, data_dir=data_dir, pool_size=2) as bus, _suggesting_streams(bus):
+    target = targets.target()
+    with postbus.connect(target.url, data_dir=target.data_dir, pool_size=2) as bus, _suggesting_streams(bus):
         yield bus
 
 
 @contextmanager
-def open_consumer(url: str | None, data_dir: Path | None, stream: str, consumer: str) -> Iterator[Consumer]:
+def open_consumer(stream: str, consumer: str) -> Iterator[Consumer]:
     """The consumer that a command works on."""
-    with open_bus(url, data_dir) as bus:
+    with open_bus() as bus:
         try:
             yield bus.consumer(stream, consumer)
         except NotFound as error:
@@ -51,7 +64,7 @@ def open_consumer(url: str | None, data_dir: Path | None, stream: str, consumer:
                 raise
             names = [info.name for info in bus.list_consumers(stream)]
             raise NotFound(
-                error.message, _suggestion(consumer, names, f"postbus consumer add {stream} {consumer}")
+                error.message, suggestion(consumer, names, f"postbus consumer add {stream} {consumer}")
             ) from error
 
 
@@ -64,10 +77,11 @@ def _suggesting_streams(bus: Bus) -> Iterator[None]:
             raise
         name = error.message.split('"')[1]
         names = [info.name for info in bus.list_streams()]
-        raise NotFound(error.message, _suggestion(name, names, f"postbus stream add {name}")) from error
+        raise NotFound(error.message, suggestion(name, names, f"postbus stream add {name}")) from error
 
 
-def _suggestion(name: str, names: list[str], create: str) -> str:
+def suggestion(name: str, names: list[str], create: str) -> str:
+    """What to do about a name that does not exist."""
     close = get_close_matches(name, names, n=1)
     return f'did you mean "{close[0]}"?' if close else f"create it with: {create}"
 
@@ -84,6 +98,20 @@ def seconds(text: str | None) -> float | None:
     if found is None:
         raise InvalidInput(f'"{text}" is not a duration', "write it as 30s, 10m, 2h or 7d")
     return float(found[1]) * _UNITS[found[2] or "s"]
+
+
+def size(text: str | None) -> int | None:
+    """A number of bytes such as 1000, 64k, 10M or 1.5G.
+
+    Raises:
+        InvalidInput: It is not one.
+    """
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise InvalidInput(f'"{text}" is not a size', "write it as 1000, 64k, 10M or 1.5G")
+    return round(float(found[1]) * _SIZES[found[2].lower()])
 
 
 def moment(text: str | None) -> datetime | None:
@@ -127,10 +155,13 @@ def pairs(values: list[str] | None) -> dict[str, str] | None:
     return found or None
 
 
+def names(values: list[str] | None) -> tuple[str, ...]:
+    """Names of settings, however they are written."""
+    return tuple(value.strip("-").replace("-", "_") for value in values or ())
+
+
 def confirm(question: str, yes: bool) -> None:
     """Ask before something is lost; without a terminal the answer must have been given."""
-    import sys
-
     if yes:
         return
     if not sys.stdin.isatty():

@@ -1,6 +1,6 @@
 """How results are printed: aligned columns for people, one JSON object per line for programs.
 
-Data goes to stdout, the rest to stderr.
+Data goes to stdout, the rest to stderr, and nothing there with --quiet.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any
 
 import typer
 
+from postbus.cli.shared import current
 
-def emit(values: Iterable[Any], columns: Sequence[str], *, as_json: bool, empty: str) -> None:
+
+def emit(values: Iterable[Any], columns: Sequence[str], *, empty: str) -> None:
     """Print dataclasses: these attributes as columns, or all of them as JSON."""
-    if as_json:
+    if current().as_json:
         for value in values:
             emit_json(value)
         return
@@ -31,9 +33,9 @@ def emit(values: Iterable[Any], columns: Sequence[str], *, as_json: bool, empty:
         typer.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
-def emit_one(value: Any, *, as_json: bool, leave_out: Sequence[str] = ()) -> None:
-    """Print one dataclass: a line for each attribute, or JSON."""
-    if as_json:
+def emit_one(value: Any, *, leave_out: Sequence[str] = ()) -> None:
+    """Print one dataclass or mapping: a line for each attribute, or JSON."""
+    if current().as_json:
         emit_json(value)
         return
     fields = {name: each for name, each in _attributes(value).items() if name not in leave_out}
@@ -43,14 +45,30 @@ def emit_one(value: Any, *, as_json: bool, leave_out: Sequence[str] = ()) -> Non
 
 
 def emit_json(value: Any) -> None:
-    typer.echo(
-        json.dumps(_attributes(value) if dataclasses.is_dataclass(value) else value, default=_plain, ensure_ascii=False)
-    )
+    typer.echo(json.dumps(_plain(value), default=_plain, ensure_ascii=False))
+
+
+def emit_number(number: int, text: str, *, name: str) -> None:
+    """Print how many or which: the number alone, what it means to stderr; or both as JSON."""
+    if current().as_json:
+        emit_json({name: number})
+        return
+    typer.echo(number)
+    say(text)
+
+
+def done(text: str, **facts: Any) -> None:
+    """Something was done that has no other result."""
+    if current().as_json:
+        emit_json(facts)
+        return
+    say(text)
 
 
 def say(text: str) -> None:
     """Something for the person who runs the command."""
-    typer.echo(text, err=True)
+    if not current().quiet:
+        typer.echo(text, err=True)
 
 
 def cell(value: Any) -> str:
@@ -73,11 +91,13 @@ def cell(value: Any) -> str:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) or isinstance(value, Mapping):
         return _attributes(value)
     if isinstance(value, datetime):
         return value.isoformat()
@@ -85,8 +105,11 @@ def _plain(value: Any) -> Any:
         return value.total_seconds()
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Sequence):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return list(value)
     return str(value)
+
+
+def as_json() -> bool:
+    """Whether programs read this."""
+    return current().as_json

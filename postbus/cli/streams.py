@@ -2,106 +2,175 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from postbus.cli import output
-from postbus.cli.options import DataDir, Json, Url, Yes, confirm, moment, open_bus, position, seconds
+from postbus.cli.options import KeyPattern, NewName, StreamName, Yes, confirm, moment, names, open_bus, position
+from postbus.cli.options import seconds as duration
+from postbus.cli.options import size as number_of_bytes
+from postbus.cli.shared import Commands
 
-app = typer.Typer(help="Streams: add, list, look at, change, remove, read, purge.", no_args_is_help=True)
-Stream = Annotated[str, typer.Argument(help="The stream's name.")]
+app = Commands("Streams: add, list, look at, change, remove, read, purge.")
+
+MaxMessageBytes = Annotated[str | None, typer.Option(help="The largest message, such as 1M.")]
+SegmentBytes = Annotated[str | None, typer.Option(help="How large a segment of the log becomes, such as 256M.")]
+SegmentAge = Annotated[str | None, typer.Option(help="How old a segment becomes, such as 1d.")]
+RetainUpTo = Annotated[str | None, typer.Option(help="Messages older than this go, such as 30d.")]
+RetainAtLeast = Annotated[str | None, typer.Option(help="Messages younger than this stay, such as 1h.")]
+MaxMessages = Annotated[int | None, typer.Option(min=1, help="How many messages it holds at most.")]
+MaxStorage = Annotated[str | None, typer.Option(help="How much it takes on disk at most, such as 10G.")]
+UntilAcked = Annotated[
+    bool | None, typer.Option("--until-acked/--keep-acked", help="Messages go when all consumers have finished them.")
+]
+WhenFull = Annotated[str | None, typer.Option(help="At a limit: evict the oldest messages, or refuse new ones.")]
 
 
 @app.command("add")
 def add(
-    stream: Stream,
+    stream: NewName,
     partitions: Annotated[int, typer.Option(help="How many partitions: 1 to 1024.")] = 8,
     data_type: Annotated[str, typer.Option("--type", help="What it holds: json, text or bytes.")] = "json",
-    max_message_bytes: Annotated[int | None, typer.Option(help="The largest message.")] = None,
-    url: Url = None,
-    data_dir: DataDir = None,
-    as_json: Json = False,
+    max_message_bytes: MaxMessageBytes = None,
+    segment_bytes: SegmentBytes = None,
+    segment_age: SegmentAge = None,
+    retain_up_to: RetainUpTo = None,
+    retain_at_least: RetainAtLeast = None,
+    max_messages: MaxMessages = None,
+    max_storage: MaxStorage = None,
+    until_acked: UntilAcked = None,
+    when_full: WhenFull = None,
 ) -> None:
     """Create a stream.
 
-    Example: postbus stream add orders --partitions 16
+    Example: postbus stream add orders --partitions 16 --retain-up-to 30d
     """
-    limits = {} if max_message_bytes is None else {"max_message_bytes": max_message_bytes}
-    with open_bus(url, data_dir) as bus:
-        bus.create_stream(stream, partitions=partitions, data_type=data_type, **limits)  # type: ignore[arg-type]
-        if as_json:
+    settings = _settings(
+        max_message_bytes,
+        segment_bytes,
+        segment_age,
+        retain_up_to,
+        retain_at_least,
+        max_messages,
+        max_storage,
+        until_acked,
+        when_full,
+    )
+    with open_bus() as bus:
+        bus.create_stream(stream, partitions=partitions, data_type=data_type, **settings)  # type: ignore[arg-type]
+        if output.as_json():
             output.emit_json(bus.stream_info(stream))
-    output.say(f"created stream {stream}")
+            return
+    output.say(f"created stream {stream}; publish with: postbus message send {stream} KEY DATA")
+
+
+def _settings(
+    max_message_bytes: str | None,
+    segment_bytes: str | None,
+    segment_age: str | None,
+    retain_up_to: str | None,
+    retain_at_least: str | None,
+    max_messages: int | None,
+    max_storage: str | None,
+    until_acked: bool | None,
+    when_full: str | None,
+) -> dict[str, Any]:
+    """The settings that were given."""
+    given = {
+        "max_message_bytes": number_of_bytes(max_message_bytes),
+        "segment_bytes": number_of_bytes(segment_bytes),
+        "segment_age": duration(segment_age),
+        "retain_up_to": duration(retain_up_to),
+        "retain_at_least": duration(retain_at_least),
+        "max_messages": max_messages,
+        "max_storage": number_of_bytes(max_storage),
+        "until_acked": until_acked,
+        "when_full": when_full,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 @app.command("ls")
-def ls(url: Url = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+def ls() -> None:
     """List streams.
 
     Example: postbus stream ls
     """
-    with open_bus(url, data_dir) as bus:
-        columns = ("name", "data_type", "partitions", "last_seq", "message_estimate", "bytes", "created_at")
-        output.emit(
-            bus.list_streams(), columns, as_json=as_json, empty="no streams yet; create one: postbus stream add orders"
-        )
+    columns = ("name", "data_type", "partitions", "last_seq", "message_estimate", "bytes", "created_at")
+    with open_bus() as bus:
+        output.emit(bus.list_streams(), columns, empty="no streams yet; create one: postbus stream add orders")
 
 
 @app.command("info")
-def info(stream: Stream, url: Url = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+def info(stream: StreamName) -> None:
     """Settings and size of a stream.
 
     Example: postbus stream info orders
     """
-    with open_bus(url, data_dir) as bus:
-        output.emit_one(bus.stream_info(stream), as_json=as_json)
+    with open_bus() as bus:
+        output.emit_one(bus.stream_info(stream))
 
 
 @app.command("edit")
 def edit(
-    stream: Stream,
-    max_message_bytes: Annotated[int | None, typer.Option(help="The largest message.")] = None,
-    segment_bytes: Annotated[int | None, typer.Option(help="How large a segment of the log becomes.")] = None,
-    segment_age: Annotated[str | None, typer.Option(help="How old it becomes, such as 1d.")] = None,
-    url: Url = None,
-    data_dir: DataDir = None,
+    stream: StreamName,
+    max_message_bytes: MaxMessageBytes = None,
+    segment_bytes: SegmentBytes = None,
+    segment_age: SegmentAge = None,
+    retain_up_to: RetainUpTo = None,
+    retain_at_least: RetainAtLeast = None,
+    max_messages: MaxMessages = None,
+    max_storage: MaxStorage = None,
+    until_acked: UntilAcked = None,
+    when_full: WhenFull = None,
+    unset: Annotated[list[str] | None, typer.Option(help="A limit to take away; may be repeated.")] = None,
 ) -> None:
     """Change settings of a stream.
 
-    Example: postbus stream edit orders --max-message-bytes 1000000
+    Example: postbus stream edit orders --max-storage 10G --unset retain-up-to
     """
-    with open_bus(url, data_dir) as bus:
-        bus.alter_stream(
-            stream, max_message_bytes=max_message_bytes, segment_bytes=segment_bytes, segment_age=seconds(segment_age)
-        )
+    settings = _settings(
+        max_message_bytes,
+        segment_bytes,
+        segment_age,
+        retain_up_to,
+        retain_at_least,
+        max_messages,
+        max_storage,
+        until_acked,
+        when_full,
+    )
+    with open_bus() as bus:
+        bus.alter_stream(stream, **settings, unset=names(unset))
+        if output.as_json():
+            output.emit_json(bus.stream_info(stream))
+            return
     output.say(f"changed stream {stream}")
 
 
 @app.command("rm")
-def rm(stream: Stream, yes: Yes = False, url: Url = None, data_dir: DataDir = None) -> None:
+def rm(stream: StreamName, yes: Yes = False) -> None:
     """Remove a stream with all its messages and consumers.
 
     Example: postbus stream rm orders --yes
     """
-    with open_bus(url, data_dir) as bus:
-        count = bus.stream_info(stream).message_estimate
-        confirm(f"Remove stream {stream} with about {count:,} messages?", yes)
+    with open_bus() as bus:
+        if not yes:
+            count = bus.stream_info(stream).message_estimate
+            confirm(f"Remove stream {stream} with about {count:,} messages?", yes)
         bus.drop_stream(stream)
-    output.say(f"removed stream {stream}")
+    output.done(f"removed stream {stream}", removed=stream)
 
 
 @app.command("read")
 def read(
-    stream: Stream,
+    stream: StreamName,
     start: Annotated[str | None, typer.Option("--from", help="A seq, a time, or 10m for ten minutes ago.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="A seq, a time, or a duration ago.")] = None,
-    key_pattern: Annotated[str | None, typer.Option("--filter", help="A key pattern, such as 'orders.>'.")] = None,
+    key_pattern: KeyPattern = None,
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many at most.")] = 100,
     backwards: Annotated[bool, typer.Option("--backwards", help="The newest first.")] = False,
-    url: Url = None,
-    data_dir: DataDir = None,
-    as_json: Json = False,
 ) -> None:
     """Read messages without consuming them.
 
@@ -109,7 +178,7 @@ def read(
     """
     (from_seq, from_time), (to_seq, to_time) = position(start), position(end)
     found = []
-    with open_bus(url, data_dir) as bus:
+    with open_bus() as bus:
         messages = bus.scan(
             stream,
             from_seq=from_seq,
@@ -125,27 +194,25 @@ def read(
             if len(found) == count:
                 break
     columns = ("seq", "published_at", "key", "data", "headers")
-    output.emit(found, columns, as_json=as_json, empty="no messages")
+    output.emit(found, columns, empty="no messages")
 
 
 @app.command("purge")
 def purge(
-    stream: Stream,
+    stream: StreamName,
     before: Annotated[str | None, typer.Option(help="Only messages before this seq, time, or duration ago.")] = None,
     yes: Yes = False,
-    url: Url = None,
-    data_dir: DataDir = None,
 ) -> None:
     """Remove messages for all consumers.
 
     Example: postbus stream purge orders --before 30d
     """
     confirm(f"Remove {'all messages' if before is None else f'messages before {before}'} of {stream}?", yes)
-    with open_bus(url, data_dir) as bus:
+    with open_bus() as bus:
         if before is None:
-            bus.purge(stream, everything=True)
+            start = bus.purge(stream, everything=True)
         elif before.isdecimal():
-            bus.purge(stream, before_seq=int(before))
+            start = bus.purge(stream, before_seq=int(before))
         else:
-            bus.purge(stream, before_time=moment(before))
-    output.say(f"purged stream {stream}")
+            start = bus.purge(stream, before_time=moment(before))
+    output.done(f"purged stream {stream}: it starts at seq {start}", start_seq=start)

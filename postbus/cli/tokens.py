@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from postbus.db import migrations
-from postbus.db import url as urls
-from postbus.db.embedded import EmbeddedServer
+from postbus.cli import output, targets
+from postbus.cli.shared import Commands
 from postbus.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from postbus.server.access import Tokens
+    from postbus.server.access import Token, Tokens
 
-app = typer.Typer(help="Tokens for the HTTP server.", no_args_is_help=True)
+app = Commands("Tokens for the HTTP server.")
 _Result = TypeVar("_Result")
 
-Url = Annotated[str | None, typer.Option("--url", envvar="POSTBUS_URL", help="The Postgres to use.")]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", envvar="POSTBUS_DATA_DIR", help="The embedded Postgres.")]
 
-
-@app.command()
+@app.command("create")
 def create(
     name: Annotated[str, typer.Argument(help="What to call it.")],
     scope: Annotated[
@@ -36,8 +31,6 @@ def create(
     ] = None,
     days: Annotated[float | None, typer.Option("--days", help="How long it is valid; for ever without it.")] = None,
     rate: Annotated[float | None, typer.Option("--rate", help="How many requests per second at most.")] = None,
-    url: Url = None,
-    data_dir: DataDir = None,
 ) -> None:
     """Create a token and print it, this once.
 
@@ -50,44 +43,53 @@ def create(
     if unknown:
         raise InvalidInput(f"there is no scope {sorted(unknown)[0]!r}", f"there are: {', '.join(SCOPES)}")
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    text, _ = _with_tokens(
-        url,
-        data_dir,
+    text, token = _with_tokens(
         lambda tokens: tokens.create(
             name, scopes=scopes, streams=stream or ["*"], rate_limit=rate, expires_at=expires_at
         ),
     )
+    if output.as_json():
+        output.emit_json({"token": text, **_shown(token)})
+        return
     typer.echo(text)
+    output.say(f"token {token.id} is shown this once; revoke it with: postbus token rm {token.id}")
 
 
 @app.command("ls")
-def list_tokens(url: Url = None, data_dir: DataDir = None) -> None:
+def ls() -> None:
     """List the tokens that were not revoked.
 
     Example: postbus token ls
     """
-    for token in _with_tokens(url, data_dir, lambda tokens: tokens.list()):
-        until = "" if token.expires_at is None else f"  until {token.expires_at:%Y-%m-%d %H:%M}"
-        typer.echo(f"{token.id}  {token.name}  {','.join(token.scopes)}  {','.join(token.streams)}{until}")
+    found = _with_tokens(lambda tokens: tokens.list())
+    if output.as_json():
+        for token in found:
+            output.emit_json(_shown(token))
+        return
+    columns = ("id", "name", "scopes", "streams", "rate_limit", "expires_at")
+    output.emit(found, columns, empty="no tokens yet; create one: postbus token create NAME")
 
 
 @app.command("rm")
-def revoke(id: Annotated[int, typer.Argument(help="Its id.")], url: Url = None, data_dir: DataDir = None) -> None:
+def rm(id: Annotated[int, typer.Argument(help="Its id.")]) -> None:
     """Revoke a token.
 
     Example: postbus token rm 3
     """
-    if not _with_tokens(url, data_dir, lambda tokens: tokens.revoke(id)):
+    if not _with_tokens(lambda tokens: tokens.revoke(id)):
         raise NotFound(f"token {id} does not exist", "see: postbus token ls")
+    output.done(f"revoked token {id}", revoked=id)
 
 
-def _with_tokens(url: str | None, data_dir: Path | None, use: Callable[[Tokens], Awaitable[_Result]]) -> _Result:
-    chosen = urls.choose(url)
-    if chosen is not None:
-        return asyncio.run(_use(chosen, use))
-    with EmbeddedServer(data_dir) as server:
-        migrations.migrate(server.url)
-        return asyncio.run(_use(server.url, use))
+def _shown(token: Token) -> dict[str, Any]:
+    return {field.name: getattr(token, field.name) for field in fields(token) if field.name != "digest"}
+
+
+def _with_tokens(use: Callable[[Tokens], Awaitable[_Result]]) -> _Result:
+    import asyncio
+
+    with targets.postgres(for_what="token") as url:
+        return asyncio.run(_use(url, use))
 
 
 async def _use(url: str, use: Callable[[Tokens], Awaitable[_Result]]) -> _Result:

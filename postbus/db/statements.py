@@ -30,6 +30,8 @@ select postbus.alter_stream($1, max_message_bytes => $2, segment_bytes => $3, se
 DROP_STREAM: Final = "select postbus.drop_stream($1)"
 STREAM_INFO: Final = "select i.* from postbus.stream_info($1) as i"
 LIST_STREAMS: Final = "select i.* from postbus.list_streams($1) as i"
+OVERVIEW: Final = "select o.* from postbus.overview($1, sizes => $2) as o"
+CONSUMER_OVERVIEW: Final = "select o.* from postbus.consumer_overview($1) as o"
 STREAM: Final = "select d.id, d.data_type from postbus.describe_stream($1) as d"
 
 

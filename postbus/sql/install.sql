@@ -688,6 +688,46 @@ begin
 end
 $$;
 
+create or replace function postbus.consumer_overview(stream text)
+returns table (
+    name text,
+    ordering text,
+    paused boolean,
+    lag_estimate bigint,
+    in_flight bigint,
+    redelivering bigint,
+    waiting bigint,
+    dead bigint,
+    oldest_unread_at timestamptz,
+    oldest_in_flight_at timestamptz
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Where all consumers of a stream stand, by name: what stats says of each as a whole.
+
+redelivering  how many of those in flight were delivered before.
+
+Raises   PB404, PB412 outside READ COMMITTED.
+*/
+#variable_conflict use_column
+declare
+    listed integer := postbus_data.stream_id(stream);
+begin
+    return query
+    select
+        c.name, c.ordering, c.paused, s.lag_estimate, s.in_flight, postbus_data.in_flight(c.id, c.epoch, null, true), s.waiting, s.dead,
+        s.oldest_unread_at, s.oldest_in_flight_at
+    from postbus_data.consumer as c
+    cross join lateral postbus.stats(c.stream_name, c.name) as s
+    where c.stream_id = listed
+        and s.partition is null
+    order by c.name;
+end
+$$;
+
 create or replace function postbus.create_consumer(
     stream text,
     consumer text,
@@ -6604,6 +6644,50 @@ as $$
     order by i.name
 $$;
 
+create or replace function postbus.overview(
+    after_name text default '',
+    max_streams integer default 500,
+    sizes boolean default false
+)
+returns table (
+    name text,
+    start_seq bigint,
+    last_seq bigint,
+    is_full boolean,
+    until_acked boolean,
+    consumer_count bigint,
+    message_estimate bigint,
+    bytes bigint
+)
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Where streams stand, for those who look again and again: a page in order of their names, far cheaper than list_streams.
+
+sizes    say what they hold, too, which takes a look at the files of each segment; without it message_estimate and bytes are null.
+*/
+    select
+        s.name, s.start_seq, pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id)), s.is_full, s.until_acked,
+        (select count(*) from postbus_data.consumer as c where c.stream_id = s.id),
+        held.message_estimate, held.bytes
+    from postbus_data.stream as s
+    left join lateral (
+        select
+            coalesce(sum(pg_stat_get_live_tuples(t.log)), 0)::bigint as message_estimate,
+            coalesce(sum(pg_total_relation_size(t.log)), 0)::bigint as bytes
+        from (
+            select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
+            from postbus_data.segment as g
+            where g.stream_id = s.id
+        ) as t
+    ) as held on sizes
+    where s.name > after_name
+    order by s.name
+    limit max_streams
+$$;
+
 create or replace function postbus_data.stream_id(stream text)
 returns integer
 language plpgsql
@@ -6772,7 +6856,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('f28fb753dbc114d3')
+insert into postbus_data.installation (functions_digest) values ('ca2f35d43103e8fc')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -8,6 +8,7 @@ from postbus.bus import rows
 from postbus.bus._async.base import AsyncBusBase
 from postbus.db import statements
 from postbus.db._async.database import Connection
+from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 
@@ -133,6 +134,28 @@ class AsyncStreams(AsyncBusBase):
             streams.extend(rows.stream_info(row) for row in found)
             last_name = streams[-1].name
         return streams
+
+    async def overview(self, *, sizes: bool = False) -> list[StreamOverview]:
+        """Where all streams stand, by name: cheap enough to be asked every second, however many there are.
+
+        Args:
+            sizes: Say how many messages and bytes they hold, too, which costs a look at the files of each.
+        """
+        streams: list[StreamOverview] = []
+        last_name = ""
+        while found := await self._database.rows(statements.OVERVIEW, (last_name, sizes), repeatable=True):
+            streams.extend(rows.stream_overview(row) for row in found)
+            last_name = streams[-1].name
+        return streams
+
+    async def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
+        """Where all consumers of a stream stand, by name.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        found = await self._database.rows(statements.CONSUMER_OVERVIEW, (stream,), repeatable=True)
+        return [rows.consumer_overview(row) for row in found]
 
     async def purge(
         self,

@@ -10,6 +10,7 @@ from postbus.bus import rows
 from postbus.bus._sync.base import BusBase
 from postbus.db import statements
 from postbus.db._sync.database import Connection
+from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 
@@ -135,6 +136,28 @@ class Streams(BusBase):
             streams.extend(rows.stream_info(row) for row in found)
             last_name = streams[-1].name
         return streams
+
+    def overview(self, *, sizes: bool = False) -> list[StreamOverview]:
+        """Where all streams stand, by name: cheap enough to be asked every second, however many there are.
+
+        Args:
+            sizes: Say how many messages and bytes they hold, too, which costs a look at the files of each.
+        """
+        streams: list[StreamOverview] = []
+        last_name = ""
+        while found := self._database.rows(statements.OVERVIEW, (last_name, sizes), repeatable=True):
+            streams.extend(rows.stream_overview(row) for row in found)
+            last_name = streams[-1].name
+        return streams
+
+    def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
+        """Where all consumers of a stream stand, by name.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        found = self._database.rows(statements.CONSUMER_OVERVIEW, (stream,), repeatable=True)
+        return [rows.consumer_overview(row) for row in found]
 
     def purge(
         self,

@@ -97,6 +97,11 @@ class EmbeddedServer:
         self.stop()
 
     @property
+    def is_running(self) -> bool:
+        """Whether somebody keeps it running now; asking does not start it."""
+        return is_held(self.directory.supervisor) and self.directory.read_state() is not None
+
+    @property
     def state(self) -> State:
         if self._state is None:
             raise EmbeddedError("the embedded Postgres is not started")

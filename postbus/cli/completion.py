@@ -1,0 +1,66 @@
+"""Names for the shell to complete. What cannot be found out quickly is not completed, and never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from postbus.cli import targets
+from postbus.cli.shared import Shared
+from postbus.model.errors import Error
+
+if TYPE_CHECKING:
+    from postbus import Bus
+
+_CONNECT_SECONDS = 2.0
+
+
+def contexts(incomplete: str) -> list[str]:
+    """Stored contexts."""
+    try:
+        return _matching(targets.stored_contexts().by_name, incomplete)
+    except Error:
+        return []
+
+
+def streams(given: Mapping[str, Any], incomplete: str) -> list[str]:
+    """Streams of the bus that the options given so far lead to."""
+    return _matching(_ask(given, lambda bus: [info.name for info in bus.list_streams()]), incomplete)
+
+
+def queues(given: Mapping[str, Any], incomplete: str) -> list[str]:
+    """Queues: streams that keep messages until they are acked."""
+    return _matching(
+        _ask(given, lambda bus: [info.name for info in bus.list_streams() if info.until_acked]), incomplete
+    )
+
+
+def consumers(given: Mapping[str, Any], incomplete: str) -> list[str]:
+    """Consumers of the stream that was given before."""
+    stream = given.get("stream")
+    if not stream:
+        return []
+    return _matching(_ask(given, lambda bus: [info.name for info in bus.list_consumers(stream)]), incomplete)
+
+
+def _matching(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def _ask(given: Mapping[str, Any], question: Callable[[Bus], list[str]]) -> list[str]:
+    """The bus's answer; nothing from an embedded Postgres that does not run: starting it would take too long."""
+    import postbus
+    from postbus.db.embedded import EmbeddedServer
+
+    try:
+        target = targets.target(
+            Shared(context=given.get("context"), url=given.get("url"), data_dir=given.get("data_dir"))
+        )
+        if target.url is None and not EmbeddedServer(target.data_dir).is_running:
+            return []
+        with postbus.connect(
+            target.url, data_dir=target.data_dir, pool_size=1, connect_timeout=_CONNECT_SECONDS
+        ) as bus:
+            return question(bus)
+    except Error:
+        return []

@@ -1,0 +1,211 @@
+"""What a consumer does: receive and settle deliveries, look ahead, move. Also as `postbus receive` and `postbus queue`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from postbus.cli import output
+from postbus.cli.consumer_settings import AckWait
+from postbus.cli.consumer_settings import start as start_of
+from postbus.cli.options import ConsumerName, KeyPattern, StreamName, Yes, confirm, open_consumer, position, seconds
+from postbus.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from postbus import Batch, Consumer
+
+AckIds = Annotated[list[str], typer.Argument(help="The ack ids that receive printed.")]
+Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="How many at most.")]
+Wait = Annotated[str, typer.Option(help="How long to wait for one, such as 10s.")]
+Ack = Annotated[bool, typer.Option("--ack", help="Ack what was printed.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")]
+Delay = Annotated[str | None, typer.Option(help="How long they wait first, such as 1m.")]
+Reason = Annotated[str | None, typer.Option(help="Why; kept with the message.")]
+_FOLLOW_WAIT: Final = 1.0
+_FOLLOW_COUNT: Final = 100
+
+
+def receive(
+    stream: StreamName,
+    consumer: ConsumerName,
+    count: Annotated[int | None, typer.Option("-n", "--count", min=1, max=10_000, help="How many at most.")] = None,
+    wait: Wait = "0s",
+    ack: Ack = False,
+    follow: Follow = False,
+    ack_wait: AckWait = None,
+) -> None:
+    """Receive messages. Without --ack they are leased: ack or nack them with their ack ids.
+
+    Example: postbus receive orders billing --follow --ack
+    """
+    with open_consumer(stream, consumer) as found:
+        print_deliveries(found, count=count, wait=seconds(wait) or 0, ack=ack, follow=follow, ack_wait=ack_wait)
+
+
+def print_deliveries(
+    consumer: Consumer, *, count: int | None, wait: float, ack: bool, follow: bool, ack_wait: str | None
+) -> None:
+    """Receive once, or until Ctrl-C; what is acked was printed before."""
+    lease = seconds(ack_wait)
+    if not follow:
+        batch = consumer.receive(count or 1, wait=wait, ack_wait=lease)
+        output.emit(batch, ("ack_id", "attempt", "seq", "published_at", "key", "data"), empty="nothing to receive")
+        _finish(consumer, batch, ack)
+        return
+    with _until_interrupted() as stopped:
+        while not stopped:
+            batch = consumer.receive(count or _FOLLOW_COUNT, wait=_FOLLOW_WAIT, ack_wait=lease)
+            for delivery in batch:
+                _print_line(delivery)
+            _finish(consumer, batch, ack)
+
+
+def _print_line(delivery: Any) -> None:
+    if output.as_json():
+        output.emit_json(delivery)
+    else:
+        typer.echo(f"{delivery.seq}  {output.cell(delivery.key)}  {output.cell(delivery.data)}")
+
+
+def _finish(consumer: Consumer, batch: Batch, ack: bool) -> None:
+    if ack and batch:
+        sys.stdout.flush()
+        consumer.ack(batch)
+
+
+@contextmanager
+def _until_interrupted() -> Iterator[list[int]]:
+    """A list that Ctrl-C fills, so that what was received is still printed and acked; the second one ends at once."""
+    stopped: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        if stopped:
+            raise KeyboardInterrupt
+        stopped.append(number)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def ack(stream: StreamName, consumer: ConsumerName, ack_ids: AckIds) -> None:
+    """Finish deliveries.
+
+    Example: postbus consumer ack orders billing 1f0c9a7be2d34c55-17
+    """
+    with open_consumer(stream, consumer) as found:
+        report("acked", found.ack(ack_ids), len(ack_ids))
+
+
+def nack(
+    stream: StreamName, consumer: ConsumerName, ack_ids: AckIds, delay: Delay = None, reason: Reason = None
+) -> None:
+    """Give deliveries back: they come again.
+
+    Example: postbus consumer nack orders billing 1f0c9a7be2d34c55-17 --delay 1m
+    """
+    with open_consumer(stream, consumer) as found:
+        report("nacked", found.nack(ack_ids, delay=seconds(delay), reason=reason), len(ack_ids))
+
+
+def extend(stream: StreamName, consumer: ConsumerName, ack_ids: AckIds, ack_wait: AckWait = None) -> None:
+    """Lease deliveries for longer, counted from now.
+
+    Example: postbus consumer extend orders billing 1f0c9a7be2d34c55-17 --ack-wait 10m
+    """
+    with open_consumer(stream, consumer) as found:
+        report("extended", found.extend(ack_ids, ack_wait=seconds(ack_wait)), len(ack_ids))
+
+
+def terminate(stream: StreamName, consumer: ConsumerName, ack_ids: AckIds, reason: Reason = None) -> None:
+    """Make deliveries dead letters at once.
+
+    Example: postbus consumer terminate orders billing 1f0c9a7be2d34c55-17 --reason 'cannot be parsed'
+    """
+    with open_consumer(stream, consumer) as found:
+        report("terminated", found.terminate(ack_ids, reason=reason), len(ack_ids))
+
+
+def report(verb: str, counted: int, asked: int) -> None:
+    """How many of those that were named."""
+    rest = "" if counted >= asked else f" of {asked}; the others were settled before, or went to somebody else"
+    output.emit_number(counted, f"{verb} {counted}{rest}", name=verb)
+
+
+def peek(
+    stream: StreamName,
+    consumer: ConsumerName,
+    state: Annotated[str | None, typer.Option(help="available, delivered, waiting or dead.")] = None,
+    key_pattern: KeyPattern = None,
+    count: Count = 20,
+    after_seq: Annotated[int, typer.Option("--after", help="Only messages behind this seq.")] = 0,
+) -> None:
+    """Look at messages as a consumer sees them, without touching anything.
+
+    Example: postbus consumer peek orders billing --state waiting
+    """
+    columns = ("seq", "state", "attempts", "until", "key", "data", "reason")
+    with open_consumer(stream, consumer) as found:
+        page = found.peek(state=state, key_pattern=key_pattern, after_seq=after_seq, max_messages=count)  # type: ignore[arg-type]
+    output.emit(page, columns, empty="no messages")
+
+
+def seek(
+    stream: StreamName,
+    consumer: ConsumerName,
+    to: Annotated[str, typer.Argument(help="earliest, latest, a seq, a time, or 10m for ten minutes ago.")],
+    yes: Yes = False,
+) -> None:
+    """Read on from another position; what is in flight is given up.
+
+    Example: postbus consumer seek orders billing 1h --yes
+    """
+    with open_consumer(stream, consumer) as found:
+        in_flight = 0 if yes else found.stats().in_flight
+        if in_flight:
+            confirm(f"Give up {in_flight:,} messages in flight?", yes)
+        seq = found.seek(**start_of(to))
+    output.emit_number(seq, f"consumer {consumer} reads on after seq {seq}", name="after_seq")
+
+
+def replay(
+    stream: StreamName,
+    consumer: ConsumerName,
+    start: Annotated[str | None, typer.Option("--from", help="A seq, a time, or 10m for ten minutes ago.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="A seq, a time, or a duration ago.")] = None,
+    key_pattern: KeyPattern = None,
+    rate: Annotated[float | None, typer.Option(help="How many per second at most.")] = None,
+) -> None:
+    """Deliver messages of a range again, while the consumer goes on with the rest.
+
+    Example: postbus consumer replay orders billing --from 2h --to 1h
+    """
+    if start is None and end is None and key_pattern is None:
+        raise InvalidInput("which messages?", "give --from, --to or --filter")
+    (from_seq, from_time), (to_seq, to_time) = position(start), position(end)
+    count = 0
+    with open_consumer(stream, consumer) as found:
+        for count in found.replay(
+            from_seq=from_seq, to_seq=to_seq, from_time=from_time, to_time=to_time, key_pattern=key_pattern, rate=rate
+        ):
+            output.say(f"{count:,} messages")
+    output.emit_number(count, f"replayed {count:,} messages", name="replayed")
+
+
+COMMANDS: Final[dict[str, Callable[..., None]]] = {
+    "receive": receive,
+    "ack": ack,
+    "nack": nack,
+    "extend": extend,
+    "terminate": terminate,
+    "peek": peek,
+    "seek": seek,
+    "replay": replay,
+}

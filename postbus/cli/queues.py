@@ -1,0 +1,154 @@
+"""`postbus queue`: streams that keep messages until they are acked, and their one consumer, under one name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from postbus.cli import deliveries, messages, output
+from postbus.cli.consumer_settings import AckWait, Backoff, MaxDeliver, Order, RetainDead, backoff, given
+from postbus.cli.options import NewName, Yes, confirm, open_bus, open_consumer, seconds
+from postbus.cli.shared import Commands
+from postbus.model.errors import InvalidInput
+
+app = Commands("Queues: add, list, look at, remove, send, receive, settle.")
+
+
+def complete_queue(ctx: typer.Context, incomplete: str) -> list[str]:
+    from postbus.cli import completion
+
+    return completion.queues(ctx.params, incomplete)
+
+
+QueueName = Annotated[str, typer.Argument(help="The queue's name.", autocompletion=complete_queue)]
+
+
+@app.command("add")
+def add(
+    queue: NewName,
+    order: Order = None,
+    partitions: Annotated[int, typer.Option(help="How many partitions: 1 to 1024.")] = 8,
+    data_type: Annotated[str, typer.Option("--type", help="What it holds: json, text or bytes.")] = "json",
+    ack_wait: AckWait = None,
+    max_deliver: MaxDeliver = None,
+    delays: Backoff = None,
+    retain_dead: RetainDead = None,
+) -> None:
+    """Create a queue.
+
+    Example: postbus queue add emails --max-deliver 5 --backoff 1s,10s,1m
+    """
+    settings = given(
+        order=order,
+        ack_wait=seconds(ack_wait),
+        max_deliver=max_deliver,
+        backoff=backoff(delays),
+        retain_dead=seconds(retain_dead),
+    )
+    with open_bus() as bus:
+        created = bus.create_queue(queue, partitions=partitions, data_type=data_type, **settings)  # type: ignore[arg-type]
+        if output.as_json():
+            output.emit_json(created.info())
+            return
+    output.say(f"created queue {queue}; send with: postbus queue send {queue} DATA")
+
+
+@app.command("ls")
+def ls() -> None:
+    """List queues.
+
+    Example: postbus queue ls
+    """
+    with open_bus() as bus:
+        found = [info for info in bus.list_streams() if info.until_acked]
+    columns = ("name", "data_type", "partitions", "message_estimate", "bytes", "created_at")
+    output.emit(found, columns, empty="no queues yet; create one: postbus queue add emails")
+
+
+@app.command("info")
+def info(queue: QueueName) -> None:
+    """Settings of a queue, and where it stands.
+
+    Example: postbus queue info emails
+    """
+    with open_consumer(queue, queue) as found:
+        settings, stats = found.info(), found.stats()
+    if output.as_json():
+        output.emit_json({"settings": settings, "stats": stats})
+        return
+    output.emit_one(settings, leave_out=("stream",))
+    output.emit_one(stats, leave_out=("partitions",))
+
+
+@app.command("rm")
+def rm(queue: QueueName, yes: Yes = False) -> None:
+    """Remove a queue with all its messages.
+
+    Example: postbus queue rm emails --yes
+    """
+    with open_bus() as bus:
+        if not yes:
+            count = bus.stream_info(queue).message_estimate
+            confirm(f"Remove queue {queue} with about {count:,} messages?", yes)
+        bus.queue(queue).drop()
+    output.done(f"removed queue {queue}", removed=queue)
+
+
+@app.command("send")
+def send(
+    queue: QueueName,
+    data: messages.Data = None,
+    key: Annotated[str | None, typer.Option("--key", help="A key, for order or filters.")] = None,
+    file: messages.File = None,
+    skip: messages.Skip = 0,
+    header: messages.Header = None,
+    deliver_in: messages.DeliverIn = None,
+    ttl: messages.Ttl = None,
+) -> None:
+    """Put a message into a queue, or a file of them.
+
+    Example: postbus queue send emails '{"to": "ada@example.com"}'
+    """
+    if data is None and file is None:
+        raise InvalidInput("there is no data", f"""postbus queue send {queue} '{{"to": "ada@example.com"}}'""")
+    messages.send(queue, key or ("-" if file is None else None), data, file, skip, header, deliver_in, ttl)
+
+
+@app.command("receive")
+def receive(
+    queue: QueueName,
+    count: Annotated[int | None, typer.Option("-n", "--count", min=1, max=10_000, help="How many at most.")] = None,
+    wait: deliveries.Wait = "0s",
+    ack: deliveries.Ack = False,
+    follow: deliveries.Follow = False,
+    ack_wait: AckWait = None,
+) -> None:
+    """Receive messages of a queue. Without --ack they are leased: ack or nack them with their ack ids.
+
+    Example: postbus queue receive emails --follow --ack
+    """
+    deliveries.receive(queue, queue, count, wait, ack, follow, ack_wait)
+
+
+@app.command("ack")
+def ack(queue: QueueName, ack_ids: deliveries.AckIds) -> None:
+    """Finish deliveries: their messages are gone.
+
+    Example: postbus queue ack emails 1f0c9a7be2d34c55-17
+    """
+    deliveries.ack(queue, queue, ack_ids)
+
+
+@app.command("nack")
+def nack(
+    queue: QueueName,
+    ack_ids: deliveries.AckIds,
+    delay: deliveries.Delay = None,
+    reason: deliveries.Reason = None,
+) -> None:
+    """Give deliveries back: they come again.
+
+    Example: postbus queue nack emails 1f0c9a7be2d34c55-17 --delay 1m
+    """
+    deliveries.nack(queue, queue, ack_ids, delay, reason)

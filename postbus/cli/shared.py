@@ -1,0 +1,180 @@
+"""Options that commands share: which bus, how results are printed. A command asks for them here instead of naming each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+import typer
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What the shared options of a command say.
+
+    Attributes:
+        context: The name of a stored context.
+        url: Postgres or a server.
+        data_dir: Where the embedded Postgres lives.
+        as_json: Print JSON, one object per line.
+        quiet: Print results and errors only.
+        as_curl: Print the request instead of sending it.
+    """
+
+    context: str | None = None
+    url: str | None = None
+    data_dir: Path | None = None
+    as_json: bool = False
+    quiet: bool = False
+    as_curl: bool = False
+
+    def inside(self, outer: Shared) -> Shared:
+        """These options, where they were given, else those that were given before the command's name."""
+        own_target = self.context or self.url or self.data_dir
+        target = self if own_target else outer
+        return Shared(
+            context=target.context,
+            url=target.url,
+            data_dir=target.data_dir,
+            as_json=self.as_json or outer.as_json,
+            quiet=self.quiet or outer.quiet,
+            as_curl=self.as_curl or outer.as_curl,
+        )
+
+
+_current: ContextVar[Shared] = ContextVar("shared options", default=Shared())  # noqa: B039 - it is frozen
+
+
+def current() -> Shared:
+    """The shared options of the command that runs."""
+    return _current.get()
+
+
+def complete_context(incomplete: str) -> list[str]:
+    from postbus.cli import completion
+
+    return completion.contexts(incomplete)
+
+
+_OPTIONS: Final[dict[str, Any]] = {
+    "context": Annotated[
+        str | None,
+        typer.Option("--context", autocompletion=complete_context, help="The stored context to use (POSTBUS_CONTEXT)."),
+    ],
+    "url": Annotated[str | None, typer.Option("--url", help="postgresql://… or http://… (POSTBUS_URL).")],
+    "data_dir": Annotated[
+        Path | None, typer.Option("--data-dir", help="Use the embedded Postgres that lives here (POSTBUS_DATA_DIR).")
+    ],
+    "as_json": Annotated[bool, typer.Option("--json", help="Print JSON: one object per line.")],
+    "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")],
+    "as_curl": Annotated[bool, typer.Option("--as-curl", help="Print the HTTP request as a curl command instead.")],
+}
+TARGET: Final = ("context", "url", "data_dir")
+OUTPUT: Final = ("as_json", "quiet")
+ALL: Final = (*TARGET, *OUTPUT, "as_curl")
+
+
+class Commands(typer.Typer):
+    """A group of commands, each of which has the shared options."""
+
+    def __init__(self, help: str, *, shared: tuple[str, ...] = ALL) -> None:
+        super().__init__(help=help, no_args_is_help=True, cls=Group, rich_markup_mode=None)
+        self._shared = shared
+
+    def command(self, name: str | None = None, **more: Any) -> Callable[[_Function], _Function]:
+        register = super().command(name, **more)
+
+        def add(function: _Function) -> _Function:
+            register(with_options(function, self._shared))
+            return function
+
+        return add
+
+
+class Group(typer.core.TyperGroup):
+    """A group whose commands have other names too, for those who come from elsewhere."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = super().get_command(ctx, cmd_name)
+        for other in () if found is not None else ALIASES.get(cmd_name, ()):
+            found = found or super().get_command(ctx, other)
+        return found
+
+
+# The seed's short names, and words that other tools use.
+ALIASES: Final[dict[str, tuple[str, ...]]] = {
+    "s": ("stream",),
+    "str": ("stream",),
+    "streams": ("stream",),
+    "c": ("consumer",),
+    "con": ("consumer",),
+    "consumers": ("consumer",),
+    "m": ("message",),
+    "msg": ("message",),
+    "messages": ("message",),
+    "q": ("queue",),
+    "ctx": ("context",),
+    "o": ("observe",),
+    "obs": ("observe",),
+    "add": ("create",),
+    "create": ("add",),
+    "new": ("add", "create"),
+    "list": ("ls",),
+    "show": ("info",),
+    "view": ("read",),
+    "update": ("edit",),
+    "alter": ("edit",),
+    "delete": ("rm",),
+    "remove": ("rm",),
+    "select": ("use",),
+    "publish": ("send",),
+}
+
+
+def with_options(function: Callable[..., Any], names: tuple[str, ...] = ALL) -> Callable[..., Any]:
+    """The function as a command that takes these shared options besides its own."""
+    own = inspect.signature(function, eval_str=True)
+    added = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=_OPTIONS[name], default=getattr(_DEFAULTS, name)
+        )
+        for name in names
+    ]
+
+    @wraps(function)
+    def run(**values: Any) -> Any:
+        given = Shared(**{name: values.pop(name) for name in names})
+        with using(given.inside(current())):
+            return function(**values)
+
+    signature = own.replace(parameters=[*own.parameters.values(), *added])
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
+    return run
+
+
+_DEFAULTS: Final = Shared()
+assert set(_OPTIONS) == {field.name for field in fields(Shared)}  # noqa: S101
+
+
+@contextmanager
+def using(shared: Shared) -> Iterator[None]:
+    """Run with these options."""
+    token = _current.set(shared)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def use_from_now_on(shared: Shared) -> None:
+    """What was given before the command's name."""
+    _current.set(shared)

@@ -1,0 +1,112 @@
+"""Which bus a command works on. Options come before the environment, and that before the stored context.
+
+In this order: --url, --context, --data-dir; POSTBUS_URL, POSTBUS_CONTEXT, POSTBUS_DATA_DIR; the context in use; the embedded
+Postgres.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from postbus.cli import contexts
+from postbus.cli.contexts import Context, Contexts
+from postbus.cli.shared import Shared, current
+from postbus.model.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A bus to work on.
+
+    Attributes:
+        url: Where it is; None for the embedded Postgres.
+        token: For a server.
+        data_dir: Where the embedded Postgres lives; None for its usual place.
+        chosen_by: What decided it, for people.
+    """
+
+    url: str | None = None
+    token: str | None = None
+    data_dir: Path | None = None
+    chosen_by: str
+
+    @property
+    def is_http(self) -> bool:
+        return self.url is not None and self.url.startswith(("http://", "https://"))
+
+
+def target(shared: Shared | None = None) -> Target:
+    """The bus that the options, the environment and the stored contexts lead to.
+
+    Raises:
+        InvalidInput: Two options contradict each other, or a value is not there.
+        NotFound: There is no such context.
+    """
+    found = _target(shared or current())
+    if current().as_curl and not found.is_http:
+        raise InvalidInput("--as-curl shows requests to a server, and this is not one", "give it with --url http://…")
+    return found
+
+
+def _target(options: Shared) -> Target:
+    if sum(each is not None for each in (options.context, options.url, options.data_dir)) > 1:
+        raise InvalidInput("--context, --url and --data-dir exclude each other", "give one of them")
+    environment = os.environ
+    if options.url:
+        return _by_url(options.url, "--url")
+    if options.context:
+        return _by_context(options.context, "--context")
+    if options.data_dir:
+        return Target(data_dir=options.data_dir, chosen_by="--data-dir")
+    if environment.get("POSTBUS_URL"):
+        return _by_url(environment["POSTBUS_URL"], "POSTBUS_URL")
+    if environment.get("POSTBUS_CONTEXT"):
+        return _by_context(environment["POSTBUS_CONTEXT"], "POSTBUS_CONTEXT")
+    if environment.get("POSTBUS_DATA_DIR"):
+        return Target(data_dir=Path(environment["POSTBUS_DATA_DIR"]), chosen_by="POSTBUS_DATA_DIR")
+    stored = stored_contexts()
+    if stored.in_use is not None:
+        return _by_context(stored.in_use, "the context in use")
+    return Target(chosen_by="nothing else: the embedded Postgres")
+
+
+def stored_contexts() -> Contexts:
+    return Contexts(contexts.path(os.environ))
+
+
+def _by_url(url: str, chosen_by: str) -> Target:
+    found = Context(url=url).resolved()
+    return Target(url=found.url, token=os.environ.get("POSTBUS_TOKEN"), chosen_by=chosen_by)
+
+
+def _by_context(name: str, chosen_by: str) -> Target:
+    found = stored_contexts().get(name).resolved()
+    return Target(url=found.url, token=found.token, chosen_by=f"{chosen_by} ({name})")
+
+
+@contextmanager
+def postgres(*, for_what: str, install: bool = True) -> Iterator[str]:
+    """The URL of the Postgres that a command works on, which may be the embedded one.
+
+    Raises:
+        InvalidInput: The target is a server.
+    """
+    from postbus.db import migrations
+    from postbus.db.embedded import EmbeddedServer
+
+    chosen = target()
+    if chosen.is_http:
+        raise InvalidInput(
+            f"{for_what} needs Postgres itself, not a server over HTTP", "give it with --url postgresql://…"
+        )
+    if chosen.url is not None:
+        yield chosen.url
+        return
+    with EmbeddedServer(chosen.data_dir) as server:
+        if install:
+            migrations.migrate(server.url)
+        yield server.url

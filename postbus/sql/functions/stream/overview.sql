@@ -1,0 +1,43 @@
+create or replace function postbus.overview(
+    after_name text default '',
+    max_streams integer default 500,
+    sizes boolean default false
+)
+returns table (
+    name text,
+    start_seq bigint,
+    last_seq bigint,
+    is_full boolean,
+    until_acked boolean,
+    consumer_count bigint,
+    message_estimate bigint,
+    bytes bigint
+)
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Where streams stand, for those who look again and again: a page in order of their names, far cheaper than list_streams.
+
+sizes    say what they hold, too, which takes a look at the files of each segment; without it message_estimate and bytes are null.
+*/
+    select
+        s.name, s.start_seq, pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id)), s.is_full, s.until_acked,
+        (select count(*) from postbus_data.consumer as c where c.stream_id = s.id),
+        held.message_estimate, held.bytes
+    from postbus_data.stream as s
+    left join lateral (
+        select
+            coalesce(sum(pg_stat_get_live_tuples(t.log)), 0)::bigint as message_estimate,
+            coalesce(sum(pg_total_relation_size(t.log)), 0)::bigint as bytes
+        from (
+            select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
+            from postbus_data.segment as g
+            where g.stream_id = s.id
+        ) as t
+    ) as held on sizes
+    where s.name > after_name
+    order by s.name
+    limit max_streams
+$$;

@@ -1,0 +1,221 @@
+"""Every command, as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+
+import postbus
+from postbus.cli.main import ENTRIES, build
+from tests.cli.shell import Shell
+from tools.cli_reference import commands, reference
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+
+pytestmark = pytest.mark.newest_server
+
+
+def test_the_reference_names_every_command_and_every_option() -> None:
+    found = list(commands(typer.main.get_command(build()), "postbus"))
+    assert len(found) > 40
+    assert REFERENCE.read_text() == reference()
+    for path, command in found:
+        section = reference().partition(f"\n## `{path}`\n")[2].partition("\n## ")[0]
+        assert section, path
+        for option in command.params:
+            names = [f"`{name}" for name in option.opts]
+            assert option.param_type_name == "argument" or any(name in section for name in names), (path, option)
+
+
+def test_every_command_has_an_example_and_every_option_says_what_it_is() -> None:
+    for path, command in commands(typer.main.get_command(build()), "postbus"):
+        assert "Example: postbus" in (command.help or ""), path
+        assert path.split()[-1] in (command.help or ""), path
+        assert all(option.help for option in command.params), path
+
+
+def test_every_command_takes_json_and_quiet() -> None:
+    for path, command in commands(typer.main.get_command(build()), "postbus"):
+        options = {name for option in command.params for name in option.opts}
+        expected: set[str] = set() if path in ("postbus up", "postbus observe") else {"--quiet", "--json"}
+        assert expected <= options, path
+
+
+def test_the_short_help_says_the_same_whether_or_not_a_part_is_loaded() -> None:
+    whole = typer.main.get_command(build())
+    named = typer.main.get_command(build(only=()))
+    for name in ENTRIES:
+        assert whole.commands[name].get_short_help_str(80) == named.commands[name].get_short_help_str(80)  # type: ignore[attr-defined]
+
+
+def test_a_walk_through_streams_messages_and_consumers(shell: Shell, tmp_path: Path) -> None:
+    assert shell("stream", "ls") == ""
+    shell("stream", "add", "orders", "--partitions", "2")
+    assert shell("message", "send", "orders", "orders.a.1", '{"quantity": 4}', "--header", "type=new") == "1\n"
+    assert shell("message", "send", "orders", "-", "-", input="17") == "2\n"
+    lines = [json.dumps({"key": f"orders.b.{n}", "data": n}) for n in range(5)]
+    (tmp_path / "lines").write_text("\n".join(lines))
+    assert shell("message", "send", "orders", "--file", str(tmp_path / "lines"), "--skip", "2") == "3\n"
+
+    assert "orders" in shell("stream", "ls")
+    (info,) = shell.objects("stream", "info", "orders")
+    assert (info["partitions"], info["last_seq"]) == (2, 5)
+    read = shell.objects("stream", "read", "orders", "--filter", "orders.>", "--from", "1h")
+    assert [message["seq"] for message in read] == [1, 3, 4, 5]
+    assert [m["seq"] for m in shell.objects("stream", "read", "orders", "--backwards", "-n", "2")] == [5, 4]
+
+    shell("consumer", "add", "orders", "billing", "--filter", "orders.>", "--max-deliver", "2", "--backoff", "0s")
+    (listed,) = shell.objects("consumer", "ls", "orders")
+    assert (listed["name"], listed["filter_key_pattern"], listed["order"]) == ("billing", "orders.>", "key")
+    (first,) = shell.objects("receive", "orders", "billing")
+    (second,) = shell.objects("consumer", "receive", "orders", "billing")
+    assert shell("consumer", "ack", "orders", "billing", first["ack_id"]) == "1\n"
+    assert shell("consumer", "ack", "orders", "billing", first["ack_id"]) == "0\n"
+    assert shell("consumer", "extend", "orders", "billing", second["ack_id"], "--ack-wait", "1m") == "1\n"
+    assert shell("consumer", "nack", "orders", "billing", second["ack_id"], "--reason", "no luck") == "1\n"
+    assert len(shell.objects("consumer", "peek", "orders", "billing")) == 3
+    shell("consumer", "edit", "orders", "billing", "--ack-wait", "2m", "--unset", "filter-key-pattern")
+    shell("consumer", "pause", "orders", "billing")
+    assert shell.objects("receive", "orders", "billing") == []
+    shell("consumer", "resume", "orders", "billing")
+    received = []
+    while batch := shell.objects("receive", "orders", "billing", "-n", "10", "--ack"):
+        received += batch
+    assert {first["seq"], 1, 3, 4, 5} - {each["seq"] for each in received} == {first["seq"]}
+    assert shell("consumer", "replay", "orders", "billing", "--from", "1", "--to", "3") != "0\n"
+    (info,) = shell.objects("consumer", "info", "orders", "billing")
+    assert info["settings"]["ack_wait"] == 120
+    assert shell("consumer", "seek", "orders", "billing", "5") == "4\n"
+
+    shell("consumer", "rm", "orders", "billing", "--yes")
+    assert shell.objects("stream", "purge", "orders", "--yes") == [{"start_seq": 6}]
+    assert shell.objects("stream", "rm", "orders", "--yes") == [{"removed": "orders"}]
+    assert shell("stream", "ls") == ""
+
+
+def test_a_walk_through_dead_letters_and_schedules(shell: Shell) -> None:
+    shell("stream", "add", "orders")
+    shell("message", "send", "orders", "k", "1")
+    shell("consumer", "add", "orders", "billing", "--defaults")
+    for redrive in (True, False):
+        (delivery,) = shell.objects("receive", "orders", "billing")
+        shell("consumer", "terminate", "orders", "billing", delivery["ack_id"], "--reason", "broken")
+        (letter,) = shell.objects("dead", "ls", "orders", "billing")
+        assert letter["reason"] == "broken"
+        if redrive:
+            assert shell("dead", "redrive", "orders", "billing") == "1\n"
+        else:
+            assert shell("dead", "discard", "orders", "billing", "--yes") == "1\n"
+    assert shell.objects("dead", "ls", "orders", "billing") == []
+
+    (scheduled,) = shell.objects("message", "send", "orders", "k", "1", "--deliver-in", "1h", "--ttl", "1h")
+    assert len(shell.objects("schedule", "ls", "orders")) == 1
+    assert shell("schedule", "move", "orders", str(scheduled["id"]), "--in", "2h") == "1\n"
+    assert shell.objects("schedule", "cancel", "orders", str(scheduled["id"])) == [{"cancelled": 1}]
+
+
+def test_a_walk_through_queues(shell: Shell, tmp_path: Path) -> None:
+    shell("queue", "add", "emails", "--max-deliver", "5", "--backoff", "1s,10s")
+    assert [each["name"] for each in shell.objects("queue", "ls")] == ["emails"]
+    assert shell("queue", "send", "emails", '{"to": "ada@example.com"}') == "1\n"
+    (tmp_path / "lines").write_text('{"data": 2}\n')
+    assert shell("queue", "send", "emails", "--file", str(tmp_path / "lines")) == "1\n"
+    (first, second) = shell.objects("queue", "receive", "emails", "-n", "10")
+    assert sorted([json.dumps(first["data"]), json.dumps(second["data"])]) == ["2", '{"to": "ada@example.com"}']
+    assert shell("queue", "ack", "emails", first["ack_id"]) == "1\n"
+    assert shell("queue", "nack", "emails", second["ack_id"], "--delay", "1h") == "1\n"
+    (info,) = shell.objects("queue", "info", "emails")
+    assert (info["settings"]["max_deliver"], info["stats"]["waiting"]) == (5, 1)
+    shell("queue", "rm", "emails", "--yes")
+    assert shell.objects("queue", "ls") == []
+
+
+def test_a_walk_through_tokens(shell: Shell) -> None:
+    (created,) = shell.objects(
+        "token", "create", "billing", "--scope", "consume", "--stream", "orders*", "--days", "90"
+    )
+    assert created["token"].startswith("pb_")
+    (listed,) = shell.objects("token", "ls")
+    assert (listed["name"], listed["scopes"], "digest" in listed) == ("billing", ["consume"], False)
+    assert "billing" in shell("token", "ls")
+    shell("token", "rm", str(listed["id"]))
+    assert shell.objects("token", "ls") == []
+
+
+def test_what_a_stream_keeps_can_be_set_changed_and_taken_away(shell: Shell) -> None:
+    given = ["--retain-up-to", "30d", "--retain-at-least", "1h", "--max-messages", "1000", "--max-storage", "10M"]
+    (info,) = shell.objects("stream", "add", "orders", *given, "--when-full", "refuse", "--max-message-bytes", "64k")
+    assert (info["retain_up_to"], info["retain_at_least"], info["max_messages"]) == (30 * 86400, 3600, 1000)
+    assert (info["max_storage"], info["max_message_bytes"], info["when_full"]) == (10 * 2**20, 65536, "refuse")
+    (info,) = shell.objects(
+        "stream", "edit", "orders", "--retain-up-to", "7d", "--unset", "max-messages", "--until-acked"
+    )
+    assert (info["retain_up_to"], info["max_messages"], info["until_acked"]) == (7 * 86400, None, True)
+
+
+def test_quiet_prints_results_only_and_options_may_stand_before_the_command(shell: Shell) -> None:
+    said = shell.run("--quiet", "stream", "add", "orders")
+    assert (said.out, said.err) == ("", "")
+    said = shell.run("message", "send", "orders", "k", "1", "-q")
+    assert (said.out, said.err) == ("1\n", "")
+    assert json.loads(shell("--json", "stream", "ls"))["name"] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [(["s", "list"], "orders"), (["str", "show", "orders"], "orders"), (["con", "ls", "orders"], "billing")],
+)
+def test_short_and_other_names_of_commands_work(shell: Shell, arguments: list[str], name: str) -> None:
+    shell("stream", "create", "orders")
+    shell("c", "new", "orders", "billing", "--defaults")
+    assert name in shell(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "hint"),
+    [
+        (["stream", "info", "ordres"], '"ordres" does not exist', 'did you mean "orders"?'),
+        (["stream", "info", "zzz"], '"zzz" does not exist', "postbus stream add zzz"),
+        (["consumer", "info", "orders", "biling"], '"biling"', 'did you mean "billing"?'),
+        (["message", "send", "orders", "k", "hello"], "not JSON", "quote a string"),
+        (["message", "send", "orders", "k"], "no data", "postbus message send orders k"),
+        (["message", "send", "orders", "--file", "/nowhere"], "/nowhere cannot be read", None),
+        (["message", "send", "orders", "k", "--file", "-"], "keys and headers are in the file", "leave out"),
+        (["stream", "rm", "orders"], "Nobody is there to ask", "--yes"),
+        (["stream", "add", "more", "--max-storage", "much"], '"much" is not a size', "10M"),
+        (["receive", "orders", "billing", "--wait", "soon"], '"soon" is not a duration', "30s"),
+        (["consumer", "seek", "orders", "billing", "yesterday"], "is not a time", "10m"),
+        (["consumer", "replay", "orders", "billing"], "which messages", "--from"),
+        (["message", "send", "orders", "k", "1", "--header", "x"], "NAME=VALUE", None),
+        (["token", "create", "x", "--scope", "all"], "no scope 'all'", "publish"),
+        (["token", "rm", "99"], "token 99 does not exist", "postbus token ls"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_do(shell: Shell, arguments: list[str], what: str, hint: str | None) -> None:
+    shell("stream", "add", "orders")
+    shell("consumer", "add", "orders", "billing", "--defaults")
+    with pytest.raises(postbus.Error) as caught:
+        shell(*arguments)
+    assert what in caught.value.message
+    assert hint is None or hint in (caught.value.hint or "")
+
+
+def test_a_file_that_breaks_off_names_the_line_and_can_be_gone_on_with(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postbus.cli.sending._BATCH", 2)
+    shell("stream", "add", "orders")
+    file = tmp_path / "lines"
+    lines = [json.dumps({"data": n}) for n in range(5)]
+    file.write_text("\n".join([*lines[:3], "broken", *lines[4:]]))
+    with pytest.raises(postbus.InvalidInput, match="line 4"):
+        shell("message", "send", "orders", "--file", str(file))
+    assert [m["data"] for m in shell.objects("stream", "read", "orders")] == [0, 1]
+
+    file.write_text("\n".join(lines))
+    assert shell("message", "send", "orders", "--file", str(file), "--skip", "2") == "3\n"
+    assert [m["data"] for m in shell.objects("stream", "read", "orders")] == [0, 1, 2, 3, 4]
+    assert shell("message", "send", "orders", "--file", "-", input="\n".join(lines)) == "5\n"
