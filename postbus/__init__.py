@@ -2,7 +2,7 @@
 
     import postbus
 
-    bus = postbus.connect()                     # or postbus.connect("postgresql://…")
+    bus = postbus.connect()                     # or postbus.connect("postgresql://…"), or "http://…" of a server
     bus.create_stream("orders")
     bus.publish("orders", key="orders.cus_a.1", data={"quantity": 4})
 

@@ -18,7 +18,7 @@ from tools.cli_reference import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 # Where async code lives, and where its twin goes.
-TWINS = {"postbus/bus/_async": "postbus/bus/_sync", "postbus/db/_async": "postbus/db/_sync"}
+TWINS = {f"postbus/{folder}/_async": f"postbus/{folder}/_sync" for folder in ("bus", "db", "http")}
 DROPPED = {"async", "await"}
 RENAMED = {
     "__aenter__": "__enter__",
@@ -36,6 +36,15 @@ RENAMED = {
     "AsyncConsumer": "Consumer",
     "AsyncWakeups": "Wakeups",
     "AsyncWaiter": "Waiter",
+    "AsyncHttpBus": "HttpBus",
+    "AsyncHttpConsumer": "HttpConsumer",
+    "AsyncHttpQueue": "HttpQueue",
+    "AsyncHttpClient": "HttpClient",
+    "AsyncWatch": "Watch",
+    "AsyncPostgresWatch": "PostgresWatch",
+    "AsyncHttpWatch": "HttpWatch",
+    "AsyncClient": "Client",
+    "aclose": "close",
     "AsyncSignal": "Signal",
     "AsyncCrew": "Crew",
     "AsyncTransactions": "Transactions",

@@ -13,10 +13,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
-from postbus.bus import rows
 from postbus.bus.hand import Hand, Job, Lease
-from postbus.db import statements
-from postbus.db._sync.database import Database
+from postbus.bus.lifelines import Lifeline
 from postbus.model.errors import Error, Unavailable
 
 _log = logging.getLogger("postbus.worker")
@@ -29,9 +27,7 @@ class Minder:
     """The heartbeat of one worker.
 
     Args:
-        url: The database.
-        stream: The stream.
-        consumer: The consumer.
+        lifeline: How leases are extended.
         ack_wait: How long leases last, in seconds.
         hand: What is minded.
         overdue: Called with a delivery whose handler has taken too long.
@@ -41,9 +37,7 @@ class Minder:
 
     def __init__(
         self,
-        url: str,
-        stream: str,
-        consumer: str,
+        lifeline: Lifeline,
         ack_wait: float,
         hand: Hand,
         *,
@@ -51,15 +45,13 @@ class Minder:
         lost: Callable[[Job], None],
         held: Callable[[], None],
     ) -> None:
-        self._database = Database(url, pool_size=1, connect_timeout=max(1.0, min(30.0, ack_wait / 3)))
-        self._consumer = (stream, consumer)
+        self._lifeline = lifeline
         self._ack_wait = ack_wait
         self._hand = hand
         self._overdue = overdue
         self._lost = lost
         self._held = held
         self._over = threading.Event()
-        self._is_open = False
         self._is_failing = False
         self.lost_count = 0
 
@@ -75,8 +67,7 @@ class Minder:
                 self._overdue(job)
             if leases := self._hand.due_leases():
                 self._extend_or_log(leases)
-        if self._is_open:
-            self._database.close()
+        self._lifeline.close()
 
     def _pause(self) -> float:
         pause = max(0.001, self._hand.next_event_at() - time.monotonic())
@@ -87,11 +78,11 @@ class Minder:
             self._extend_all(leases)
             if self._is_failing:
                 self._is_failing = False
-                _log.info("heartbeats reach Postgres again")
+                _log.info("heartbeats get through again")
         except Unavailable as error:
             if not self._is_failing:
                 self._is_failing = True
-                _log.warning("heartbeats do not reach Postgres: %s", error.message)
+                _log.warning("heartbeats do not get through: %s", error.message)
         except Error as error:
             # The consumer is gone, or may not be used any more.
             _log.warning("leases cannot be extended: %s", error.message)
@@ -101,7 +92,7 @@ class Minder:
 
     def _extend_all(self, leases: list[Lease]) -> None:
         asked_at = time.monotonic()
-        held_count = self._extend([lease.token for lease in leases], timedelta(seconds=self._ack_wait))
+        held_count = self._lifeline.extend([lease.token for lease in leases], timedelta(seconds=self._ack_wait))
         if held_count < sum(map(self._hand.held_count, leases)):
             for lease in leases:
                 self._find_lost(lease)
@@ -109,7 +100,7 @@ class Minder:
         self._held()
 
     def _find_lost(self, lease: Lease) -> None:
-        held_count = self._extend([lease.token], _ASK)
+        held_count = self._lifeline.extend([lease.token], _ASK)
         if held_count >= self._hand.held_count(lease):
             return
         if not held_count:
@@ -117,7 +108,7 @@ class Minder:
             return
         for job in self._hand.held(lease):
             # If it is settled while we ask, it is not held any more, and not lost either.
-            if not self._extend([job.delivery.ack_id], _ASK):
+            if not self._lifeline.extend([job.delivery.ack_id], _ASK):
                 self._lose([job])
 
     def _lose(self, jobs: Sequence[Job]) -> None:
@@ -129,10 +120,3 @@ class Minder:
         _log.warning("%d deliveries were given up: their leases have ended", lost_count)
         for job in running:
             self._lost(job)
-
-    def _extend(self, ids: Sequence[str], ack_wait: timedelta) -> int:
-        if not self._is_open:
-            self._database.open()
-            self._is_open = True
-        parameters = (*self._consumer, rows.text_array(ids), ack_wait, False)
-        return int(self._database.rows(statements.EXTEND, parameters, repeatable=True)[0][0])

@@ -49,9 +49,7 @@ def _as_text(value: Any) -> str:
     if isinstance(value, str | bool | int | float):
         return str(value)
     if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise InvalidInput(f"the time {value} has no time zone", "use datetime.now(UTC), or .astimezone()")
-        return value.isoformat()
+        return encode_time(value)
     if isinstance(value, timedelta):
         return encode_interval(value)
     raise InvalidInput(f"{value!r} is of type {type(value).__name__}, which is not allowed here")
@@ -64,6 +62,17 @@ def _encode_text(value: str) -> bytes:
         return value.encode()
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{value!r} is not valid Unicode: {error.reason}") from error
+
+
+def encode_time(time: datetime) -> str:
+    """A time as text.
+
+    Raises:
+        InvalidInput: It has no zone.
+    """
+    if time.tzinfo is None:
+        raise InvalidInput(f"the time {time} has no time zone", "use datetime.now(UTC), or .astimezone()")
+    return time.isoformat()
 
 
 def encode_interval(value: timedelta) -> str:

@@ -92,9 +92,12 @@ class HeldAt(msgspec.Struct):
 
     seq: int
     held_for_ms: int | None
+    transaction_started_at: datetime | None
     pid: int | None
+    user_name: str | None
     application_name: str | None
     state: str | None
+    prepared_transaction: str | None
 
 
 class StreamStats(msgspec.Struct):
@@ -200,6 +203,7 @@ class ConsumerPlace(msgspec.Struct):
     oldest_in_flight_at: datetime | None
     waiting: int
     dead: int
+    expired: int
     missed_estimate: int
     partitions: list[PartitionPlace]
 
@@ -233,9 +237,12 @@ def held_at(holder: HorizonHolder) -> HeldAt:
     return HeldAt(
         seq=holder.held_at_seq,
         held_for_ms=_ms(holder.held_for),
+        transaction_started_at=holder.transaction_started_at,
         pid=holder.pid,
+        user_name=holder.user_name,
         application_name=holder.application_name,
         state=holder.state,
+        prepared_transaction=holder.prepared_transaction,
     )
 
 
@@ -336,6 +343,7 @@ def consumer_place(stats: ConsumerStats) -> ConsumerPlace:
         oldest_in_flight_at=stats.oldest_in_flight_at,
         waiting=stats.waiting,
         dead=stats.dead,
+        expired=stats.expired,
         missed_estimate=stats.missed_estimate,
         partitions=[
             PartitionPlace(

@@ -33,6 +33,8 @@ Limit = Annotated[int, Meta(ge=1, le=10_000)]
 AckId = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(-[0-9]{1,18})?$", description="An ack_id as it was received")]
 AckIds = Annotated[list[AckId], Meta(min_length=1, max_length=10_000)]
 Seqs = Annotated[list[Seq], Meta(min_length=1, max_length=10_000)]
+AnySeqs = Annotated[list[Seq], Meta(max_length=10_000)]
+Resume = Annotated[str, Meta(pattern=r"^[fb]:[0-9]{1,9}:[0-9]{1,18}$")]
 Rate = Annotated[float, Meta(gt=0, le=1_000_000, description="How many messages per second at most")]
 
 # What is wrong with a text that does not match a pattern, in words.

@@ -14,6 +14,7 @@ from postbus.bus._async.reading import AsyncReading
 from postbus.bus._async.streams import AsyncStreams
 from postbus.db import statements
 from postbus.db._async.database import AsyncDatabase, Connection
+from postbus.db._async.transactions import AsyncTransactions
 from postbus.db.embedded import EmbeddedServer
 from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
 from postbus.model.stream import DataType
@@ -188,3 +189,6 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         """
         found = await self._database.rows(statements.SWEEP, (stream,))
         return int(found[0][0])
+
+    def _transactions(self) -> AsyncTransactions:
+        return AsyncTransactions(self.url)

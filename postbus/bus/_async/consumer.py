@@ -9,7 +9,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from postbus.bus import rows
+from postbus.bus._async.watch import AsyncPostgresWatch, AsyncWatch
 from postbus.bus._async.worker import AsyncWorker
+from postbus.bus.lifelines import Lifeline, PostgresLifeline
 from postbus.bus.signals import async_sleep
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
@@ -335,7 +337,7 @@ class AsyncConsumer:
         data_type = await self._bus._data_type(self.stream)
         found = await self._call(
             statements.DEAD_LETTERS,
-            seqs and BigintArray(seqs),
+            _numbers(seqs),
             key_pattern,
             reason_like,
             after_seq,
@@ -353,10 +355,8 @@ class AsyncConsumer:
             How many.
         """
         discarded = 0
-        while found := await self._call(statements.DISCARD, seqs and BigintArray(seqs), key_pattern, reason_like):
-            discarded += int(found[0][0])
-            if found[0][0] == 0:
-                break
+        while found := await self._discard_some(seqs, key_pattern, reason_like):
+            discarded += found
         return discarded
 
     async def redrive(
@@ -383,11 +383,10 @@ class AsyncConsumer:
         moved = 0
         started = time.monotonic()
         while True:
-            parameters = (seqs and BigintArray(seqs), key_pattern, reason_like, at_once, to_stream)
-            found = await self._call(statements.REDRIVE, *parameters)
-            if found[0][0] == 0:
+            count = await self._redrive_some(seqs, key_pattern, reason_like, to_stream, at_once)
+            if not count:
                 return
-            moved += int(found[0][0])
+            moved += count
             yield moved
             if rate is not None:
                 await async_sleep(max(0.0, started + moved / rate - time.monotonic()))
@@ -420,8 +419,7 @@ class AsyncConsumer:
         replayed = 0
         started = time.monotonic()
         while True:
-            parameters = (from_seq, to_seq, from_time, to_time, key_pattern, at_once, resume)
-            ((count, resume),) = await self._call(statements.REPLAY, *parameters)
+            count, resume = await self._replay_some(from_seq, to_seq, from_time, to_time, key_pattern, at_once, resume)
             replayed += count
             if resume is None:
                 return
@@ -432,6 +430,41 @@ class AsyncConsumer:
     async def drop(self) -> None:
         """Remove the consumer with its position, leases and dead letters."""
         await self._call(statements.DROP_CONSUMER)
+
+    def _watch(self) -> AsyncWatch:
+        return AsyncPostgresWatch(self._bus._wakeups, self.stream, self.name)
+
+    def _lifeline(self, *, connect_timeout: float) -> Lifeline:
+        return PostgresLifeline(self._bus.url, self.stream, self.name, connect_timeout=connect_timeout)
+
+    async def _discard_some(self, seqs: Sequence[int] | None, key_pattern: str | None, reason_like: str | None) -> int:
+        parameters = (_numbers(seqs), key_pattern, reason_like)
+        return int((await self._call(statements.DISCARD, *parameters))[0][0])
+
+    async def _redrive_some(
+        self,
+        seqs: Sequence[int] | None,
+        key_pattern: str | None,
+        reason_like: str | None,
+        to_stream: str | None,
+        max_messages: int,
+    ) -> int:
+        parameters = (_numbers(seqs), key_pattern, reason_like, max_messages, to_stream)
+        return int((await self._call(statements.REDRIVE, *parameters))[0][0])
+
+    async def _replay_some(
+        self,
+        from_seq: int | None,
+        to_seq: int | None,
+        from_time: datetime | None,
+        to_time: datetime | None,
+        key_pattern: str | None,
+        max_messages: int,
+        resume: str | None,
+    ) -> tuple[int, str | None]:
+        parameters = (from_seq, to_seq, from_time, to_time, key_pattern, max_messages, resume)
+        ((count, next_resume),) = await self._call(statements.REPLAY, *parameters)
+        return count, next_resume
 
     async def _receive(
         self,
@@ -471,3 +504,7 @@ class AsyncConsumer:
     ) -> list[rows.Row]:
         parameters = (self.stream, self.name, *arguments)
         return await self._bus._database.rows(statement, parameters, connection=connection, repeatable=repeatable)
+
+
+def _numbers(seqs: Sequence[int] | None) -> BigintArray | None:
+    return None if seqs is None else BigintArray(seqs)

@@ -16,6 +16,7 @@ from postbus.bus._sync.reading import Reading
 from postbus.bus._sync.streams import Streams
 from postbus.db import statements
 from postbus.db._sync.database import Connection, Database
+from postbus.db._sync.transactions import Transactions
 from postbus.db.embedded import EmbeddedServer
 from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
 from postbus.model.stream import DataType
@@ -190,3 +191,6 @@ class Bus(Streams, Publishing, Reading):
         """
         found = self._database.rows(statements.SWEEP, (stream,))
         return int(found[0][0])
+
+    def _transactions(self) -> Transactions:
+        return Transactions(self.url)

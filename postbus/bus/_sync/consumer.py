@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from postbus.bus import rows
+from postbus.bus._sync.watch import PostgresWatch, Watch
 from postbus.bus._sync.worker import Worker
+from postbus.bus.lifelines import Lifeline, PostgresLifeline
 from postbus.bus.signals import sleep
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
@@ -337,7 +339,7 @@ class Consumer:
         data_type = self._bus._data_type(self.stream)
         found = self._call(
             statements.DEAD_LETTERS,
-            seqs and BigintArray(seqs),
+            _numbers(seqs),
             key_pattern,
             reason_like,
             after_seq,
@@ -355,10 +357,8 @@ class Consumer:
             How many.
         """
         discarded = 0
-        while found := self._call(statements.DISCARD, seqs and BigintArray(seqs), key_pattern, reason_like):
-            discarded += int(found[0][0])
-            if found[0][0] == 0:
-                break
+        while found := self._discard_some(seqs, key_pattern, reason_like):
+            discarded += found
         return discarded
 
     def redrive(
@@ -385,11 +385,10 @@ class Consumer:
         moved = 0
         started = time.monotonic()
         while True:
-            parameters = (seqs and BigintArray(seqs), key_pattern, reason_like, at_once, to_stream)
-            found = self._call(statements.REDRIVE, *parameters)
-            if found[0][0] == 0:
+            count = self._redrive_some(seqs, key_pattern, reason_like, to_stream, at_once)
+            if not count:
                 return
-            moved += int(found[0][0])
+            moved += count
             yield moved
             if rate is not None:
                 sleep(max(0.0, started + moved / rate - time.monotonic()))
@@ -422,8 +421,7 @@ class Consumer:
         replayed = 0
         started = time.monotonic()
         while True:
-            parameters = (from_seq, to_seq, from_time, to_time, key_pattern, at_once, resume)
-            ((count, resume),) = self._call(statements.REPLAY, *parameters)
+            count, resume = self._replay_some(from_seq, to_seq, from_time, to_time, key_pattern, at_once, resume)
             replayed += count
             if resume is None:
                 return
@@ -434,6 +432,41 @@ class Consumer:
     def drop(self) -> None:
         """Remove the consumer with its position, leases and dead letters."""
         self._call(statements.DROP_CONSUMER)
+
+    def _watch(self) -> Watch:
+        return PostgresWatch(self._bus._wakeups, self.stream, self.name)
+
+    def _lifeline(self, *, connect_timeout: float) -> Lifeline:
+        return PostgresLifeline(self._bus.url, self.stream, self.name, connect_timeout=connect_timeout)
+
+    def _discard_some(self, seqs: Sequence[int] | None, key_pattern: str | None, reason_like: str | None) -> int:
+        parameters = (_numbers(seqs), key_pattern, reason_like)
+        return int((self._call(statements.DISCARD, *parameters))[0][0])
+
+    def _redrive_some(
+        self,
+        seqs: Sequence[int] | None,
+        key_pattern: str | None,
+        reason_like: str | None,
+        to_stream: str | None,
+        max_messages: int,
+    ) -> int:
+        parameters = (_numbers(seqs), key_pattern, reason_like, max_messages, to_stream)
+        return int((self._call(statements.REDRIVE, *parameters))[0][0])
+
+    def _replay_some(
+        self,
+        from_seq: int | None,
+        to_seq: int | None,
+        from_time: datetime | None,
+        to_time: datetime | None,
+        key_pattern: str | None,
+        max_messages: int,
+        resume: str | None,
+    ) -> tuple[int, str | None]:
+        parameters = (from_seq, to_seq, from_time, to_time, key_pattern, max_messages, resume)
+        ((count, next_resume),) = self._call(statements.REPLAY, *parameters)
+        return count, next_resume
 
     def _receive(
         self,
@@ -471,3 +504,7 @@ class Consumer:
     ) -> list[rows.Row]:
         parameters = (self.stream, self.name, *arguments)
         return self._bus._database.rows(statement, parameters, connection=connection, repeatable=repeatable)
+
+
+def _numbers(seqs: Sequence[int] | None) -> BigintArray | None:
+    return None if seqs is None else BigintArray(seqs)

@@ -2,7 +2,7 @@
 
 """A worker: receives messages, calls a handler for each, and settles them by what the handler did.
 
-A clerk speaks with Postgres: each of its calls acks what is done and receives what there is room for. Slots call the handler, and
+A clerk speaks with the bus: each of its calls acks what is done and receives what there is room for. Slots call the handler, and
 go from one message to the next as long as there is one. A minder extends leases. What they share is the hand.
 """
 
@@ -37,7 +37,6 @@ from postbus.model.outcome import (
 
 if TYPE_CHECKING:
     from postbus.bus._sync.consumer import Consumer
-    from postbus.bus._sync.wakeups import Waiter
 
 _log = logging.getLogger("postbus.worker")
 
@@ -108,15 +107,13 @@ class Worker:
         self._stop_when_empty = stop_when_empty
         self._grace = _seconds(grace) or 0.0
         self._crew = Crew(handler, catch_signals=install_signal_handlers, with_transaction=transaction)
-        self._transactions = Transactions(consumer._bus.url) if transaction else None
+        self._transactions = consumer._bus._transactions() if transaction else None
+        self._watch = consumer._watch()
         self._chance = random.Random()  # noqa: S311
         self._signal = Signal()
         self._hand: Hand
         self._info: ConsumerInfo
         self._minder: Minder
-        self._waiter: Waiter | None = None
-        self._ids: tuple[int, int] | None = None
-        self._seen = 0
         self._may_be_more = True
         self._scanned: list[int] | None = None
         self._stop_count = 0
@@ -148,9 +145,7 @@ class Worker:
             handler_timeout=self._handler_timeout,
         )
         self._minder = Minder(
-            self._consumer._bus.url,
-            self._consumer.stream,
-            self._consumer.name,
+            self._consumer._lifeline(connect_timeout=max(1.0, min(30.0, self._ack_wait / 3))),
             self._ack_wait,
             self._hand,
             overdue=lambda job: self._crew.call(lambda: self._end_overdue(job)),
@@ -218,13 +213,17 @@ class Worker:
         return not self._may_be_more
 
     def _receive(self, room: int) -> None:
+        has_nothing_else = self._hand.is_empty() and not self._stop_when_empty
         acks = self._hand.take_acks()
         asked_at = time.monotonic()
         # Whoever settles something meanwhile says so again.
         self._may_be_more = False
         try:
             batch = self._consumer.receive(
-                min(room, 10_000), ack=None if acks is None else acks.ids, ack_wait=self._ack_wait
+                min(room, 10_000),
+                ack=None if acks is None else acks.ids,
+                wait=self._watch.hold(self._ack_wait or 0.0) if has_nothing_else else 0.0,
+                ack_wait=self._ack_wait,
             )
         except Unavailable as error:
             self._may_be_more = True
@@ -234,6 +233,7 @@ class Worker:
         self._count(acks, batch.acked_count)
         if batch:
             self._may_be_more = True
+            self._watch.received()
         self._hand.take(batch, asked_at)
         self._go_on()
 
@@ -254,7 +254,7 @@ class Worker:
     def _count(self, acks: Acks | None, acked_count: int) -> None:
         if self._is_unreachable:
             self._is_unreachable = False
-            _log.info("Postgres can be reached again")
+            _log.info("messages can be received again")
         self._failures = 0
         if acks is None:
             return
@@ -267,7 +267,7 @@ class Worker:
         """After a call that did not reach Postgres: wait a little, more each time. A stop ends it."""
         if not self._is_unreachable:
             self._is_unreachable = True
-            _log.warning("Postgres cannot be reached, trying again: %s", error.message)
+            _log.warning("messages cannot be received, trying again: %s", error.message)
         end = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures, 10))
         self._failures += 1
         stop_count = self._stop_count
@@ -276,32 +276,19 @@ class Worker:
 
     def _wait_for_messages(self, seconds: float) -> None:
         """Until there may be something to receive, or something else to do."""
-        wakeups = self._consumer._bus._wakeups
+
+        def is_idle() -> bool:
+            return not self._stop_count and (seconds < _POLL_SECONDS or self._hand.flush_in() is None)
+
         try:
-            if self._ids is None:
-                self._ids = wakeups.find_consumer(self._consumer.stream, self._consumer.name)
+            if self._watch.wait(seconds, is_idle):
+                self._may_be_more = True
         except Unavailable as error:
             self._pause(error)
-            return
-        waiter = wakeups.waiter(self._consumer.stream, self._consumer.name, timedelta(seconds=seconds))
-        waiter.consumer_id, waiter.stream_id = self._ids
-        waiter.seen = self._seen
-        self._waiter = waiter
-        wakeups.join(waiter)
-        try:
-            # Whoever had something to tell before the waiter was there could not interrupt it.
-            is_idle = not self._stop_count and (seconds < _POLL_SECONDS or self._hand.flush_in() is None)
-            if is_idle and waiter.wait():
-                self._may_be_more = True
-        finally:
-            self._waiter = None
-            wakeups.leave(waiter)
-            self._seen = waiter.seen
 
     def _wake_clerk(self) -> None:
         self._signal.set()
-        if (waiter := self._waiter) is not None:
-            waiter.interrupt()
+        self._watch.interrupt()
 
     def _leave(self) -> None:
         """Give back what waits, let run what runs, for a while, and finish the accounts."""

@@ -15,11 +15,13 @@ from postbus.server.fields import (
     Age,
     Delay,
     KeyPattern,
+    Limit,
     Million,
     Milliseconds,
     Name,
     NoNul,
     Rate,
+    Resume,
     Seq,
     Time,
     given,
@@ -101,7 +103,7 @@ class ConsumerEdit(Struct, forbid_unknown_fields=True):
     filter_headers_not: Headers | UnsetType | None = UNSET
     filter_data: JsonPath | UnsetType | None = UNSET
     max_per_key: PerKey | UnsetType | None = UNSET
-    backoff_ms: Delays | UnsetType = UNSET
+    backoff_ms: Delays | UnsetType | None = UNSET
     backoff_factor: Factor | UnsetType = UNSET
     backoff_cap_ms: Delay | UnsetType = UNSET
     backoff_jitter: Jitter | UnsetType = UNSET
@@ -122,12 +124,28 @@ class Seek(Struct, forbid_unknown_fields=True):
 
 
 class Replay(Struct, forbid_unknown_fields=True):
+    """With `limit`, instead of `rate`, it looks at so many messages at most; `resume` goes on where the answer says."""
+
+    schema_extra: ClassVar[dict[str, Any]] = {
+        "not": {"required": ["rate", "limit"]},
+        "dependentRequired": {"resume": ["limit"]},
+    }
+
     from_seq: Seq | UnsetType = UNSET
     to_seq: Seq | UnsetType = UNSET
     from_time: Time | UnsetType = UNSET
     to_time: Time | UnsetType = UNSET
     key_pattern: KeyPattern | UnsetType = UNSET
     rate: Rate | UnsetType = UNSET
+    limit: Limit | UnsetType = UNSET
+    resume: Resume | UnsetType = UNSET
+
+
+class Replayed(Struct, omit_defaults=True):
+    """Without `resume` there is nothing left."""
+
+    count: int
+    resume: str | None = None
 
 
 class Position(Struct):
@@ -243,21 +261,35 @@ async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
 
 
 @endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/replay", scope="manage")
-async def replay_consumer(call: Call, body: Replay) -> Data[answers.Count]:
+async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
     """Deliver messages again that were delivered before. Ending the request cancels the rest."""
+    chosen = (
+        given(body.from_seq),
+        given(body.to_seq),
+        moment(body.from_time),
+        moment(body.to_time),
+        given(body.key_pattern),
+    )
+    if body.limit is not UNSET:
+        refuse_rate(body.rate)
+        count, resume = await call.reader._replay_some(*chosen, body.limit, given(body.resume))
+        return Data(Replayed(count, resume))
+    if body.resume is not UNSET:
+        raise problems.invalid("resume", "goes with a limit")
+    from_seq, to_seq, from_time, to_time, key_pattern = chosen
     count = 0
     replayed = call.reader.replay(
-        from_seq=given(body.from_seq),
-        to_seq=given(body.to_seq),
-        from_time=moment(body.from_time),
-        to_time=moment(body.to_time),
-        key_pattern=given(body.key_pattern),
+        from_seq=from_seq,
+        to_seq=to_seq,
+        from_time=from_time,
+        to_time=to_time,
+        key_pattern=key_pattern,
         rate=given(body.rate),
     )
     async for count in replayed:  # noqa: B007
         if await is_over(call):
             break
-    return Data(answers.Count(count))
+    return Data(Replayed(count))
 
 
 @endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}/stats", scope="manage")
@@ -272,6 +304,12 @@ async def is_over(call: Call) -> bool:
     return call.service.stopping or await call.request.is_disconnected()
 
 
+def refuse_rate(rate: float | UnsetType) -> None:
+    """A request that ends after so many has no rate."""
+    if rate is not UNSET:
+        raise problems.invalid("rate", "does not go with a limit")
+
+
 async def _consumer(call: Call) -> Data[answers.Consumer]:
     return Data(answers.consumer(await call.reader.info(), await call.stream_id()))
 
@@ -280,8 +318,9 @@ def _backoff(body: NewConsumer | ConsumerEdit) -> Backoff | None:
     if body.backoff_factor is UNSET:
         if body.backoff_cap_ms is not UNSET or body.backoff_jitter is not UNSET:
             raise problems.invalid("backoff_factor", "is missing", status=422, hint="1 keeps the delay as it is")
-        return None if body.backoff_ms is UNSET else [delay / 1000 for delay in body.backoff_ms]
-    if body.backoff_ms is UNSET or len(body.backoff_ms) != 1:
+        delays = given(body.backoff_ms)
+        return None if delays is None else [delay / 1000 for delay in delays]
+    if body.backoff_ms is UNSET or body.backoff_ms is None or len(body.backoff_ms) != 1:
         raise problems.invalid("backoff_ms", "has one delay, the first, when there is a backoff_factor", status=422)
     return Exponential(
         first=body.backoff_ms[0] / 1000,
@@ -304,6 +343,7 @@ def _unset(body: ConsumerEdit) -> tuple[str, ...]:
     """The settings that were given as null."""
     names = {
         "max_deliver": body.max_deliver,
+        "backoff": body.backoff_ms,
         "retain_dead": body.retain_dead_ms,
         "max_per_key": body.max_per_key,
         "filter_key_pattern": body.filter_key_pattern,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, Struct, UnsetType
+from typing import Annotated, Any, ClassVar
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postbus.server import answers
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
-from postbus.server.endpoints.consumers import is_over
-from postbus.server.fields import KeyPattern, Limit, Name, NoNul, Rate, Seq, Seqs, given
+from postbus.server.endpoints.consumers import is_over, refuse_rate
+from postbus.server.fields import AnySeqs, KeyPattern, Limit, Name, NoNul, Rate, Seq, given
 
 endpoints = Endpoints()
 
@@ -16,8 +18,11 @@ _PATH = "/api/streams/{stream}/consumers/{consumer}/dead_letters"
 
 
 class DeadLetters(Struct):
+    """`seqs` are separated by commas."""
+
     limit: Limit = 100
     after_seq: Seq = 0
+    seqs: Annotated[str, Meta(pattern=r"^([0-9]{1,18}(,[0-9]{1,18})*)?$", max_length=10_000)] | UnsetType = UNSET
     key_pattern: KeyPattern | UnsetType = UNSET
     reason_like: NoNul | UnsetType = UNSET
 
@@ -25,22 +30,29 @@ class DeadLetters(Struct):
 class Chosen(Struct, forbid_unknown_fields=True):
     """Those that pass all that is given. `reason_like` is a pattern of SQL's LIKE, such as “timeout%”."""
 
-    seqs: Seqs | UnsetType = UNSET
+    seqs: AnySeqs | UnsetType = UNSET
     key_pattern: KeyPattern | UnsetType = UNSET
     reason_like: NoNul | UnsetType = UNSET
 
 
 class Redrive(Chosen, forbid_unknown_fields=True):
-    """With `to_stream` they are published there instead of being delivered again."""
+    """With `to_stream` they are published there instead of being delivered again.
+
+    With `limit`, instead of `rate`, it moves so many at most, and is to be asked again until it answers 0.
+    """
+
+    schema_extra: ClassVar[dict[str, Any]] = {"not": {"required": ["rate", "limit"]}}
 
     to_stream: Name | UnsetType = UNSET
     rate: Rate | UnsetType = UNSET
+    limit: Limit | UnsetType = UNSET
 
 
 @endpoints.add("GET", _PATH, scope="consume")
 async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[answers.DeadMessage]]:
     """List messages that the consumer gave up, by seq."""
     letters = await call.reader.dead_letters(
+        seqs=None if query.seqs is UNSET else [int(seq) for seq in query.seqs.split(",") if seq],
         key_pattern=given(query.key_pattern),
         reason_like=given(query.reason_like),
         after_seq=query.after_seq,
@@ -56,6 +68,10 @@ async def redrive_dead_letters(call: Call, body: Redrive) -> Data[answers.Count]
     to_stream = given(body.to_stream)
     if to_stream is not None:
         call.demand("publish", to_stream)
+    if body.limit is not UNSET:
+        refuse_rate(body.rate)
+        chosen = (given(body.seqs), given(body.key_pattern), given(body.reason_like))
+        return Data(answers.Count(await call.reader._redrive_some(*chosen, to_stream, body.limit)))
     count = 0
     redriven = call.reader.redrive(
         seqs=given(body.seqs),

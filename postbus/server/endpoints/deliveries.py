@@ -44,11 +44,15 @@ class Acked(Struct, forbid_unknown_fields=True):
 
 
 class Nacked(Struct, forbid_unknown_fields=True):
-    """Delivered again after `delay_ms`; without it, at once or by the consumer's backoff."""
+    """Delivered again after `delay_ms`; without it, at once or by the consumer's backoff.
+
+    `untried` says that nobody has worked on them: this delivery does not count.
+    """
 
     ack_ids: AckIds
     delay_ms: Delay | UnsetType = UNSET
     reason: NoNul | UnsetType = UNSET
+    untried: bool = False
 
 
 class Extended(Struct, forbid_unknown_fields=True):
@@ -65,12 +69,12 @@ class Terminated(Struct, forbid_unknown_fields=True):
 
 
 class Peek(Struct):
-    """`visible` tells what can be received now from what is held back; `state` is finer."""
+    """`visible` tells what can be received now from what is held back; `state` is finer, and “any” are dead letters too."""
 
     limit: Limit = 100
     sort: Literal["seq_asc", "seq_desc"] = "seq_asc"
     visible: bool | UnsetType = UNSET
-    state: answers.MessageState | UnsetType = UNSET
+    state: answers.MessageState | Literal["any"] | UnsetType = UNSET
     key_pattern: KeyPattern | UnsetType = UNSET
     after_seq: Seq = 0
 
@@ -99,7 +103,9 @@ async def ack_messages(call: Call, body: Acked) -> Success:
 async def nack_messages(call: Call, body: Nacked) -> Success:
     """Give deliveries back, to be delivered again."""
     # Sequin's nack is at once; with a backoff the consumer has said otherwise.
-    count = await call.reader.nack(body.ack_ids, delay=seconds(body.delay_ms), reason=given(body.reason))
+    count = await call.reader.nack(
+        body.ack_ids, delay=seconds(body.delay_ms), reason=given(body.reason), untried=body.untried
+    )
     return _settled(call, count)
 
 
@@ -208,7 +214,9 @@ async def _everything(call: Call, query: Peek, after_seq: int) -> list[Peeked]:
     return found
 
 
-def _states(query: Peek) -> tuple[State, ...]:
+def _states(query: Peek) -> tuple[State | None, ...]:
+    if query.state == "any":
+        return (None,)
     if query.state is not UNSET:
         return (query.state,)
     # What is available can be many; what is held back is bounded by max_ack_pending.

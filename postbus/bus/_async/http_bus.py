@@ -1,0 +1,307 @@
+"""A bus over HTTP: the same names as over Postgres, by requests to a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
+
+from postbus.bus import wire
+from postbus.bus._async.bus import AsyncBus
+from postbus.bus._async.http_consumer import AsyncHttpConsumer, AsyncHttpQueue, refuse
+from postbus.db._async.database import Connection
+from postbus.db._async.transactions import AsyncTransactions
+from postbus.http._async.client import Answer, AsyncHttpClient
+from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
+from postbus.model.errors import InvalidInput
+from postbus.model.message import Message, Page, Scheduled
+from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
+
+
+class AsyncHttpBus(AsyncBus):
+    """A connection to a Postbus server; get one from `postbus.connect_async("http://…")`. Safe to share between tasks.
+
+    Every method raises `postbus.Unavailable` when the server cannot be reached, and `postbus.NotAllowed` when the token does not
+    allow it. What needs a connection to Postgres itself is refused.
+    """
+
+    def __init__(self, client: AsyncHttpClient) -> None:
+        self._client = client
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    @property
+    def url(self) -> str:
+        return self._client.url
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # What the bus over Postgres has, and this one has not: its pool, and what goes with it.
+        if name in ("_database", "_wakeups", "_streams", "_server"):
+            raise InvalidInput("this is not possible over HTTP", "connect to Postgres itself: postgresql://…")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def create_stream(
+        self,
+        stream: str,
+        *,
+        partitions: int = 8,
+        data_type: DataType = "json",
+        max_message_bytes: int = 8 * 1024 * 1024,
+        segment_bytes: int = 256 * 1024 * 1024,
+        segment_age: float | timedelta = timedelta(days=1),
+        retain_up_to: float | timedelta | None = None,
+        retain_at_least: float | timedelta | None = None,
+        max_messages: int | None = None,
+        max_storage: int | None = None,
+        until_acked: bool = False,
+        when_full: WhenFull = "evict",
+        connection: Connection | None = None,
+    ) -> None:
+        refuse(connection)
+        body = wire.body(
+            name=stream,
+            partitions=partitions,
+            data_type=data_type,
+            max_message_bytes=max_message_bytes,
+            segment_bytes=segment_bytes,
+            segment_age_ms=wire.ms(segment_age),
+            retain_up_to_ms=wire.ms(retain_up_to),
+            retain_at_least_ms=wire.ms(retain_at_least),
+            max_messages=max_messages,
+            max_storage=max_storage,
+            until_acked=until_acked,
+            when_full=when_full,
+        )
+        await self._client.call("POST", wire.path("streams"), body=body)
+
+    async def alter_stream(
+        self,
+        stream: str,
+        *,
+        max_message_bytes: int | None = None,
+        segment_bytes: int | None = None,
+        segment_age: float | timedelta | None = None,
+        retain_up_to: float | timedelta | None = None,
+        retain_at_least: float | timedelta | None = None,
+        max_messages: int | None = None,
+        max_storage: int | None = None,
+        until_acked: bool | None = None,
+        when_full: WhenFull | None = None,
+        unset: tuple[str, ...] = (),
+        connection: Connection | None = None,
+    ) -> None:
+        refuse(connection)
+        body = wire.edit(
+            unset,
+            max_message_bytes=max_message_bytes,
+            segment_bytes=segment_bytes,
+            segment_age_ms=wire.ms(segment_age),
+            retain_up_to_ms=wire.ms(retain_up_to),
+            retain_at_least_ms=wire.ms(retain_at_least),
+            max_messages=max_messages,
+            max_storage=max_storage,
+            until_acked=until_acked,
+            when_full=when_full,
+        )
+        await self._client.call("PATCH", wire.path("streams", stream), body=body, repeatable=True)
+
+    async def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
+        refuse(connection)
+        await self._client.call("DELETE", wire.path("streams", stream))
+
+    async def stream_info(self, stream: str) -> StreamInfo:
+        return wire.stream_info((await self._get("streams", stream)).data)
+
+    async def list_streams(self) -> list[StreamInfo]:
+        return [wire.stream_info(each) for each in (await self._get("streams")).data]
+
+    async def purge(
+        self,
+        stream: str,
+        *,
+        before_seq: int | None = None,
+        before_time: datetime | None = None,
+        everything: bool = False,
+    ) -> int:
+        body = wire.body(before_seq=before_seq, before_time=wire.time(before_time), everything=everything or None)
+        answer = await self._client.call("POST", wire.path("streams", stream, "purge"), body=body)
+        return int(answer.data["start_seq"])
+
+    async def horizon(self, stream: str) -> int:
+        return int((await self._get("streams", stream, "stats")).data["horizon_seq"])
+
+    async def horizon_holders(self, stream: str) -> list[HorizonHolder]:
+        """The open transactions that keep readers of a stream from going on. What they do (`query`) is not told over HTTP."""
+        return [wire.horizon_holder(each) for each in (await self._get("streams", stream, "stats")).data["holders"]]
+
+    async def maintain(self, stream: str | None = None) -> int:
+        answer = await self._client.call("POST", wire.path("maintain"), body=wire.body(stream=stream), repeatable=True)
+        return int(answer.data["count"])
+
+    async def sweep(self, stream: str | None = None) -> int:
+        answer = await self._client.call("POST", wire.path("sweep"), body=wire.body(stream=stream))
+        return int(answer.data["count"])
+
+    async def publish(
+        self,
+        stream: str,
+        *,
+        data: Any,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        ttl: float | timedelta | None = None,
+        deliver_at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        connection: Connection | None = None,
+    ) -> int:
+        message = Message(key=key, data=data, headers=headers)
+        numbers = await self.publish_many(
+            stream, [message], ttl=ttl, deliver_at=deliver_at, delay=delay, connection=connection
+        )
+        return numbers[0]
+
+    async def publish_many(
+        self,
+        stream: str,
+        messages: Iterable[Message],
+        *,
+        ttl: float | timedelta | None = None,
+        deliver_at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        connection: Connection | None = None,
+    ) -> list[int]:
+        refuse(connection)
+        batch = list(messages)
+        if not batch:
+            return []
+        body = wire.new_messages(batch, ttl_ms=wire.ms(ttl), deliver_at=wire.time(deliver_at), delay_ms=wire.ms(delay))
+        # Never repeated: it might publish twice.
+        published = (await self._client.call("POST", wire.path("streams", stream, "messages"), body=body)).data
+        numbers: list[int] = published["seqs"] if "seqs" in published else published["scheduled_ids"]
+        return numbers
+
+    async def list_scheduled(
+        self, stream: str, *, key_pattern: str | None = None, after: Scheduled | None = None, max_messages: int = 100
+    ) -> list[Scheduled]:
+        query = {
+            "limit": max_messages,
+            "key_pattern": key_pattern,
+            "after_at": None if after is None else wire.time(after.deliver_at),
+            "after_id": None if after is None else after.id,
+        }
+        answer = await self._get("streams", stream, "scheduled", query=query)
+        return [wire.scheduled(each) for each in answer.data]
+
+    async def cancel(self, stream: str, ids: int | Sequence[int], *, connection: Connection | None = None) -> int:
+        refuse(connection)
+        numbers = [ids] if isinstance(ids, int) else list(ids)
+        if not numbers:
+            return 0
+        path = wire.path("streams", stream, "scheduled", "cancel")
+        return int((await self._client.call("POST", path, body=wire.body(ids=numbers))).data["count"])
+
+    async def reschedule(
+        self, stream: str, ids: int | Sequence[int], deliver_at: datetime, *, connection: Connection | None = None
+    ) -> int:
+        refuse(connection)
+        numbers = [ids] if isinstance(ids, int) else list(ids)
+        if not numbers:
+            return 0
+        body = wire.body(ids=numbers, deliver_at=wire.time(deliver_at))
+        path = wire.path("streams", stream, "scheduled", "reschedule")
+        return int((await self._client.call("POST", path, body=body)).data["count"])
+
+    async def read(
+        self,
+        stream: str,
+        *,
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        key: str | None = None,
+        key_pattern: str | None = None,
+        partition: int | None = None,
+        max_messages: int = 100,
+        backwards: bool = False,
+        resume: str | None = None,
+    ) -> Page:
+        query = {
+            "from_seq": from_seq,
+            "to_seq": to_seq,
+            "from_time": wire.time(from_time),
+            "to_time": wire.time(to_time),
+            "key": key,
+            "key_pattern": key_pattern,
+            "partition": partition,
+            "limit": max_messages,
+            "sort": "seq_desc" if backwards else None,
+            "resume": resume,
+        }
+        return wire.page((await self._get("streams", stream, "messages", query=query)).content)
+
+    async def create_consumer(
+        self,
+        stream: str,
+        consumer: str,
+        *,
+        order: Ordering = "key",
+        ack_wait: float | timedelta = 30,
+        max_ack_pending: int = 10_000,
+        max_deliver: int | None = None,
+        backoff: Backoff = (),
+        retain_dead: float | timedelta | None = None,
+        max_per_key: int | None = None,
+        max_waiting: int = 1000,
+        on_dead: OnDead = "continue",
+        filter: Filter | str | None = None,
+        on_expired: OnExpired = "skip",
+        keep_unread: bool = False,
+        start: Start | None = None,
+        from_seq: int | None = None,
+        from_time: datetime | None = None,
+        connection: Connection | None = None,
+    ) -> AsyncHttpConsumer:
+        refuse(connection)
+        body = wire.body(
+            name=consumer,
+            order=order,
+            ack_wait_ms=wire.ms(ack_wait),
+            max_ack_pending=max_ack_pending,
+            max_deliver=max_deliver,
+            retain_dead_ms=wire.ms(retain_dead),
+            max_per_key=max_per_key,
+            max_waiting=max_waiting,
+            on_dead=on_dead,
+            on_expired=on_expired,
+            keep_unread=keep_unread,
+            start=start,
+            from_seq=from_seq,
+            from_time=wire.time(from_time),
+            **wire.backoff(backoff),
+            **wire.filters(filter),
+        )
+        await self._client.call("POST", wire.path("streams", stream, "consumers"), body=body)
+        return self.consumer(stream, consumer)
+
+    def queue(self, name: str) -> AsyncHttpQueue:
+        return AsyncHttpQueue(self, name)
+
+    def consumer(self, stream: str, consumer: str) -> AsyncHttpConsumer:
+        return AsyncHttpConsumer(self, stream, consumer)
+
+    async def list_consumers(self, stream: str) -> list[ConsumerInfo]:
+        return [wire.consumer_info(each) for each in (await self._get("streams", stream, "consumers")).data]
+
+    def _transactions(self) -> AsyncTransactions:
+        raise InvalidInput(
+            "transaction=True is not possible over HTTP: the server has transactions of its own",
+            "connect to Postgres itself: postgresql://…",
+        )
+
+    async def _get(self, *names: str, query: Mapping[str, Any] | None = None) -> Answer:
+        return await self._client.call("GET", wire.path(*names), query=query, repeatable=True)

@@ -1,0 +1,311 @@
+"""Values as the HTTP API writes them, and back: what rows.py is to the SQL functions."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+
+from postbus.bus import content, rows
+from postbus.bus.content import NotEncodable
+from postbus.db.parameters import encode_time
+from postbus.model.consumer import (
+    Backoff,
+    ConsumerInfo,
+    ConsumerStats,
+    DeadLetter,
+    Exponential,
+    Filter,
+    PartitionStats,
+    Peeked,
+)
+from postbus.model.delivery import Batch, Delivery
+from postbus.model.errors import InvalidInput, TooLarge
+from postbus.model.message import Message, Page, Scheduled
+from postbus.model.stream import HorizonHolder, StreamInfo
+
+_MOST_MESSAGES: Final = 10_000
+_UNSET_NAMES: Final = {
+    "retain_up_to": "retain_up_to_ms",
+    "retain_at_least": "retain_at_least_ms",
+    "max_messages": "max_messages",
+    "max_storage": "max_storage",
+    "max_deliver": "max_deliver",
+    "backoff": "backoff_ms",
+    "retain_dead": "retain_dead_ms",
+    "max_per_key": "max_per_key",
+    "filter_key_pattern": "filter_key_pattern",
+    "filter_headers": "filter_headers",
+    "filter_headers_not": "filter_headers_not",
+    "filter_data": "filter_data",
+}
+
+
+# What is sent.
+
+
+def path(*names: str) -> str:
+    """The path of something, below that of the API."""
+    return "/api/" + "/".join(quote(name, safe="") for name in names)
+
+
+def body(**fields: Any) -> bytes:
+    """A body; what is None is left out."""
+    try:
+        return orjson.dumps({name: value for name, value in fields.items() if value is not None})
+    except TypeError as error:
+        raise InvalidInput(f"an argument cannot be sent: {error}") from error
+
+
+def edit(unset: Sequence[str], **fields: Any) -> bytes:
+    """A body that changes settings: None leaves one as it is, and those to be unset are null.
+
+    Raises:
+        InvalidInput: Something cannot be unset.
+    """
+    changed = {name: value for name, value in fields.items() if value is not None}
+    for name in unset:
+        if name not in _UNSET_NAMES:
+            raise InvalidInput(f'"{name}" cannot be unset')
+        changed[_UNSET_NAMES[name]] = None
+    return orjson.dumps(changed)
+
+
+def new_messages(messages: Sequence[Message], **more: Any) -> bytes:
+    """A body that publishes.
+
+    Raises:
+        InvalidInput: A message cannot be encoded; the error names its place.
+        TooLarge: There are too many.
+    """
+    if len(messages) > _MOST_MESSAGES:
+        raise TooLarge(f"a batch of {len(messages)} messages is larger than {_MOST_MESSAGES}", "publish fewer at once")
+    encoded = []
+    for place, message in enumerate(messages, start=1):
+        if not isinstance(message, Message):
+            raise content.refuse(place, NotEncodable(f"it is {type(message).__name__}, not postbus.Message"))
+        try:
+            encoded.append(_new_message(message))
+        except NotEncodable as error:
+            raise content.refuse(place if len(messages) > 1 else None, error) from error
+    return body(messages=encoded, **more)
+
+
+def _new_message(message: Message) -> dict[str, Any]:
+    content.encode_key(message.key)
+    sent: dict[str, Any] = {"key": message.key}
+    if isinstance(message.data, bytes | bytearray | memoryview):
+        sent |= {"data": base64.b64encode(message.data).decode(), "encoding": "base64"}
+    else:
+        sent["data"] = orjson.Fragment(content.encode_json(message.data))
+    if (headers := content.encode_headers(message.headers)) is not None:
+        sent["headers"] = orjson.Fragment(headers)
+    return sent
+
+
+def ms(duration: float | timedelta | None) -> int | None:
+    """A duration given in seconds or as timedelta, in milliseconds."""
+    exact = rows.seconds(duration)
+    return None if exact is None else round(exact.total_seconds() * 1000)
+
+
+def time(moment: datetime | None) -> str | None:
+    """A time, which has to have a zone."""
+    return None if moment is None else encode_time(moment)
+
+
+def backoff(chosen: Backoff | None) -> dict[str, Any]:
+    """The fields of a backoff."""
+    if chosen is None:
+        return {}
+    if isinstance(chosen, Exponential):
+        return {
+            "backoff_ms": [ms(chosen.first)],
+            "backoff_factor": chosen.factor,
+            "backoff_cap_ms": ms(chosen.cap),
+            "backoff_jitter": chosen.jitter,
+        }
+    return {"backoff_ms": [ms(delay) for delay in chosen]}
+
+
+def filters(chosen: Filter | str | None) -> dict[str, Any]:
+    """The fields of a filter.
+
+    Raises:
+        InvalidInput: Headers cannot be encoded.
+    """
+    key, headers, headers_not, data = rows.filter_parameters(chosen)
+    return {
+        "filter_key_pattern": key,
+        "filter_headers": headers and orjson.Fragment(headers),
+        "filter_headers_not": headers_not and orjson.Fragment(headers_not),
+        "filter_data": data,
+    }
+
+
+# What is answered.
+
+
+def stream_info(found: Mapping[str, Any]) -> StreamInfo:
+    return StreamInfo(
+        name=found["name"],
+        id=int(found["id"]),
+        data_type=found["data_type"],
+        partitions=found["partitions"],
+        max_message_bytes=found["max_message_bytes"],
+        segment_bytes=found["segment_bytes"],
+        segment_age=_duration(found["segment_age_ms"]),
+        retain_up_to=_some_duration(found["retain_up_to_ms"]),
+        retain_at_least=_some_duration(found["retain_at_least_ms"]),
+        max_messages=found["max_messages"],
+        max_storage=found["max_storage"],
+        until_acked=found["until_acked"],
+        when_full=found["when_full"],
+        is_full=found["is_full"],
+        start_seq=found["start_seq"],
+        last_seq=found["last_seq"],
+        message_estimate=found["stats"]["message_count"],
+        bytes=found["stats"]["storage_size"],
+        segment_count=found["segment_count"],
+        created_at=_moment(found["inserted_at"]),
+    )
+
+
+def horizon_holder(found: Mapping[str, Any]) -> HorizonHolder:
+    return HorizonHolder(
+        held_at_seq=found["seq"],
+        held_for=_some_duration(found["held_for_ms"]),
+        transaction_started_at=_some_moment(found["transaction_started_at"]),
+        pid=found["pid"],
+        user_name=found["user_name"],
+        application_name=found["application_name"],
+        state=found["state"],
+        query=None,
+        prepared_transaction=found["prepared_transaction"],
+    )
+
+
+def consumer_info(found: Mapping[str, Any]) -> ConsumerInfo:
+    return ConsumerInfo(
+        stream=found["stream"],
+        name=found["name"],
+        id=int(found["id"]),
+        order=found["order"],
+        ack_wait=_duration(found["ack_wait_ms"]),
+        max_ack_pending=found["max_ack_pending"],
+        max_deliver=found["max_deliver"],
+        backoff=[_duration(delay) for delay in found["backoff_ms"]],
+        backoff_factor=found["backoff_factor"],
+        backoff_cap=_some_duration(found["backoff_cap_ms"]),
+        backoff_jitter=found["backoff_jitter"],
+        retain_dead=_some_duration(found["retain_dead_ms"]),
+        max_per_key=found["max_per_key"],
+        max_waiting=found["max_waiting"],
+        on_dead=found["on_dead"],
+        filter_key_pattern=found["filter_key_pattern"],
+        filter_headers=found["filter_headers"],
+        filter_headers_not=found["filter_headers_not"],
+        filter_data=found["filter_data"],
+        on_expired=found["on_expired"],
+        keep_unread=found["keep_unread"],
+        paused=found["status"] == "disabled",
+        created_at=_moment(found["inserted_at"]),
+    )
+
+
+def consumer_stats(found: Mapping[str, Any]) -> ConsumerStats:
+    return ConsumerStats(
+        horizon_seq=found["horizon_seq"],
+        lag_estimate=found["lag_estimate"],
+        oldest_unread_at=_some_moment(found["oldest_unread_at"]),
+        in_flight=found["in_flight"],
+        oldest_in_flight_at=_some_moment(found["oldest_in_flight_at"]),
+        waiting=found["waiting"],
+        dead=found["dead"],
+        expired=found["expired"],
+        missed_estimate=found["missed_estimate"],
+        partitions=[
+            PartitionStats(**{**each, "oldest_unread_at": _some_moment(each["oldest_unread_at"])})
+            for each in found["partitions"]
+        ],
+    )
+
+
+def page(found: Mapping[str, Any]) -> Page:
+    return Page(tuple(Message(**_message(each)) for each in found["data"]), found["resume"])
+
+
+def batch(found: Sequence[Mapping[str, Any]], acked_count: int) -> Batch:
+    """The deliveries of a receive. The leases that they belong to are the first part of their ack ids."""
+    deliveries = tuple(
+        Delivery(ack_id=each["ack_id"], attempt=each["attempt"], **_message(each["message"])) for each in found
+    )
+    leases = dict.fromkeys(each.ack_id.partition("-")[0] for each in deliveries)
+    return Batch(deliveries, acked_count, tuple(leases))
+
+
+def peeked(found: Mapping[str, Any]) -> Peeked:
+    info = found["info"]
+    return Peeked(
+        **_message(found["message"]),
+        state=info["state"],
+        attempts=info["deliver_count"],
+        until=_some_moment(info["not_visible_until"]),
+        reason=info["reason"],
+    )
+
+
+def dead_letter(found: Mapping[str, Any]) -> DeadLetter:
+    return DeadLetter(
+        **_message(found["message"]),
+        attempts=found["deliver_count"],
+        reason=found["reason"],
+        died_at=_moment(found["died_at"]),
+    )
+
+
+def scheduled(found: Mapping[str, Any]) -> Scheduled:
+    return Scheduled(
+        id=found["id"],
+        deliver_at=_moment(found["deliver_at"]),
+        scheduled_at=_moment(found["scheduled_at"]),
+        ttl=_some_duration(found["ttl_ms"]),
+        key=found["key"],
+        data=_data(found),
+        headers=found.get("headers"),
+    )
+
+
+def _message(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "key": found["key"],
+        "data": _data(found),
+        "headers": found.get("headers"),
+        "seq": found["seq"],
+        "partition": found["partition"],
+        "published_at": _moment(found["inserted_at"]),
+    }
+
+
+def _data(found: Mapping[str, Any]) -> Any:
+    return base64.b64decode(found["data"]) if found.get("encoding") == "base64" else found["data"]
+
+
+def _duration(milliseconds: float) -> timedelta:
+    return timedelta(milliseconds=milliseconds)
+
+
+def _some_duration(milliseconds: float | None) -> timedelta | None:
+    return None if milliseconds is None else _duration(milliseconds)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _some_moment(text: str | None) -> datetime | None:
+    return None if text is None else _moment(text)

@@ -1,0 +1,1 @@
+"""The way to a Postbus server; the only folder that imports httpx."""

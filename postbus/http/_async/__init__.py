@@ -1,0 +1,1 @@
+"""The client of a server, written once with async; `_sync` is generated from it by `make generate`."""

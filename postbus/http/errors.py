@@ -1,0 +1,49 @@
+"""Answers and broken connections, turned into the errors of Postbus."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import httpx
+
+from postbus.model import errors
+
+# The server names an error by its class, in snake case.
+_BY_CODE: Final = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in errors.all_errors()}
+_BY_STATUS: Final[dict[int, type[errors.Error]]] = {
+    400: errors.InvalidInput,
+    401: errors.NotAllowed,
+    403: errors.NotAllowed,
+    404: errors.NotFound,
+    405: errors.NotFound,
+    409: errors.Conflict,
+    413: errors.TooLarge,
+    422: errors.InvalidInput,
+    429: errors.Unavailable,
+    502: errors.ConnectionLost,
+    503: errors.Unavailable,
+    504: errors.ConnectionLost,
+    507: errors.StreamFull,
+}
+_UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+
+
+def of_answer(status: int, content: Any) -> errors.Error:
+    """The error that a server answered; something between may have answered instead, without a code."""
+    answer = content if isinstance(content, dict) else {}
+    kind = _BY_CODE.get(answer.get("code", "")) or _BY_STATUS.get(status, errors.Error)
+    return kind(answer.get("summary") or f"the server answered {status}", answer.get("hint"))
+
+
+def of_transport(error: httpx.HTTPError | httpx.InvalidURL, url: str) -> errors.Error:
+    """The error for a request that was not answered: whether it was sent makes the difference."""
+    what = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, _UNSENT):
+        hint = "SSL_CERT_FILE names the certificates to trust" if "CERTIFICATE_VERIFY_FAILED" in what else None
+        return errors.Unavailable(f"cannot connect to {url}: {what}", hint)
+    if isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol):
+        return errors.ConnectionLost(
+            f"the connection to {url} was lost: {what}", "the call may or may not have taken effect"
+        )
+    return errors.InvalidInput(f"{url} cannot be asked: {what}")

@@ -1,0 +1,32 @@
+"""What the server does by itself now and then, for those who cannot wait: sweep and maintain."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from postbus.server import answers
+from postbus.server.answers import Data
+from postbus.server.calls import Call, Endpoints
+from postbus.server.fields import Name
+
+endpoints = Endpoints()
+
+
+class Upkeep(Struct, forbid_unknown_fields=True):
+    """Of one stream, or of all."""
+
+    stream: Name | None = None
+
+
+@endpoints.add("POST", "/api/sweep", scope="manage")
+async def sweep(call: Call, body: Upkeep) -> Data[answers.Count]:
+    """Redeliver what has expired or come due; answers how many messages became available."""
+    call.demand("manage", body.stream)
+    return Data(answers.Count(await call.bus.sweep(body.stream)))
+
+
+@endpoints.add("POST", "/api/maintain", scope="manage")
+async def maintain(call: Call, body: Upkeep) -> Data[answers.Count]:
+    """Begin, seal and drop segments of the log, as is due; answers how many steps were taken."""
+    call.demand("manage", body.stream)
+    return Data(answers.Count(await call.bus.maintain(body.stream)))

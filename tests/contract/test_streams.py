@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import postbus
+
+pytestmark = pytest.mark.newest_server
+
+
+async def test_a_stream_keeps_the_settings_it_was_given(bus: Any, name: str) -> None:
+    await bus.create_stream(
+        name,
+        partitions=3,
+        data_type="text",
+        max_message_bytes=1000,
+        segment_bytes=1_000_000,
+        segment_age=60,
+        retain_up_to=timedelta(hours=2),
+        retain_at_least=1.5,
+        max_messages=77,
+        max_storage=2_000_000,
+        until_acked=True,
+        when_full="refuse",
+    )
+
+    info = await bus.stream_info(name)
+
+    assert (info.name, info.partitions, info.data_type) == (name, 3, "text")
+    assert (info.max_message_bytes, info.segment_bytes) == (1000, 1_000_000)
+    assert info.segment_age == timedelta(minutes=1)
+    assert (info.retain_up_to, info.retain_at_least) == (timedelta(hours=2), timedelta(seconds=1.5))
+    assert (info.max_messages, info.max_storage) == (77, 2_000_000)
+    assert (info.until_acked, info.when_full, info.is_full) == (True, "refuse", False)
+    assert datetime.now(UTC) - info.created_at < timedelta(minutes=1)
+
+
+async def test_settings_are_changed_and_unset(bus: Any, name: str) -> None:
+    await bus.create_stream(name, retain_up_to=60, max_messages=5)
+
+    await bus.alter_stream(name, max_message_bytes=2000, when_full="refuse", unset=("retain_up_to",))
+
+    info = await bus.stream_info(name)
+    assert (info.max_message_bytes, info.when_full) == (2000, "refuse")
+    assert (info.retain_up_to, info.max_messages) == (None, 5)
+    with pytest.raises(postbus.InvalidInput, match="cannot be unset"):
+        await bus.alter_stream(name, unset=("partitions",))
+
+
+async def test_streams_are_listed_and_dropped(bus: Any, stream: str) -> None:
+    assert stream in [info.name for info in await bus.list_streams()]
+
+    await bus.drop_stream(stream)
+
+    assert stream not in [info.name for info in await bus.list_streams()]
+    with pytest.raises(postbus.NotFound):
+        await bus.stream_info(stream)
+
+
+async def test_purging_moves_the_start(bus: Any, stream: str) -> None:
+    seqs = [await bus.publish(stream, data=number) for number in range(3)]
+
+    assert await bus.purge(stream, before_seq=seqs[1]) == seqs[1]
+    assert [message.seq for message in await bus.read(stream)] == seqs[1:]
+
+    await bus.purge(stream, everything=True)
+    assert not await bus.read(stream)
+    with pytest.raises(postbus.InvalidInput):
+        await bus.purge(stream)
+
+
+async def test_the_horizon_shows_who_holds_it(bus: Any, stream: str, connect: Any) -> None:
+    seq = await bus.publish(stream, data=1)
+    open_connection = connect(autocommit=False, application_name="slow")
+    open_connection.execute("select postbus.publish(%s, 'k', '2')", [stream])
+
+    assert await bus.horizon(stream) == seq
+    (holder,) = await bus.horizon_holders(stream)
+    assert (holder.application_name, holder.held_at_seq) == ("slow", seq)
+    assert holder.transaction_started_at is not None
+
+    open_connection.rollback()
+    assert await bus.horizon_holders(stream) == []
+
+
+async def test_upkeep_can_be_asked_for(bus: Any, stream: str) -> None:
+    billing = await bus.create_consumer(stream, "billing", ack_wait=0.01)
+    await bus.publish(stream, data=1)
+    await billing.receive()
+
+    async def swept() -> int:
+        count: int = await bus.sweep(stream)
+        return count
+
+    while not await swept():
+        pass
+    assert await bus.maintain(stream) == 0
+
+
+async def test_what_is_wrong_with_a_stream_is_said_by_the_kind_of_error(bus: Any, stream: str, name: str) -> None:
+    with pytest.raises(postbus.Conflict, match="exists"):
+        await bus.create_stream(stream)
+    with pytest.raises(postbus.InvalidInput):
+        await bus.create_stream("no spaces")
+    with pytest.raises(postbus.InvalidInput, match="partitions"):
+        await bus.create_stream(f"{name}-2", partitions=0)
+    with pytest.raises(postbus.NotFound, match="does not exist"):
+        await bus.drop_stream("nobody-made-this")
+    with pytest.raises(postbus.NotFound):
+        await bus.alter_stream("nobody-made-this", max_messages=5)
+    with pytest.raises(postbus.NotFound):
+        await bus.create_consumer("nobody-made-this", "billing")
