@@ -26,6 +26,7 @@ from postbus.model.consumer import (
 from postbus.model.delivery import Batch, Delivery
 from postbus.model.errors import InvalidInput, TooLarge
 from postbus.model.message import Message, Page, Scheduled
+from postbus.model.overview import ConsumerOverview
 from postbus.model.stream import HorizonHolder, StreamInfo
 
 _MOST_MESSAGES: Final = 10_000
@@ -233,6 +234,11 @@ def consumer_stats(found: Mapping[str, Any]) -> ConsumerStats:
             for each in found["partitions"]
         ],
     )
+
+
+def consumer_overview(found: Mapping[str, Any]) -> ConsumerOverview:
+    times = {name: _some_moment(found[name]) for name in ("oldest_unread_at", "oldest_in_flight_at")}
+    return ConsumerOverview(**{**found, **times})
 
 
 def page(found: Mapping[str, Any]) -> Page:

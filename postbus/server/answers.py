@@ -140,6 +140,22 @@ class PeekedMessage(msgspec.Struct):
     info: PeekInfo
 
 
+class MessageConsumer(msgspec.Struct):
+    """How a consumer stands to a message. “done”: it has finished it, or passed over it by its filter or position."""
+
+    consumer_id: str
+    consumer_name: str
+    consumer_filter_key_pattern: str | None
+    state: Literal["available", "delivered", "waiting", "dead", "done"]
+    deliver_count: int | None
+    not_visible_until: datetime | None
+
+
+class MessageConsumers(msgspec.Struct):
+    message: StoredMessage
+    consumer_info: list[MessageConsumer]
+
+
 class DeadMessage(msgspec.Struct):
     message: StoredMessage
     deliver_count: int
@@ -278,6 +294,17 @@ def peeked(found: Peeked, stream_id: str) -> PeekedMessage:
         reason=found.reason,
     )
     return PeekedMessage(message=message(found, stream_id), info=info)
+
+
+def message_consumer(info: ConsumerInfo, found: Peeked | None) -> MessageConsumer:
+    return MessageConsumer(
+        consumer_id=str(info.id),
+        consumer_name=info.name,
+        consumer_filter_key_pattern=info.filter_key_pattern,
+        state="done" if found is None else found.state,
+        deliver_count=None if found is None else found.attempts,
+        not_visible_until=None if found is None or found.until is None else _utc(found.until),
+    )
 
 
 def dead(letter: DeadLetter, stream_id: str) -> DeadMessage:

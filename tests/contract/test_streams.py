@@ -85,6 +85,22 @@ async def test_the_horizon_shows_who_holds_it(bus: Any, stream: str, connect: An
     assert await bus.horizon_holders(stream) == []
 
 
+async def test_the_overview_tells_where_everything_stands(bus: Any, stream: str) -> None:
+    billing = await bus.create_consumer(stream, "billing", order="none")
+    last = [await bus.publish(stream, key="k", data=number) for number in range(3)][-1]
+    await billing.receive()
+
+    (shown,) = [each for each in await bus.overview() if each.name == stream]
+    assert (shown.last_seq, shown.consumer_count, shown.bytes) == (last, 1, None)
+    (sized,) = [each for each in await bus.overview(sizes=True) if each.name == stream]
+    assert sized.bytes is not None
+    (consumer,) = await bus.consumer_overview(stream)
+    assert (consumer.name, consumer.order, consumer.in_flight) == ("billing", "none", 1)
+    assert consumer.oldest_in_flight_at is not None
+    with pytest.raises(postbus.NotFound):
+        await bus.consumer_overview("nobody-made-this")
+
+
 async def test_upkeep_can_be_asked_for(bus: Any, stream: str) -> None:
     billing = await bus.create_consumer(stream, "billing", ack_wait=0.01)
     await bus.publish(stream, data=1)

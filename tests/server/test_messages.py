@@ -97,6 +97,20 @@ def test_the_newest_message_of_a_key_can_be_had(api: Api, orders: Stream) -> Non
     assert api.get(f"{orders.path}/messages/orders.*").status_code == 400
 
 
+def test_how_consumers_stand_to_a_message_can_be_had(api: Api, orders: Stream) -> None:
+    orders.consumer("invoices", filter_key_pattern="invoices.>")
+    orders.consumer("audit", filter_key_pattern="orders.*")
+    orders.send(("orders.1", "old"), ("orders.1", "new"))
+    api.post(f"{orders.billing}/ack", {"ack_ids": [each["ack_id"] for each in orders.receive(batch_size=10)]})
+    orders.receive("audit", batch_size=10)
+
+    found = api.data("GET", f"{orders.path}/messages/orders.1/consumer_info")
+
+    assert found["message"]["data"] == "new"
+    states = {each["consumer_name"]: (each["state"], each["deliver_count"]) for each in found["consumer_info"]}
+    assert states == {"audit": ("delivered", 1), "billing": ("done", None)}
+
+
 def test_messages_can_be_scheduled_listed_rescheduled_and_cancelled(api: Api, orders: Stream) -> None:
     later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     body = {"messages": [{"key": "k", "data": 1}, {"key": "k", "data": 2}], "deliver_at": later}

@@ -119,6 +119,15 @@ def test_a_token_expires_and_can_be_revoked(api: Api, closed: Api) -> None:
     assert api.request("DELETE", "/api/tokens/none").status_code == 404
 
 
+def test_tokens_go_by_sequins_name_too(api: Api, closed: Api) -> None:
+    created = api.data("POST", "/api/api_keys", {"name": "of the shop"})
+    header = {"authorization": f"Bearer {created['token']}"}
+
+    assert created["id"] in [each["id"] for each in closed.data("GET", "/api/api_keys", headers=header)]
+    assert closed.data("DELETE", f"/api/api_keys/{created['id']}", headers=header)["deleted"] is True
+    assert closed.get("/api/api_keys", headers=header).status_code == 401
+
+
 def test_a_token_that_is_used_too_often_is_429(api: Api, closed: Api) -> None:
     headers = header(api, rate_limit=2)
     answers = [closed.get("/api/streams", headers=headers) for _ in range(6)]

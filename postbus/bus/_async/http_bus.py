@@ -15,6 +15,7 @@ from postbus.http._async.client import Answer, AsyncHttpClient
 from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
 from postbus.model.errors import InvalidInput
 from postbus.model.message import Message, Page, Scheduled
+from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 
@@ -118,6 +119,13 @@ class AsyncHttpBus(AsyncBus):
 
     async def list_streams(self) -> list[StreamInfo]:
         return [wire.stream_info(each) for each in (await self._get("streams")).data]
+
+    async def overview(self, *, sizes: bool = False) -> list[StreamOverview]:
+        found = await self._get("overview", query={"sizes": "true" if sizes else None})
+        return [StreamOverview(**each) for each in found.data]
+
+    async def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
+        return [wire.consumer_overview(each) for each in (await self._get("streams", stream, "overview")).data]
 
     async def purge(
         self,

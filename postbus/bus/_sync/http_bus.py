@@ -17,6 +17,7 @@ from postbus.http._sync.client import Answer, HttpClient
 from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
 from postbus.model.errors import InvalidInput
 from postbus.model.message import Message, Page, Scheduled
+from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 
@@ -120,6 +121,13 @@ class HttpBus(Bus):
 
     def list_streams(self) -> list[StreamInfo]:
         return [wire.stream_info(each) for each in (self._get("streams")).data]
+
+    def overview(self, *, sizes: bool = False) -> list[StreamOverview]:
+        found = self._get("overview", query={"sizes": "true" if sizes else None})
+        return [StreamOverview(**each) for each in found.data]
+
+    def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
+        return [wire.consumer_overview(each) for each in (self._get("streams", stream, "overview")).data]
 
     def purge(
         self,

@@ -1,11 +1,21 @@
 """What can be asked of the server, by noun."""
 
 from postbus.server.calls import Endpoint
-from postbus.server.endpoints import consumers, dead_letters, deliveries, messages, scheduled, streams, tokens, upkeep
+from postbus.server.endpoints import (
+    consumers,
+    dead_letters,
+    deliveries,
+    messages,
+    overviews,
+    scheduled,
+    streams,
+    tokens,
+    upkeep,
+)
 
 # Routes are tried in this order: what is asked most comes first.
 ALL: list[Endpoint] = [
     each
-    for module in (messages, deliveries, consumers, streams, dead_letters, scheduled, tokens, upkeep)
+    for module in (messages, deliveries, consumers, streams, dead_letters, scheduled, overviews, tokens, upkeep)
     for each in module.endpoints.all
 ]

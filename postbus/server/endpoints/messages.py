@@ -10,7 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from postbus.model.consumer import ConsumerInfo
 from postbus.model.message import Message
+from postbus.model.patterns import matches
 from postbus.server import answers, problems
 from postbus.server.answers import Data, Encoding, PageOf
 from postbus.server.calls import Call, Endpoints
@@ -108,6 +110,23 @@ async def read_messages(call: Call, query: Reading) -> PageOf[answers.StoredMess
 async def get_message(call: Call) -> Data[answers.StoredMessage]:
     """Get the newest message with a key."""
     return Data(answers.message(await _newest(call, call.request.path_params["key"]), await call.stream_id()))
+
+
+@endpoints.add("GET", "/api/streams/{stream}/messages/{key}/consumer_info", scope="manage")
+async def get_message_consumer_info(call: Call) -> Data[answers.MessageConsumers]:
+    """Get the newest message with a key, and how each consumer that may want it stands to it."""
+    message = await _newest(call, call.request.path_params["key"])
+    consumers = [
+        await _standing(call, consumer, message.seq or 0)
+        for consumer in await call.bus.list_consumers(call.stream)
+        if consumer.filter_key_pattern is None or matches(consumer.filter_key_pattern, message.key or "")
+    ]
+    return Data(answers.MessageConsumers(answers.message(message, await call.stream_id()), consumers))
+
+
+async def _standing(call: Call, consumer: ConsumerInfo, seq: int) -> answers.MessageConsumer:
+    found = await call.bus.consumer(call.stream, consumer.name).peek(after_seq=seq - 1, max_messages=1)
+    return answers.message_consumer(consumer, found[0] if found and found[0].seq == seq else None)
 
 
 async def _demand_bytes(call: Call) -> None:

@@ -29,6 +29,12 @@ class NewToken(Struct, forbid_unknown_fields=True):
     expires_at: Time | None = None
 
 
+class NewApiKey(Struct, forbid_unknown_fields=True):
+    """A token that allows everything, as Sequin's keys do."""
+
+    name: TokenName = "api key"
+
+
 class StoredToken(Struct):
     id: str
     name: str
@@ -59,20 +65,46 @@ async def list_tokens(call: Call) -> Data[list[StoredToken]]:
 @endpoints.add("POST", "/api/tokens", scope="manage", on_all_streams=True, invalid_status=422)
 async def create_token(call: Call, body: NewToken) -> Data[CreatedToken]:
     """Create a token."""
-    text, token = await Tokens(call.service.connection.database).create(
-        body.name,
-        scopes=body.scopes,
-        streams=body.streams,
-        rate_limit=body.rate_limit,
-        expires_at=moment(body.expires_at),
-    )
-    stored = _stored(token)
-    return Data(CreatedToken(**{name: getattr(stored, name) for name in stored.__struct_fields__}, token=text))
+    return await _create(call, body)
 
 
 @endpoints.add("DELETE", "/api/tokens/{id}", scope="manage", on_all_streams=True)
 async def revoke_token(call: Call) -> Data[RevokedToken]:
     """Revoke a token."""
+    return await _revoke(call)
+
+
+@endpoints.add("GET", "/api/api_keys", scope="manage", on_all_streams=True)
+async def list_api_keys(call: Call) -> Data[list[StoredToken]]:
+    """List the tokens, by Sequin's name for them."""
+    return await list_tokens(call)
+
+
+@endpoints.add("POST", "/api/api_keys", scope="manage", on_all_streams=True, invalid_status=422)
+async def create_api_key(call: Call, body: NewApiKey | None = None) -> Data[CreatedToken]:
+    """Create a token that allows everything."""
+    return await _create(call, NewToken((body or NewApiKey()).name, ["publish", "consume", "manage"]))
+
+
+@endpoints.add("DELETE", "/api/api_keys/{id}", scope="manage", on_all_streams=True)
+async def revoke_api_key(call: Call) -> Data[RevokedToken]:
+    """Revoke a token, by Sequin's name for it."""
+    return await _revoke(call)
+
+
+async def _create(call: Call, wanted: NewToken) -> Data[CreatedToken]:
+    text, token = await Tokens(call.service.connection.database).create(
+        wanted.name,
+        scopes=wanted.scopes,
+        streams=wanted.streams,
+        rate_limit=wanted.rate_limit,
+        expires_at=moment(wanted.expires_at),
+    )
+    stored = _stored(token)
+    return Data(CreatedToken(**{name: getattr(stored, name) for name in stored.__struct_fields__}, token=text))
+
+
+async def _revoke(call: Call) -> Data[RevokedToken]:
     number = call.request.path_params["id"]
     is_number = number.isascii() and number.isdigit() and len(number) < 10
     if not is_number or not await Tokens(call.service.connection.database).revoke(int(number)):

@@ -1,0 +1,30 @@
+"""Where streams and consumers stand, for those who look again and again."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.server.answers import Data
+from postbus.server.calls import Call, Endpoints
+
+endpoints = Endpoints()
+
+
+class Looking(Struct):
+    """With `sizes` it says how many messages and bytes they hold, too, which costs a look at the files of each."""
+
+    sizes: bool = False
+
+
+@endpoints.add("GET", "/api/overview", scope="manage")
+async def get_overview(call: Call, query: Looking) -> Data[list[StreamOverview]]:
+    """Get where all streams stand."""
+    found = await call.bus.overview(sizes=query.sizes)
+    return Data([each for each in found if call.token.sees(each.name)])
+
+
+@endpoints.add("GET", "/api/streams/{stream}/overview", scope="manage")
+async def get_stream_overview(call: Call) -> Data[list[ConsumerOverview]]:
+    """Get where all consumers of a stream stand."""
+    return Data(await call.bus.consumer_overview(call.stream))
