@@ -117,9 +117,15 @@ def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence
 
 
 def seconds(duration: float | timedelta | None) -> timedelta | None:
-    """A duration given in seconds or as timedelta, for Postgres."""
-    if not isinstance(duration, int | float):
+    """A duration given in seconds or as timedelta, for Postgres.
+
+    Raises:
+        InvalidInput: It is neither.
+    """
+    if duration is None or isinstance(duration, timedelta):
         return duration
+    if not isinstance(duration, int | float):
+        raise InvalidInput(f"{duration!r} is not a duration", "give seconds, or a timedelta")
     try:
         return timedelta(seconds=duration)
     except (ValueError, OverflowError) as error:

@@ -76,6 +76,7 @@ class Endpoint:
         path: The path, with {parameters}.
         handler: What answers.
         scope: What the token must allow on the stream of the path; None for what everybody may ask.
+        also: What is enough, too.
         on_all_streams: Whether the token must allow it on all streams.
         invalid_status: The status for a body or query that is not allowed.
         body: The type of its body, or None.
@@ -88,12 +89,19 @@ class Endpoint:
     path: str
     handler: Handler
     scope: Scope | None
+    also: tuple[Scope, ...]
     on_all_streams: bool
     invalid_status: int
     body: Any
     body_optional: bool
     query: Any
     answer: Any
+
+    @property
+    def needs(self) -> str:
+        """What a token must allow, in words."""
+        scopes = " or ".join((self.scope or "", *self.also))
+        return f"{scopes} on all streams" if self.on_all_streams else scopes
 
     @property
     def summary(self) -> str:
@@ -112,6 +120,7 @@ class Endpoints:
         path: str,
         *,
         scope: Scope | None,
+        also: tuple[Scope, ...] = (),
         on_all_streams: bool = False,
         invalid_status: int = 400,
     ) -> Callable[[_Handler], _Handler]:
@@ -126,6 +135,7 @@ class Endpoints:
                     path=path,
                     handler=handler,
                     scope=scope,
+                    also=also,
                     on_all_streams=on_all_streams,
                     invalid_status=invalid_status,
                     body=_some(types.get("body")),
@@ -187,7 +197,7 @@ class Caller:
                 call.demand(endpoint.scope, None)
             return call
         stream = await service.directory.stream_name(named)
-        if not token.may(endpoint.scope, stream):
+        if not any(token.may(scope, stream) for scope in (endpoint.scope, *endpoint.also)):
             # In the words of the path: the name behind an id is not this token's business.
             raise Problem(403, "forbidden", f'this token does not allow "{endpoint.scope}" on stream "{named}"')
         consumer = request.path_params.get("consumer", "")

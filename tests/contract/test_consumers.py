@@ -69,6 +69,8 @@ async def test_what_is_wrong_with_a_consumer_is_said_by_the_kind_of_error(bus: A
         await bus.create_consumer(stream, "other", filter="a..b")
     with pytest.raises(postbus.InvalidInput):
         await bus.create_consumer(stream, "other", start="latest", from_seq=1)
+    with pytest.raises(postbus.InvalidInput, match="duration"):
+        await bus.create_consumer(stream, "other", ack_wait="30s")
     with pytest.raises(postbus.InvalidInput):
         await billing.seek()
     for max_messages in (0, 10_001):

@@ -22,7 +22,7 @@ from postbus.bus._sync.http_bus import HttpBus
 from postbus.db._async.database import AsyncDatabase
 from postbus.http._sync.client import HttpClient
 from postbus.http.request import Request
-from postbus.server.access import Tokens
+from postbus.server.access import Scope, Tokens
 from tests.server.serving import Api, serving
 
 pytestmark = pytest.mark.newest_server
@@ -97,7 +97,7 @@ def test_tokens_open_what_they_allow_and_are_never_shown(
         with postbus.connect(api.url, token=text) as bus:
             assert bus.publish(name, data=1)
             with pytest.raises(postbus.NotAllowed, match="manage"):
-                bus.stream_info(name)
+                bus.drop_stream(name)
             assert text not in repr(bus) + str(vars(bus))
         monkeypatch.setenv("POSTBUS_TOKEN", text)
         with postbus.connect(api.url) as bus:
@@ -110,10 +110,21 @@ def test_tokens_open_what_they_allow_and_are_never_shown(
     assert "secret" not in str(refused.value)
 
 
-def _token(url: str, stream: str) -> str:
+def test_a_token_to_consume_is_enough_for_a_worker(url: str, name: str) -> None:
+    handled: list[int] = []
+    with serving(url, require_tokens=True) as api, postbus.connect(url) as direct:
+        direct.create_stream(name)
+        direct.create_consumer(name, "billing", filter=">")
+        direct.publish(name, key="k", data=1)
+        with postbus.connect(api.url, token=_token(url, name, "consume")) as bus:
+            bus.consumer(name, "billing").run(lambda delivery: handled.append(delivery.data), stop_when_empty=True)
+    assert handled == [1]
+
+
+def _token(url: str, stream: str, scope: Scope = "publish") -> str:
     async def create() -> str:
         async with AsyncDatabase(url) as database:
-            text, _ = await Tokens(database).create("test", scopes=["publish"], streams=[stream])
+            text, _ = await Tokens(database).create("test", scopes=[scope], streams=[stream])
             return text
 
     return asyncio.run(create())
@@ -169,6 +180,8 @@ def test_a_restart_of_the_server_goes_unnoticed(url: str, name: str) -> None:
         assert bus.publish(name, data=2)
         assert [message.data for message in bus.read(name)] == [2]
         bus.close()
+    with pytest.raises(postbus.Unavailable, match="closed"):
+        bus.publish(name, data=3)
 
 
 def test_a_publish_whose_answer_is_lost_is_not_sent_again() -> None:

@@ -66,13 +66,17 @@ def test_scopes_are_kept_apart(api: Api, closed: Api) -> None:
     requests = {
         "publish": ("POST", f"{path}/messages", messages),
         "consume": ("GET", f"{path}/consumers/billing/receive", None),
-        "manage": ("GET", path, None),
+        "manage": ("GET", f"{path}/stats", None),
     }
     for scope in requests:
         headers = header(api, scopes=[scope])
         for needed, (method, target, body) in requests.items():
             answer = closed.request(method, target, json=body, headers=headers)
             assert answer.status_code == (200 if needed == scope else 403), (scope, needed)
+        # Whoever publishes needs to know what the stream holds, and a worker how long its leases are.
+        assert closed.get(path, headers=headers).status_code == 200
+        consumer = closed.get(f"{path}/consumers/billing", headers=headers)
+        assert consumer.status_code == (403 if scope == "publish" else 200)
 
 
 def test_a_token_for_one_stream_cannot_see_guess_or_touch_another(api: Api, closed: Api) -> None:

@@ -133,6 +133,8 @@ class AsyncHttpClient:
         return _answer(await self._send(request, wait))
 
     async def _send(self, request: Request, wait: float) -> httpx.Response:
+        if self._http.is_closed:
+            raise Unavailable("this bus was closed")
         authorization = {"authorization": f"Bearer {self._token}"} if request.has_token else {}
         try:
             return await self._http.request(

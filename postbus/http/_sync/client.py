@@ -135,6 +135,8 @@ class HttpClient:
         return _answer(self._send(request, wait))
 
     def _send(self, request: Request, wait: float) -> httpx.Response:
+        if self._http.is_closed:
+            raise Unavailable("this bus was closed")
         authorization = {"authorization": f"Bearer {self._token}"} if request.has_token else {}
         try:
             return self._http.request(

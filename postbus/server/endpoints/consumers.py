@@ -190,7 +190,7 @@ async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consume
     return Data(answers.consumer(await created.info(), await call.stream_id()))
 
 
-@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}", scope="manage")
+@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}", scope="manage", also=("consume",))
 async def get_consumer(call: Call) -> Data[answers.Consumer]:
     """Get a consumer's settings."""
     return await _consumer(call)
@@ -292,7 +292,7 @@ async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
     return Data(Replayed(count))
 
 
-@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}/stats", scope="manage")
+@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}/stats", scope="manage", also=("consume",))
 async def get_consumer_stats(call: Call) -> Data[answers.ConsumerPlace]:
     """Get where a consumer stands: lag, in flight, waiting, dead."""
     return Data(answers.consumer_place(await call.reader.stats()))

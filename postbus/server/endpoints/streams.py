@@ -102,7 +102,7 @@ async def create_stream(call: Call, body: NewStream) -> Data[answers.Stream]:
     return Data(answers.stream(await call.bus.stream_info(body.name)))
 
 
-@endpoints.add("GET", "/api/streams/{stream}", scope="manage")
+@endpoints.add("GET", "/api/streams/{stream}", scope="manage", also=("publish", "consume"))
 async def get_stream(call: Call) -> Data[answers.Stream]:
     """Get a stream's settings and size."""
     return Data(answers.stream(await call.bus.stream_info(call.stream)))
