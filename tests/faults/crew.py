@@ -57,11 +57,11 @@ class Crew:
         self._members: dict[str, BaseProcess] = {}
         self._started = 0
 
-    def publisher(self) -> str:
-        return self._start("publisher", publish_keys, self.url, STREAM)
+    def publisher(self, *, url: str | None = None) -> str:
+        return self._start("publisher", publish_keys, url or self.url, STREAM)
 
     def worker(self, consumer: str, *, url: str | None = None) -> str:
-        """Start a worker, perhaps one who reaches the database by another way."""
+        """Start a worker, perhaps one who reaches the database by another way, or by a server."""
         return self._start(f"worker-{consumer}", work, url or self.url, STREAM, consumer)
 
     def sweeper(self) -> str:

@@ -17,7 +17,7 @@ class Publisher(threading.Thread):
     """Publishes one message after the other on a bus of its own until it is told to stop.
 
     Args:
-        url: The database.
+        url: The database, or a server.
         stream: The stream.
         name: Its own name, which is the key of its messages and begins their data.
         connect_timeout: How long it waits for a server that is down.
@@ -26,6 +26,7 @@ class Publisher(threading.Thread):
     def __init__(self, url: str, stream: str, *, name: str, connect_timeout: float) -> None:
         super().__init__(name=name, daemon=True)
         self.ledger = Ledger()
+        self.errors: list[postbus.Unavailable] = []
         self.failure: BaseException | None = None
         self._bus = postbus.connect(url, connect_timeout=connect_timeout)
         self._stream = stream
@@ -44,10 +45,10 @@ class Publisher(threading.Thread):
     def _publish(self, data: str) -> None:
         try:
             self.ledger.published[data] = self._bus.publish(self._stream, key=self.name, data=data)
-        except postbus.ConnectionLost:
-            self.ledger.unknown.add(data)
-        except postbus.Unavailable:
-            self.ledger.refused.add(data)
+        except postbus.Unavailable as error:
+            self.errors.append(error)
+            books = self.ledger.unknown if isinstance(error, postbus.ConnectionLost) else self.ledger.refused
+            books.add(data)
 
     @property
     def count(self) -> int:
