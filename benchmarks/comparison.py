@@ -22,6 +22,7 @@ class Quantity:
 RATE: Final = Quantity("messages_per_second", "msg/s", 0)
 LATENCY: Final = Quantity("milliseconds", "ms", 2)
 CPU: Final = Quantity("percent_of_a_core", "% of a core", 2)
+MEMORY: Final = Quantity("megabytes", "MB", 1)
 
 
 class Round(Protocol):

@@ -16,6 +16,10 @@ from benchmarks.workloads import (
     read_pages,
     receive,
     receive_depth,
+    server_batches,
+    server_latency,
+    server_polls,
+    server_single,
 )
 from benchmarks.workloads.base import Bench, Workload
 
@@ -35,5 +39,9 @@ WORKLOADS: Final = {
         held_snapshot.WORKLOAD,
         latency.WORKLOAD,
         idle.WORKLOAD,
+        server_batches.WORKLOAD,
+        server_single.WORKLOAD,
+        server_latency.WORKLOAD,
+        server_polls.WORKLOAD,
     )
 }
