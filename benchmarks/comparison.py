@@ -21,6 +21,8 @@ class Quantity:
 
 RATE: Final = Quantity("messages_per_second", "msg/s", 0)
 LATENCY: Final = Quantity("milliseconds", "ms", 2)
+TIME: Final = Quantity("seconds", "s", 2)
+MEMORY: Final = Quantity("mebibytes", "MiB", 0)
 CPU: Final = Quantity("percent_of_a_core", "% of a core", 2)
 MEMORY: Final = Quantity("megabytes", "MB", 1)
 
@@ -47,6 +49,17 @@ class Measurement:
     @property
     def figures(self) -> Mapping[str, float]:
         return {"": self.rate}
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """One round: one figure of whatever the comparison measures."""
+
+    value: float
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        return {"": self.value}
 
 
 @dataclass(frozen=True, slots=True)

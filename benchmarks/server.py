@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,12 +31,31 @@ def running() -> Iterator[str]:
     if url := os.environ.get("POSTBUS_BENCH_URL"):
         yield url
         return
+    with _embedded(None) as server:
+        yield server.url
+
+
+@contextmanager
+def over_tcp(server_url: str) -> Iterator[str]:
+    """The URL of a server that can be reached without a unix socket, as Java does: the one named, or one more of our own."""
+    if "POSTBUS_BENCH_URL" in os.environ:
+        yield server_url
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with _embedded(port) as server:
+        yield server.tcp_url
+
+
+@contextmanager
+def _embedded(port: int | None) -> Iterator[EmbeddedServer]:
     path = Path(tempfile.mkdtemp(prefix="postbus-bench-"))
     # Started by root, the server runs as another user, who must get in.
     path.chmod(0o755)
-    server = EmbeddedServer(path, linger=0)
+    server = EmbeddedServer(path, port=port, linger=0)
     try:
-        yield server.start().url
+        yield server.start()
     finally:
         server.stop()
         _wait_for_stop(server)

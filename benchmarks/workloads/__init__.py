@@ -20,6 +20,10 @@ from benchmarks.workloads import (
     server_latency,
     server_polls,
     server_single,
+    spark_memory,
+    spark_micro_batch,
+    spark_read,
+    spark_write,
 )
 from benchmarks.workloads.base import Bench, Workload
 
@@ -43,5 +47,9 @@ WORKLOADS: Final = {
         server_single.WORKLOAD,
         server_latency.WORKLOAD,
         server_polls.WORKLOAD,
+        spark_read.WORKLOAD,
+        spark_write.WORKLOAD,
+        spark_micro_batch.WORKLOAD,
+        spark_memory.WORKLOAD,
     )
 }

@@ -17,6 +17,7 @@ from postbus.model.errors import InvalidInput
 READ_OPTIONS: Final = (
     "url",
     "stream",
+    "read",
     "consumer",
     "startingPosition",
     "endingPosition",
@@ -27,6 +28,9 @@ READ_OPTIONS: Final = (
     "maxBytesPerTrigger",
     "failOnDataLoss",
 )
+# What option read may say. All but messages are small, and read as they are now.
+VIEWS: Final = ("messages", "deadLetters", "consumerStates")
+_OF_VIEWS: Final = ("url", "stream", "read", "consumer", "keyPattern")
 WRITE_OPTIONS: Final = ("url", "stream", "writerId", "batchId")
 # What Spark adds by itself.
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
@@ -95,6 +99,7 @@ class ReadOptions:
 
     address: Address
     stream: str
+    view: str
     consumer: str | None
     start: Position
     end: Position
@@ -129,6 +134,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     return ReadOptions(
         address=Address(values.get("url")),
         stream=_stream(values),
+        view=_view(values),
         consumer=values.get("consumer"),
         start=_position(values, "startingPosition", "earliest"),
         end=end,
@@ -179,6 +185,18 @@ def _stream(values: Mapping[str, str]) -> str:
     if not values.get("stream"):
         raise InvalidInput("option stream is missing", 'give .option("stream", "orders")')
     return values["stream"]
+
+
+def _view(values: Mapping[str, str]) -> str:
+    written = values.get("read", "messages")
+    found = next((view for view in VIEWS if view.lower() == written.lower()), None)
+    if found is None:
+        raise InvalidInput(f'option read = "{written}" is not known', f"there are: {', '.join(VIEWS)}")
+    if found != "messages":
+        for name in values:
+            if name not in _OF_VIEWS:
+                raise InvalidInput(f"option {name} is not one for read = {found}")
+    return found
 
 
 def _count(values: Mapping[str, str], name: str, least: int = 1) -> int | None:

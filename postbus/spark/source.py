@@ -14,6 +14,7 @@ from postbus.spark.options import WriteOptions, read_options, write_options
 from postbus.spark.reader import Reader
 from postbus.spark.slices import state_of
 from postbus.spark.stream_reader import StreamReader
+from postbus.spark.views import ViewReader, view_schema
 from postbus.spark.writer import StreamWriter, Writer, check_columns
 
 
@@ -44,6 +45,14 @@ class PostbusDataSource(DataSource):
     - `failOnDataLoss`: `true` (default) fails when messages were purged before they were read, or the database went back
       in time (a failover, a restore); `false` goes on and warns.
 
+    A message whose time to live is over is read like any other, as `bus.read` does: the log is not changed, and only
+    consumers pass over it.
+
+    `read` (read): `messages` (default), or what consumers made of them, as it is now: `deadLetters` (a row for each, with
+    `consumer`, `attempts`, `reason`, `died_at`) or `consumerStates` (where each consumer stands, as `postbus.stats` says it:
+    a row for each partition and one, with partition null, for the whole). Of all consumers, or of the one that option
+    `consumer` names; dead letters also by `keyPattern`.
+
     Filters on `seq`, `partition`, `key` (equality, prefix) and `published_at` of a batch query are applied by Postgres
     where the session has `spark.sql.python.filterPushdown.enabled` = `true`, and by Spark elsewhere.
     (`postbus.spark.session` sets it.)
@@ -58,8 +67,12 @@ class PostbusDataSource(DataSource):
     Every trigger works, AvailableNow too. Between two offsets lie the same messages for ever: publishers that are still
     open are waited for.
 
-    **Writing.** Columns `data` (string, or binary for a bytes stream), `key` and `headers` (map of strings); key and
-    headers may be left out or null. Mode `append`. All rows are published in one transaction, in the order of Spark's
+    To let retention wait for the query, create the consumer beforehand with keep_unread: `bus.create_consumer("orders",
+    "lake", keep_unread=True)`.
+
+    **Writing.** Columns `data` (string, or binary for a bytes stream), `key`, `headers` (map of strings) and `deliver_at`
+    (timestamp: a message with one that is not over yet is scheduled, and gets its seq when it is due); all but data may be
+    left out or null. Mode `append`. All rows are published in one transaction, in the order of Spark's
     partitions and their rows, or none are. While it runs, readers of the stream see nothing newer.
 
     A task that is run twice writes once. A streaming query publishes each micro-batch once, also if it was killed and
@@ -82,17 +95,22 @@ class PostbusDataSource(DataSource):
         options = read_options(self.options)
         with session.transaction(options.address.resolve()) as database:
             state = state_of(database, options.stream)
+        if options.view != "messages":
+            return view_schema(options.view, state.data_type)
         return schema_for(state.data_type, options.data_schema)
 
     @plainly
-    def reader(self, schema: StructType) -> Reader:
-        return Reader(read_options(self.options), schema)
+    def reader(self, schema: StructType) -> Reader | ViewReader:
+        options = read_options(self.options)
+        return Reader(options, schema) if options.view == "messages" else ViewReader(options, schema)
 
     @plainly
     def streamReader(self, schema: StructType) -> StreamReader:
         options = read_options(self.options)
         if "endingPosition" in self.options:
             raise InvalidInput("option endingPosition is not one for readStream", "use the trigger AvailableNow")
+        if options.view != "messages":
+            raise InvalidInput(f"read = {options.view} cannot be followed", "use spark.read")
         regex = None
         if options.key_pattern is not None:
             with session.transaction(options.address.resolve()) as database:

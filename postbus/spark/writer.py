@@ -59,15 +59,14 @@ def check_columns(schema: types.StructType, data_type: str) -> None:
         "key": types.StringType(),
         "data": types.BinaryType() if data_type == "bytes" else types.StringType(),
         "headers": _HEADERS,
+        "deliver_at": types.TimestampType(),
     }
     names = schema.fieldNames()
-    if "deliver_at" in names:
-        raise InvalidInput("column deliver_at cannot be written yet", "leave it out: df.drop('deliver_at')")
     unknown = [name for name in names if name not in wanted]
     if unknown:
         raise InvalidInput(
             f"a message has no column {', '.join(unknown)}",
-            "it has key, data and headers: df.select('key', 'data'); to_json(struct(…)).alias('data') makes one of several",
+            "it has key, data, headers, deliver_at; to_json(struct(…)).alias('data') makes one of several columns",
         )
     if "data" not in names:
         raise InvalidInput("column data is missing", "to_json(struct(…)).alias('data') makes one of several columns")
@@ -118,6 +117,7 @@ class _Writer:
                 None if self._data_type == "bytes" else _array(arrays.TextArray, data),
                 _array(arrays.JsonbArray, _headers_of(chunk)),
                 _array(arrays.BytesArray, data) if self._data_type == "bytes" else None,
+                _array(arrays.TextArray, _times_of(chunk, "deliver_at")),
             ),
         )
 
@@ -238,3 +238,10 @@ def _headers_of(chunk: Any) -> list[bytes | None] | None:
     if column.null_count == len(column):
         return None
     return [None if pairs is None else orjson.dumps(dict(pairs)) for pairs in column.to_pylist()]
+
+
+def _times_of(chunk: Any, name: str) -> list[bytes | None] | None:
+    """Times as text; None when there are none."""
+    if name not in chunk.schema.names or chunk.column(name).null_count == chunk.num_rows:
+        return None
+    return [None if time is None else time.isoformat().encode() for time in chunk.column(name).to_pylist()]

@@ -285,6 +285,8 @@ create unlogged table postbus_data.spark_staging (
     data text[],
     headers jsonb[],
     bytes bytea[],
+    -- Null when no message has one.
+    deliver_at timestamptz[],
     staged_at timestamptz not null default clock_timestamp(),
     primary key (attempt, chunk)
 );
@@ -6230,7 +6232,7 @@ begin
             join postbus_data.spark_staging as s on s.attempt = a.attempt
             order by a.place, s.chunk
         loop
-            perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
+            perform postbus_data.spark_publish_chunk(stream, staged);
             published := published + staged.message_count;
         end loop;
         if published <> expected then
@@ -6251,6 +6253,51 @@ begin
     where w.is_once
         and w.published_at < clock_timestamp() - interval '7 days';
     return published;
+end
+$$;
+
+create or replace function postbus_data.spark_publish_chunk(stream text, staged postbus_data.spark_staging)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish the messages of one row of the staging area, in their order. Those with a deliver_at that is not over yet are scheduled, those with the same one
+in their order.
+
+Raises   as publish_many.
+*/
+declare
+    part record;
+begin
+    if staged.deliver_at is null then
+        perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
+        return;
+    end if;
+    for part in
+        select
+            m.due_at,
+            array_agg(m.key order by m.place) as keys,
+            array_agg(m.data order by m.place) as data,
+            array_agg(m.headers order by m.place) as headers,
+            array_agg(m.bytes order by m.place) as bytes
+        from (
+            select u.*, case when u.deliver_at > clock_timestamp() then u.deliver_at end as due_at
+            from unnest(staged.keys, staged.data, staged.headers, staged.bytes, staged.deliver_at)
+                with ordinality as u (key, data, headers, bytes, deliver_at, place)
+        ) as m
+        group by m.due_at
+        order by m.due_at nulls first
+    loop
+        perform postbus.publish_many(
+            stream,
+            part.keys,
+            case when staged.data is not null then part.data end,
+            part.headers,
+            case when staged.bytes is not null then part.bytes end,
+            deliver_at => part.due_at
+        );
+    end loop;
 end
 $$;
 
@@ -6281,15 +6328,16 @@ create or replace function postbus_data.spark_stage(
     keys text[],
     data text[],
     headers jsonb[],
-    bytes bytea[]
+    bytes bytea[],
+    deliver_at timestamptz[]
 )
 returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
 /* Put messages of a task where spark_publish finds them. They are checked there. */
-    insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes)
-    values (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes)
+    insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at)
+    values (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at)
 $$;
 
 create or replace function postbus_data.spark_start(stream text, "start" text, from_seq bigint, from_time timestamptz)
@@ -6856,7 +6904,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('ca2f35d43103e8fc')
+insert into postbus_data.installation (functions_digest) values ('0e153a8fc2bcbcf7')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -20,7 +20,7 @@ def test_the_how_to_reads_follows_and_writes(spark: Any, spark_server: servers.S
     with servers.database(spark_server.url) as url, postbus.connect(url) as bus:
         url_file = tmp_path / "url"
         url_file.write_text(url)
-        for stream in ("orders", "large-orders", "totals"):
+        for stream in ("orders", "large-orders", "totals", "reminders"):
             bus.create_stream(stream)
         bus.publish_many(
             "orders",
@@ -40,5 +40,6 @@ def test_the_how_to_reads_follows_and_writes(spark: Any, spark_server: servers.S
             ("orders.1", 7),
             ("orders.2", 6),
         ]
+        assert len(bus.list_scheduled("reminders")) == 20
         rows = {row["customer"]: row["sum(data.quantity AS quantity)"] for row in scope["totals"].collect()}  # type: ignore[attr-defined]
         assert rows == {f"c{place}": sum(range(place, 20, 3)) for place in range(3)}

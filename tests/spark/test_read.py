@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,16 @@ def test_purged_messages_are_gone(spark: Any, bus: postbus.Bus, url: str, stream
     bus.purge(stream, before_seq=seqs[4])
 
     assert seqs_of(read(spark, url, stream)) == seqs[4:]
+
+
+def test_messages_whose_time_is_over_are_read_as_the_bus_reads_them(
+    spark: Any, bus: postbus.Bus, url: str, stream: str
+) -> None:
+    seq = bus.publish(stream, key="a", data=1, ttl=0.001)
+    time.sleep(0.01)
+    assert not list(bus.create_consumer(stream, "worker").receive())
+
+    assert seqs_of(read(spark, url, stream)) == [seq] == [message.seq for message in bus.scan(stream)]
 
 
 @pytest.mark.parametrize("pushdown", ["true", "false"])

@@ -192,6 +192,26 @@ def test_a_query_shows_its_position_as_a_consumer(bus: postbus.Bus, url: str, st
     assert [p.position_seq for p in bus.consumer(stream, "lake").stats().partitions] == [end["seq"]] * 4
 
 
+def test_retention_waits_for_a_query_whose_consumer_keeps_what_is_unread(bus: postbus.Bus, url: str, name: str) -> None:
+    bus.create_stream(name, max_messages=5)
+    bus.create_consumer(name, "lake", keep_unread=True)
+    source = reader(url, name, consumer="lake")
+    start = source.initialOffset()
+    published = publish(bus, name, 20)
+
+    bus.maintain(name)
+    assert [message.seq for message in bus.scan(name)] == published
+
+    middle = source.latestOffset(start, ReadMaxRows(12))
+    source.commit(middle)
+    bus.maintain(name)
+    assert [message.seq for message in bus.scan(name)] == published[12:]
+
+    source.commit(source.latestOffset(middle, ReadAllAvailable()))
+    bus.maintain(name)
+    assert [message.seq for message in bus.scan(name)] == published[15:]
+
+
 def test_a_consumer_of_workers_is_not_taken(bus: postbus.Bus, url: str, stream: str) -> None:
     publish(bus, stream, 2)
     bus.create_consumer(stream, "workers").receive(max_messages=1)

@@ -6,6 +6,7 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -64,6 +65,34 @@ def test_headers_bytes_and_missing_keys_can_be_written(spark: Any, bus: postbus.
     ]
 
 
+def test_a_message_with_a_time_to_come_is_scheduled_and_the_others_are_published(
+    spark: Any, bus: postbus.Bus, url: str, stream: str
+) -> None:
+    frame = spark.sql(
+        "select concat('k.', id) as key, cast(id as string) as data, "
+        "case id when 1 then now() + interval 1 hour when 2 then now() - interval 1 hour end as deliver_at "
+        "from range(0, 4, 1, 1)"
+    )
+
+    save(frame, url, stream)
+
+    assert published(bus, stream) == [("k.0", 0), ("k.2", 2), ("k.3", 3)]
+    (later,) = bus.list_scheduled(stream)
+    assert (later.key, later.data) == ("k.1", 1)
+    assert timedelta(minutes=59) < later.deliver_at - datetime.now(UTC) <= timedelta(hours=1)
+    save(spark.sql("select 'k' as key, '9' as data, cast(null as timestamp) as deliver_at"), url, stream)
+    assert published(bus, stream)[-1] == ("k", 9)
+
+
+def test_bytes_can_be_scheduled_too(spark: Any, bus: postbus.Bus, url: str, name: str) -> None:
+    bus.create_stream(name, data_type="bytes")
+
+    save(spark.sql("select X'00' as data, now() + interval 1 hour as deliver_at"), url, name)
+
+    (later,) = bus.list_scheduled(name)
+    assert later.data == b"\x00"
+
+
 def test_an_empty_frame_publishes_nothing(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
     save(numbers(spark, 0), url, stream)
 
@@ -76,7 +105,7 @@ def test_an_empty_frame_publishes_nothing(spark: Any, bus: postbus.Bus, url: str
         ("select 'a' as key, '1' as data, 7 as seq", "a message has no column seq"),
         ("select 'a' as key", "column data is missing"),
         ("select 1 as data", "column data is int, and has to be string"),
-        ("select '1' as data, now() as deliver_at", "column deliver_at cannot be written yet"),
+        ("select '1' as data, 'soon' as deliver_at", "column deliver_at is string, and has to be timestamp"),
         ("select '1' as data, map('a', 1) as headers", "column headers is map<string,int>"),
         ("select 'a..b' as key, '1' as data", 'its key "a..b" has an empty token'),
         ("select 'a' as key, '{' as data", "invalid input syntax for type json"),

@@ -13,6 +13,8 @@ create unlogged table postbus_data.spark_staging (
     data text[],
     headers jsonb[],
     bytes bytea[],
+    -- Null when no message has one.
+    deliver_at timestamptz[],
     staged_at timestamptz not null default clock_timestamp(),
     primary key (attempt, chunk)
 );

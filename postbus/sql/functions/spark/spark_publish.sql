@@ -58,7 +58,7 @@ begin
             join postbus_data.spark_staging as s on s.attempt = a.attempt
             order by a.place, s.chunk
         loop
-            perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
+            perform postbus_data.spark_publish_chunk(stream, staged);
             published := published + staged.message_count;
         end loop;
         if published <> expected then

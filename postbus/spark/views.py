@@ -1,0 +1,128 @@
+"""What consumers made of a stream, as DataFrames: their dead letters, and where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from postbus.db import session, statements
+from postbus.db.session import Session
+from postbus.model.errors import InvalidInput
+from postbus.spark.errors import hide_traceback, plainly
+from postbus.spark.options import ReadOptions
+from postbus.spark.slices import state_of
+
+DEAD_LETTERS: Final = "deadLetters"
+CONSUMER_STATES: Final = "consumerStates"
+_PAGE: Final = 10_000
+_DEAD_LETTER: Final = (
+    "consumer STRING NOT NULL, key STRING, data {data}, headers MAP<STRING, STRING>, partition INT NOT NULL, "
+    "seq BIGINT NOT NULL, published_at TIMESTAMP, attempts INT NOT NULL, reason STRING, died_at TIMESTAMP NOT NULL"
+)
+_CONSUMER_STATE: Final = (
+    "consumer STRING NOT NULL, partition INT, position_seq BIGINT, horizon_seq BIGINT NOT NULL, lag_estimate BIGINT NOT NULL, "
+    "oldest_unread_at TIMESTAMP, in_flight BIGINT NOT NULL, waiting BIGINT, dead BIGINT, oldest_in_flight_at TIMESTAMP, "
+    "expired BIGINT NOT NULL, missed_estimate BIGINT NOT NULL"
+)
+
+# As the functions of Postgres give them.
+_STATE_NAMES: Final = (
+    "partition",
+    "position_seq",
+    "horizon_seq",
+    "lag_estimate",
+    "oldest_unread_at",
+    "in_flight",
+    "waiting",
+    "dead",
+    "oldest_in_flight_at",
+    "expired",
+    "missed_estimate",
+)
+_LETTER_NAMES: Final = (
+    "seq",
+    "partition",
+    "key",
+    "data",
+    "bytes",
+    "headers",
+    "published_at",
+    "attempts",
+    "reason",
+    "died_at",
+)
+
+
+def view_schema(view: str, data_type: str) -> str:
+    """The columns of a view of a stream with that type of data, as Spark writes them."""
+    if view == CONSUMER_STATES:
+        return _CONSUMER_STATE
+    return _DEAD_LETTER.format(data="BINARY" if data_type == "bytes" else "STRING")
+
+
+@dataclass
+class OfConsumer(InputPartition):
+    """What one task reads: all there is of one consumer."""
+
+    consumer: str
+    is_bytes: bool
+
+
+class ViewReader(DataSourceReader):
+    """Reads page by page, each as it is at its moment: consumers go on working meanwhile."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        if options.view == CONSUMER_STATES and options.key_pattern is not None:
+            raise InvalidInput(f"option keyPattern is not one for read = {CONSUMER_STATES}")
+        self._options = options
+        self._names = schema.fieldNames()
+
+    @plainly
+    def partitions(self) -> list[InputPartition]:
+        with self._database() as database:
+            is_bytes = state_of(database, self._options.stream).data_type == "bytes"
+            # Their second column is the name.
+            names = [row[1] for row in database.rows(statements.LIST_CONSUMERS, (self._options.stream,))]
+            if self._options.consumer is not None:
+                database.rows(statements.CONSUMER_INFO, (self._options.stream, self._options.consumer))
+                names = [self._options.consumer]
+        # Spark would make one task of nothing out of an empty list, and read it.
+        return [OfConsumer(name, is_bytes) for name in names] or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        if not isinstance(partition, OfConsumer):
+            return
+        rows = _consumer_states if self._options.view == CONSUMER_STATES else _dead_letters
+        try:
+            with self._database() as database:
+                for row in rows(database, self._options, partition):
+                    yield tuple(row[name] for name in self._names)
+        except Exception:
+            hide_traceback()
+            raise
+
+    def _database(self) -> AbstractContextManager[Session]:
+        return session.transaction(self._options.address.resolve())
+
+
+def _consumer_states(database: Session, options: ReadOptions, part: OfConsumer) -> Iterator[dict[str, Any]]:
+    for values in database.rows(statements.STATS, (options.stream, part.consumer)):
+        yield dict(zip(_STATE_NAMES, values, strict=True), consumer=part.consumer)
+
+
+def _dead_letters(database: Session, options: ReadOptions, part: OfConsumer) -> Iterator[dict[str, Any]]:
+    after_seq = 0
+    while page := database.rows(
+        statements.DEAD_LETTERS, (options.stream, part.consumer, None, options.key_pattern, None, after_seq, _PAGE)
+    ):
+        for values in page:
+            row = dict(zip(_LETTER_NAMES, values, strict=True), consumer=part.consumer)
+            after_seq = row["seq"]
+            if part.is_bytes:
+                row["data"] = row["bytes"]
+            yield row

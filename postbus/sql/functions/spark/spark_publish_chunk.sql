@@ -1,0 +1,44 @@
+create or replace function postbus_data.spark_publish_chunk(stream text, staged postbus_data.spark_staging)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish the messages of one row of the staging area, in their order. Those with a deliver_at that is not over yet are scheduled, those with the same one
+in their order.
+
+Raises   as publish_many.
+*/
+declare
+    part record;
+begin
+    if staged.deliver_at is null then
+        perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
+        return;
+    end if;
+    for part in
+        select
+            m.due_at,
+            array_agg(m.key order by m.place) as keys,
+            array_agg(m.data order by m.place) as data,
+            array_agg(m.headers order by m.place) as headers,
+            array_agg(m.bytes order by m.place) as bytes
+        from (
+            select u.*, case when u.deliver_at > clock_timestamp() then u.deliver_at end as due_at
+            from unnest(staged.keys, staged.data, staged.headers, staged.bytes, staged.deliver_at)
+                with ordinality as u (key, data, headers, bytes, deliver_at, place)
+        ) as m
+        group by m.due_at
+        order by m.due_at nulls first
+    loop
+        perform postbus.publish_many(
+            stream,
+            part.keys,
+            case when staged.data is not null then part.data end,
+            part.headers,
+            case when staged.bytes is not null then part.bytes end,
+            deliver_at => part.due_at
+        );
+    end loop;
+end
+$$;

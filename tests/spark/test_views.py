@@ -1,0 +1,77 @@
+"""Dead letters, and where consumers stand, as DataFrames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+
+import postbus
+from tests.spark.test_read import publish, read
+
+
+def test_dead_letters_have_the_message_and_its_story(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
+    bus.publish(stream, key="a.1", data={"n": 1}, headers={"trace": "x"})
+    bus.publish(stream, key="b.1", data={"n": 2})
+    for name in ("billing", "mail"):
+        consumer = bus.create_consumer(stream, name)
+        consumer.terminate(consumer.receive(max_messages=2 if name == "billing" else 1), reason="broken")
+
+    frame = read(spark, url, stream, read="deadLetters", consumer="billing")
+    rows = frame.orderBy("seq").collect()
+
+    assert [(r.consumer, r.key, r.data, r.headers, r.attempts, r.reason) for r in rows] == [
+        ("billing", "a.1", '{"n":1}', {"trace": "x"}, 1, "broken"),
+        ("billing", "b.1", '{"n":2}', None, 1, "broken"),
+    ]
+    assert all(row.died_at > row.published_at for row in rows)
+    assert read(spark, url, stream, read="deadletters").count() == 3
+    assert [
+        r.key for r in read(spark, url, stream, read="deadLetters", keyPattern="b.>", consumer="billing").collect()
+    ] == ["b.1"]
+
+
+def test_dead_letters_of_bytes_are_binary_and_of_nobody_none(spark: Any, bus: postbus.Bus, url: str, name: str) -> None:
+    bus.create_stream(name, data_type="bytes")
+    assert read(spark, url, name, read="deadLetters").collect() == []
+    bus.publish(name, data=b"\x00\xff")
+    consumer = bus.create_consumer(name, "worker")
+    consumer.terminate(consumer.receive())
+
+    (row,) = read(spark, url, name, read="deadLetters").select("data").collect()
+
+    assert bytes(row.data) == b"\x00\xff"
+
+
+def test_consumers_show_where_they_stand(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
+    publish(bus, stream, 10)
+    bus.create_consumer(stream, "idle")
+    bus.create_consumer(stream, "busy").receive(max_messages=10)
+
+    rows = read(spark, url, stream, read="consumerStates").collect()
+
+    assert sorted({(row.consumer, row.in_flight) for row in rows if row.partition is None}) == [
+        ("busy", 10),
+        ("idle", 0),
+    ]
+    assert len([row for row in rows if row.consumer == "idle" and row.lag_estimate > 0]) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"read": "letters"}, 'option read = "letters" is not known'),
+        ({"read": "deadLetters", "startingPosition": "5"}, "option startingPosition is not one for read = deadLetters"),
+        ({"read": "deadLetters", "consumer": "no-such"}, 'consumer "no-such"'),
+        ({"read": "consumerStates", "keyPattern": "a"}, "option keyPattern is not one for read = consumerStates"),
+    ],
+)
+def test_a_view_that_cannot_be_is_refused_in_one_line(
+    spark: Any, url: str, stream: str, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        read(spark, url, stream, **options).collect()
+
+    assert message in str(caught.value)
+    assert "Traceback" not in str(caught.value)
