@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from postbus.model.outcome import Reject, Retry, WorkSummary
     from postbus.model.overview import ConsumerOverview, StreamOverview
     from postbus.model.partitioning import partition_of
+    from postbus.model.pipeline import PipelineInfo
     from postbus.model.stream import HorizonHolder, StreamInfo
 
 __version__ = "0.1.0"
@@ -76,6 +77,7 @@ _HOMES = {
         "Filter",
         "PartitionStats",
         "Peeked",
+        "PipelineInfo",
     ),
     "postbus.model.delivery": ("Batch", "Delivery"),
     "postbus.model.errors": (
@@ -96,6 +98,7 @@ _HOMES = {
     "postbus.model.outcome": ("Reject", "Retry", "WorkSummary"),
     "postbus.model.overview": ("ConsumerOverview", "StreamOverview"),
     "postbus.model.partitioning": ("partition_of",),
+    "postbus.model.pipeline": ("PipelineInfo",),
     "postbus.model.stream": ("HorizonHolder", "StreamInfo"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -128,6 +131,7 @@ __all__ = [
     "Page",
     "PartitionStats",
     "Peeked",
+    "PipelineInfo",
     "Queue",
     "Reject",
     "Retry",

@@ -25,6 +25,7 @@ from postbus.model.delivery import Batch, Delivery
 from postbus.model.errors import InvalidInput
 from postbus.model.message import Message, Page, Scheduled
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.pipeline import PipelineInfo
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo
 
 Row = tuple[Any, ...]
@@ -40,6 +41,10 @@ def stream_overview(row: Row) -> StreamOverview:
 
 def consumer_overview(row: Row) -> ConsumerOverview:
     return ConsumerOverview(**dict(zip(ConsumerOverview.__dataclass_fields__, row, strict=True)))
+
+
+def pipeline_info(row: Row) -> PipelineInfo:
+    return PipelineInfo(**dict(zip(PipelineInfo.__dataclass_fields__, row, strict=True)))
 
 
 def horizon_holder(row: Row) -> HorizonHolder:

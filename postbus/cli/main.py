@@ -35,6 +35,7 @@ ENTRIES: Final[dict[str, _Entry]] = {
     "queue": _Entry("queues", help="Queues: add, list, look at, remove, send, receive, settle."),
     "dead": _Entry("dead", help="Dead letters: list, redrive, discard."),
     "schedule": _Entry("schedule", help="Scheduled messages: list, cancel, move."),
+    "pipeline": _Entry("pipelines", help="Pipelines on Spark: run, list."),
     "context": _Entry("context", help="Contexts: which bus commands work on."),
     "token": _Entry("tokens", help="Tokens for the HTTP server."),
     "migrate": _Entry(

@@ -128,3 +128,14 @@ DISCARD: Final = "select postbus.discard($1, $2, seqs => $3, key_pattern => $4, 
 REDRIVE: Final = """
 select postbus.redrive($1, $2, seqs => $3, key_pattern => $4, reason_like => $5, max_messages => $6, to_stream => $7)
 """
+
+LIST_PIPELINES: Final = "select p.* from postbus.list_pipelines() as p"
+BEGIN_PIPELINE: Final = "select postbus_data.begin_pipeline($1, $2, $3, $4, $5::jsonb)"
+NOTE_PIPELINE: Final = "select postbus_data.note_pipeline($1, $2::uuid, $3, $4, $5)"
+END_PIPELINE: Final = "select postbus_data.end_pipeline($1, $2::uuid, $3, $4)"
+OPEN_ARCHIVE: Final = "select postbus_data.open_archive($1, $2, $3)"
+ARCHIVE_STATE: Final = "select a.* from postbus_data.archive_state($1) as a"
+ARCHIVE_FILES: Final = "select f.* from postbus_data.archive_files($1, $2, $3, $4, $5) as f"
+ARCHIVE_PARTS: Final = "select p.* from postbus_data.archive_parts($1) as p"
+ARCHIVE_STEPS: Final = "select s.* from postbus_data.archive_steps($1) as s"
+COMMIT_ARCHIVE: Final = "select postbus_data.commit_archive($1, $2, $3, $4, $5::jsonb, $6)"

@@ -36,6 +36,14 @@ _CONSUMER: Final = {
     "postbus_consumer_paused": "1 when the consumer is paused.",
 }
 
+_PIPELINE: Final = {
+    "postbus_pipeline_running": "1 while a run of the pipeline is at work.",
+    "postbus_pipeline_failed": "1 when its last run failed, or was lost.",
+    "postbus_pipeline_messages": "Messages that the pipeline has done in all its runs.",
+    "postbus_pipeline_messages_per_second": "The rate of its last run.",
+    "postbus_pipeline_lag_messages": "About how many messages are left to it; 0 for one that has an end.",
+}
+
 
 class Metrics:
     """The figures of a process; with several processes, those of all."""
@@ -114,7 +122,23 @@ async def _look(bus: postbus.AsyncBus) -> list[Metric]:
         for gauge, value in zip(stream_gauges, values, strict=True):
             gauge.add_metric([stream.name], value)
         await _look_at_consumers(bus, stream.name, consumer_gauges)
-    return [*stream_gauges, *consumer_gauges]
+    return [*stream_gauges, *consumer_gauges, *await _look_at_pipelines(bus)]
+
+
+async def _look_at_pipelines(bus: postbus.AsyncBus) -> list[Metric]:
+    labels = ["pipeline", "kind", "stream"]
+    gauges = [GaugeMetricFamily(name, text, labels=labels) for name, text in _PIPELINE.items()]
+    for pipeline in await bus.list_pipelines():
+        values = (
+            float(pipeline.state == "running"),
+            float(pipeline.state in ("failed", "lost")),
+            pipeline.message_count,
+            pipeline.rate,
+            pipeline.lag_estimate or 0,
+        )
+        for gauge, value in zip(gauges, values, strict=True):
+            gauge.add_metric([pipeline.name, pipeline.kind, pipeline.stream], value)
+    return list(gauges)
 
 
 async def _look_at_consumers(bus: postbus.AsyncBus, stream: str, gauges: list[GaugeMetricFamily]) -> None:

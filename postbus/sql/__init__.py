@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-TABLES = ("schema", "migration", "stream", "segment", "schedule", "consumer", "spark", "types", "token")
+TABLES = ("schema", "migration", "stream", "segment", "schedule", "consumer", "spark", "lake", "types", "token")
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,6 +318,83 @@ create table postbus_data.spark_writer (
 -- Rows of writers that will not come again.
 create index spark_writer_once on postbus_data.spark_writer (published_at) where is_once;
 
+-- A row is one pipeline: a job of Spark from or to a stream, under the name by which it is run again and goes on.
+create table postbus_data.pipeline (
+    name text collate "C" primary key,
+    kind text collate "C" not null,
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    -- Whose lag is the pipeline's; null when it has an end instead.
+    consumer text collate "C",
+    options jsonb not null,
+    state text collate "C" not null check (state in ('running', 'done', 'stopped', 'failed')),
+    -- The newest run. An older one that still lives finds out here that it was replaced.
+    run uuid not null,
+    -- Of this run, and of all.
+    run_count bigint not null default 0,
+    message_count bigint not null default 0,
+    -- How many messages this run is about to do, as far as is known.
+    total_estimate bigint,
+    position_seq bigint,
+    last_error text,
+    started_at timestamptz not null default clock_timestamp(),
+    noted_at timestamptz not null default clock_timestamp(),
+    ended_at timestamptz
+);
+
+-- A row is the archive of a stream: files in a lake that hold its messages from start_after (excluded) to position_seq.
+create table postbus_data.archive (
+    stream_id integer primary key references postbus_data.stream on delete cascade,
+    -- The folder that paths of files are relative to.
+    root text not null,
+    start_after bigint not null,
+    position_seq bigint not null,
+    created_at timestamptz not null default clock_timestamp()
+);
+
+-- A row is one step of an archive: every message with after_seq < seq <= to_seq went into files, in the transaction that wrote this row. Steps follow
+-- each other without a gap.
+create table postbus_data.archive_batch (
+    stream_id integer not null references postbus_data.archive on delete cascade,
+    after_seq bigint not null,
+    to_seq bigint not null check (to_seq > after_seq),
+    message_count bigint not null,
+    -- Its messages were purged before they were archived.
+    is_lost boolean not null,
+    archived_at timestamptz not null default clock_timestamp(),
+    primary key (stream_id, to_seq)
+);
+
+-- A row is a file of an archive. What is not listed here, or is removed, does not count.
+create table postbus_data.archive_file (
+    id bigint generated always as identity primary key,
+    stream_id integer not null references postbus_data.archive on delete cascade,
+    path text collate "C" not null,
+    bytes bigint not null,
+    message_count bigint not null,
+    first_seq bigint not null,
+    last_seq bigint not null,
+    first_published_at timestamptz not null,
+    last_published_at timestamptz not null,
+    added_at timestamptz not null default clock_timestamp(),
+    -- Since then another file holds its messages, or nobody wants them. Readers that began before may still be at it.
+    removed_at timestamptz,
+    unique (stream_id, path)
+);
+
+-- The files that hold a range of seqs.
+create index archive_file_seq on postbus_data.archive_file (stream_id, last_seq) where removed_at is null;
+
+-- A row says what a file holds of a partition. The checksum is that of its messages, however they are ordered.
+create table postbus_data.archive_part (
+    file_id bigint not null references postbus_data.archive_file on delete cascade,
+    partition integer not null,
+    first_seq bigint not null,
+    last_seq bigint not null,
+    message_count bigint not null,
+    checksum bigint not null,
+    primary key (file_id, partition)
+);
+
 -- What functions hand to each other and to users.
 
 -- A stream as its users see it. stream_info says what each field means.
@@ -494,6 +571,24 @@ create type postbus.peeked as (
     reason text
 );
 
+-- A pipeline and how it is getting on. list_pipelines says what each field means.
+create type postbus.pipeline_info as (
+    name text,
+    kind text,
+    stream text,
+    state text,
+    message_count bigint,
+    run_count bigint,
+    total_estimate bigint,
+    rate double precision,
+    lag_estimate bigint,
+    position_seq bigint,
+    last_error text,
+    started_at timestamptz,
+    noted_at timestamptz,
+    ended_at timestamptz
+);
+
 -- A row is a token with which somebody may use the HTTP server. The token itself is not here, only its SHA-256.
 create table postbus_data.token (
     id integer generated always as identity primary key,
@@ -529,6 +624,281 @@ create type postbus.token_info as (
 );
 
 set local check_function_bodies = off;
+
+create or replace function postbus_data.add_files(stream_id integer, files jsonb)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+List files of an archive.
+
+files    an array of objects: path, bytes, first_published_at, last_published_at, and parts, an array of objects that are rows of archive_part.
+
+Returns  how many messages they hold.
+*/
+declare
+    file jsonb;
+    new_id bigint;
+    total bigint := 0;
+    counted bigint;
+begin
+    for file in select f.value from jsonb_array_elements(files) as f loop
+        insert into postbus_data.archive_file as f (
+            stream_id, path, bytes, message_count, first_seq, last_seq, first_published_at, last_published_at
+        )
+        select
+            add_files.stream_id,
+            file ->> 'path',
+            (file ->> 'bytes')::bigint,
+            sum(p.message_count),
+            min(p.first_seq),
+            max(p.last_seq),
+            (file ->> 'first_published_at')::timestamptz,
+            (file ->> 'last_published_at')::timestamptz
+        from jsonb_populate_recordset(null::postbus_data.archive_part, file -> 'parts') as p
+        returning f.id, f.message_count into new_id, counted;
+        insert into postbus_data.archive_part (file_id, partition, first_seq, last_seq, message_count, checksum)
+        select new_id, p.partition, p.first_seq, p.last_seq, p.message_count, p.checksum
+        from jsonb_populate_recordset(null::postbus_data.archive_part, file -> 'parts') as p;
+        total := total + counted;
+    end loop;
+    return total;
+end
+$$;
+
+create or replace function postbus_data.archive_files(
+    stream text,
+    after_seq bigint,
+    to_seq bigint,
+    from_time timestamptz default null,
+    to_time timestamptz default null
+)
+returns table (
+    id bigint,
+    path text,
+    bytes bigint,
+    message_count bigint,
+    first_seq bigint,
+    last_seq bigint,
+    first_published_at timestamptz,
+    last_published_at timestamptz
+)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The files of an archive that may hold messages with after_seq < seq <= to_seq and from_time <= published_at < to_time, in order. Raises PB404. */
+    select
+        f.id, f.path, f.bytes, f.message_count, f.first_seq, f.last_seq, f.first_published_at, f.last_published_at
+    from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.removed_at is null
+        and f.last_seq > after_seq
+        and f.first_seq <= to_seq
+        and (from_time is null or f.last_published_at >= from_time)
+        and (to_time is null or f.first_published_at < to_time)
+    order by f.first_seq, f.id
+$$;
+
+create or replace function postbus_data.archive_parts(stream text)
+returns table (path text, partition integer, first_seq bigint, last_seq bigint, message_count bigint, checksum bigint)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* What each file of an archive holds of each partition. Raises PB404. */
+    select f.path, p.partition, p.first_seq, p.last_seq, p.message_count, p.checksum
+    from postbus_data.archive_file as f
+    join postbus_data.archive_part as p on p.file_id = f.id
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.removed_at is null
+    order by f.first_seq, f.id, p.partition
+$$;
+
+create or replace function postbus_data.archive_state(
+    stream text,
+    out root text,
+    out start_after bigint,
+    out position_seq bigint,
+    out file_count bigint,
+    out message_count bigint,
+    out bytes bigint
+)
+returns setof record
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The archive of a stream: it holds what lies above start_after, up to position_seq. No row when there is none. Raises PB404. */
+    select a.root, a.start_after, a.position_seq, count(f.id), coalesce(sum(f.message_count), 0)::bigint, coalesce(sum(f.bytes), 0)::bigint
+    from postbus_data.archive as a
+    left join postbus_data.archive_file as f on f.stream_id = a.stream_id and f.removed_at is null
+    where a.stream_id = postbus_data.stream_id(stream)
+    group by a.stream_id
+$$;
+
+create or replace function postbus_data.archive_steps(
+    stream text,
+    out message_count bigint,
+    out lost_count bigint,
+    out gap_after bigint
+)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What the steps of an archive say: how many messages they took, how many steps found theirs purged, and the first seq after which a step is missing (null when
+they are whole). Raises PB404.
+*/
+    select
+        coalesce(sum(b.message_count), 0)::bigint,
+        count(*) filter (where b.is_lost),
+        min(b.before) filter (where b.before <> b.after_seq)
+    from (
+        select
+            b.*,
+            lag(b.to_seq, 1, a.start_after) over (order by b.to_seq) as before
+        from postbus_data.archive as a
+        join postbus_data.archive_batch as b on b.stream_id = a.stream_id
+        where a.stream_id = postbus_data.stream_id(stream)
+            and b.to_seq > a.start_after
+    ) as b
+$$;
+
+create or replace function postbus_data.commit_archive(
+    stream text,
+    consumer text,
+    after_seq bigint,
+    to_seq bigint,
+    files jsonb,
+    is_lost boolean
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Take the next step of an archive: list the files that hold after_seq < seq <= to_seq, and let retention have these messages.
+
+is_lost  the messages were purged before they could be archived, and there are no files.
+
+Returns  how many messages the step holds.
+Raises   PB404, PB409 when another run has taken this step, or the files do not hold as many messages as the log.
+Touches  archive (update), archive_batch, archive_file, archive_part (insert), the consumer's position.
+Locks    the archive's row, so that of two runs one takes the step.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    known bigint;
+    archived bigint;
+    logged bigint;
+begin
+    select a.position_seq into known from postbus_data.archive as a where a.stream_id = found_id for update;
+    if known is distinct from after_seq then
+        raise exception using
+            errcode = 'PB409',
+            message = format('the archive of stream "%s" is at seq %s, not at %s: another run is at work', stream, known, after_seq),
+            hint = 'run one at a time; nothing was lost or doubled';
+    end if;
+    archived := postbus_data.add_files(found_id, files);
+    logged := case when is_lost then 0 else postbus_data.count_range(found_id, after_seq, to_seq) end;
+    if archived <> logged then
+        raise exception using
+            errcode = 'PB409',
+            message = format(
+                'the files hold %s messages from seq %s to %s, and the log of stream "%s" %s', archived, after_seq + 1, to_seq, stream, logged
+            ),
+            hint = 'nothing was archived; run it again';
+    end if;
+    insert into postbus_data.archive_batch (stream_id, after_seq, to_seq, message_count, is_lost)
+    values (found_id, after_seq, to_seq, archived, is_lost);
+    update postbus_data.archive as a set position_seq = to_seq where a.stream_id = found_id;
+    perform postbus_data.spark_commit(stream, consumer, to_seq);
+    return archived;
+end
+$$;
+
+create or replace function postbus_data.count_range(stream_id integer, after_seq bigint, to_seq bigint)
+returns bigint
+language plpgsql
+volatile
+set enable_seqscan = off
+as $$
+/* How many messages of a stream's log have after_seq < seq <= to_seq, counted one by one. */
+declare
+    segment postbus_data.segment;
+    counted bigint;
+    total bigint := 0;
+begin
+    for segment in
+        select g.*
+        from postbus_data.segment as g
+        where g.stream_id = count_range.stream_id
+            and g.after_seq < to_seq
+            and (g.last_seq > count_range.after_seq or g.sealed_at is null)
+    loop
+        execute format(
+            'select count(*)
+            from generate_series(%s, %s) as p (n)
+            cross join lateral (
+                select from %s as l where l.partition = p.n and l.seq > $1 and l.seq <= $2
+            ) as m',
+            segment.partition_base,
+            segment.partition_base + segment.partition_count - 1,
+            postbus_data.log_table(stream_id, segment.number)
+        ) into counted using after_seq, to_seq;
+        total := total + counted;
+    end loop;
+    return total;
+end
+$$;
+
+create or replace function postbus_data.move_archive(stream text, root text)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Say that the files of an archive lie in another folder now. */
+    update postbus_data.archive as a set root = move_archive.root where a.stream_id = postbus_data.stream_id(stream)
+$$;
+
+create or replace function postbus_data.open_archive(stream text, root text, consumer text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make an archive of a stream, if it has none: from its oldest message on. Its consumer keeps the stream from letting go of what is not archived.
+
+Raises   PB404, PB409 when the archive lies in another folder.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    first_kept bigint := (select s.start_seq from postbus_data.stream as s where s.id = found_id);
+    known text;
+begin
+    insert into postbus_data.archive (stream_id, root, start_after, position_seq)
+    values (found_id, root, greatest(first_kept - 1, 0), greatest(first_kept - 1, 0))
+    on conflict do nothing;
+    select a.root into known from postbus_data.archive as a where a.stream_id = found_id;
+    if known <> root then
+        raise exception using
+            errcode = 'PB409',
+            message = format('the archive of stream "%s" lies in %s, not in %s', stream, known, root),
+            hint = 'archive to that folder; to move it, copy it and call postbus_data.move_archive';
+    end if;
+    if exists (select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer) then
+        perform postbus.alter_consumer(stream, consumer, keep_unread => true);
+    else
+        perform postbus.create_consumer(stream, consumer, ordering => 'none', keep_unread => true);
+    end if;
+end
+$$;
 
 create or replace function postbus.alter_consumer(
     stream text,
@@ -4473,6 +4843,122 @@ $body$
 end
 $$;
 
+create or replace function postbus_data.begin_pipeline(name text, kind text, stream text, consumer text, options jsonb)
+returns uuid
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note that a run of a pipeline begins. It takes the place of an earlier one, whether that still lives or not.
+
+Returns  the run, which note_pipeline and end_pipeline ask for.
+Raises   PB404.
+*/
+    insert into postbus_data.pipeline as p (name, kind, stream_id, consumer, options, state, run)
+    values (name, kind, postbus_data.stream_id(stream), consumer, options, 'running', gen_random_uuid())
+    on conflict on constraint pipeline_pkey do update
+    set kind = excluded.kind,
+        stream_id = excluded.stream_id,
+        consumer = excluded.consumer,
+        options = excluded.options,
+        state = 'running',
+        run = excluded.run,
+        run_count = 0,
+        total_estimate = null,
+        last_error = null,
+        started_at = clock_timestamp(),
+        noted_at = clock_timestamp(),
+        ended_at = null
+    returning p.run
+$$;
+
+create or replace function postbus_data.end_pipeline(name text, run uuid, state text, last_error text)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Note that a run has ended: done, stopped, or failed with this error. An older run than the pipeline's changes nothing. */
+    update postbus_data.pipeline as p
+    set state = end_pipeline.state,
+        last_error = end_pipeline.last_error,
+        noted_at = clock_timestamp(),
+        ended_at = clock_timestamp()
+    where p.name = end_pipeline.name
+        and p.run = end_pipeline.run
+$$;
+
+create or replace function postbus.list_pipelines()
+returns setof postbus.pipeline_info
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The pipelines, by name.
+
+state           running, done, stopped (by a signal, and will go on), failed (see last_error), or lost: it was running, and has said nothing for a minute.
+message_count   how many messages it has done in all its runs; run_count in the last one, of about total_estimate.
+rate            messages per second of the last run.
+lag_estimate    how many messages are left for a pipeline that follows its stream; null for one that has an end.
+noted_at        when it last said how far it is.
+*/
+    select
+        p.name,
+        p.kind,
+        s.name,
+        case when p.state = 'running' and p.noted_at < clock_timestamp() - interval '1 minute' then 'lost' else p.state end,
+        p.message_count,
+        p.run_count,
+        p.total_estimate,
+        round(p.run_count / greatest(0.001, extract(epoch from coalesce(p.ended_at, p.noted_at) - p.started_at)), 1)::double precision,
+        (
+            select t.lag_estimate
+            from postbus_data.consumer as c
+            cross join lateral postbus.stats(s.name, c.name) as t
+            where c.stream_name = s.name
+                and c.name = p.consumer
+                and t.partition is null
+        ),
+        p.position_seq,
+        p.last_error,
+        p.started_at,
+        p.noted_at,
+        p.ended_at
+    from postbus_data.pipeline as p
+    join postbus_data.stream as s on s.id = p.stream_id
+    order by p.name
+$$;
+
+create or replace function postbus_data.note_pipeline(
+    name text,
+    run uuid,
+    done_count bigint,
+    total_estimate bigint,
+    position_seq bigint
+)
+returns boolean
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note how far a run of a pipeline has come: done_count more messages, of about so many in all.
+
+Returns  whether it is still the pipeline's run; null when another has taken its place, or the pipeline is gone.
+*/
+    update postbus_data.pipeline as p
+    set run_count = p.run_count + done_count,
+        message_count = p.message_count + done_count,
+        total_estimate = note_pipeline.total_estimate,
+        position_seq = coalesce(note_pipeline.position_seq, p.position_seq),
+        noted_at = clock_timestamp()
+    where p.name = note_pipeline.name
+        and p.run = note_pipeline.run
+    returning true
+$$;
+
 create or replace function postbus_data.append_due(reader postbus_data.consumer, from_time timestamptz, to_time timestamptz)
 returns integer
 language plpgsql
@@ -6904,7 +7390,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('0e153a8fc2bcbcf7')
+insert into postbus_data.installation (functions_digest) values ('bdb82efe09b78923')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

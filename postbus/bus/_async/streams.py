@@ -9,6 +9,7 @@ from postbus.bus._async.base import AsyncBusBase
 from postbus.db import statements
 from postbus.db._async.database import Connection
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.pipeline import PipelineInfo
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 
@@ -200,3 +201,8 @@ class AsyncStreams(AsyncBusBase):
         while found := (await self._database.rows(statements.MAINTAIN, (stream,)))[0][0]:
             step_count += found
         return step_count
+
+    async def list_pipelines(self) -> list[PipelineInfo]:
+        """The pipelines that ran on this bus, and how they are getting on."""
+        found = await self._database.rows(statements.LIST_PIPELINES, repeatable=True)
+        return [rows.pipeline_info(row) for row in found]

@@ -11,6 +11,7 @@ from postbus.bus._sync.base import BusBase
 from postbus.db import statements
 from postbus.db._sync.database import Connection
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.pipeline import PipelineInfo
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 
@@ -202,3 +203,8 @@ class Streams(BusBase):
         while found := (self._database.rows(statements.MAINTAIN, (stream,)))[0][0]:
             step_count += found
         return step_count
+
+    def list_pipelines(self) -> list[PipelineInfo]:
+        """The pipelines that ran on this bus, and how they are getting on."""
+        found = self._database.rows(statements.LIST_PIPELINES, repeatable=True)
+        return [rows.pipeline_info(row) for row in found]

@@ -173,3 +173,21 @@ create type postbus.peeked as (
     until timestamptz,
     reason text
 );
+
+-- A pipeline and how it is getting on. list_pipelines says what each field means.
+create type postbus.pipeline_info as (
+    name text,
+    kind text,
+    stream text,
+    state text,
+    message_count bigint,
+    run_count bigint,
+    total_estimate bigint,
+    rate double precision,
+    lag_estimate bigint,
+    position_seq bigint,
+    last_error text,
+    started_at timestamptz,
+    noted_at timestamptz,
+    ended_at timestamptz
+);

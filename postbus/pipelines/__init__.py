@@ -1,0 +1,33 @@
+"""Pipelines: jobs of Spark from or to a stream, each one read, some transforms and one write.
+
+    import postbus.pipelines
+
+    postbus.pipelines.archive_stream(url, ArchiveOptions(stream="orders", to="/lake"), spark=spark)
+
+`postbus pipeline run` runs the same. Where they stand is in Postgres: `postbus pipeline ls`, `bus.list_pipelines()`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from postbus.pipelines.archive import ArchiveOptions, archive_stream
+    from postbus.pipelines.verification import Verified, verify_archive
+
+__all__ = ["ArchiveOptions", "Verified", "archive_stream", "verify_archive"]
+
+_HOMES = {
+    "ArchiveOptions": "postbus.pipelines.archive",
+    "archive_stream": "postbus.pipelines.archive",
+    "Verified": "postbus.pipelines.verification",
+    "verify_archive": "postbus.pipelines.verification",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value

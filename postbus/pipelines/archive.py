@@ -1,0 +1,154 @@
+"""archive: a stream to Parquet files by date, in steps that each are one transaction of the manifest.
+
+A step reads a range of seqs, writes it to a new folder, looks at what lies there, and lists these files in Postgres while it
+moves the archive's position and its consumer's. Killed before that, it leaves a folder that nobody lists; the next run takes
+the same step again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from postbus.db import session, statements
+from postbus.db.session import Session
+from postbus.model.errors import Conflict, InvalidInput
+from postbus.pipelines import lake, sessions
+from postbus.pipelines.progress import Show
+from postbus.pipelines.running import Run, running
+from postbus.spark.lake import CONSUMER, Archive, archive_of, find_archive
+from postbus.spark.slices import State, state_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MOST_TOKENS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveOptions:
+    """What to archive, and where to.
+
+    Attributes:
+        stream: The stream.
+        to: A folder of this machine, or any path that Spark can reach, such as s3a://bucket/lake. The files go into a folder
+            there that is named like the stream. None is for an archive that exists.
+        batch: How many messages a step takes at most.
+        key_tokens: How many tokens of the key become folders, below the date.
+        every: In continuous mode, how many seconds to wait for more messages.
+        allow_loss: Go on when messages were purged before they were archived, and note it, instead of failing.
+    """
+
+    stream: str
+    to: str | None = None
+    batch: int = 1_000_000
+    key_tokens: int = 0
+    every: float = 10.0
+    allow_loss: bool = False
+
+    def check(self) -> None:
+        """Refuse what cannot be.
+
+        Raises:
+            InvalidInput: An option is out of range.
+        """
+        if self.batch < 1 or self.every <= 0 or not 0 <= self.key_tokens <= _MOST_TOKENS:
+            raise InvalidInput(
+                "options of archive are out of range", f"batch and every are above 0, key_tokens 0 to {_MOST_TOKENS}"
+            )
+
+    def root(self, known: Archive | None) -> str:
+        """The folder of the archive.
+
+        Raises:
+            InvalidInput: There is none yet, and none is named.
+        """
+        if self.to is None:
+            if known is None:
+                raise InvalidInput(
+                    f'stream "{self.stream}" has no archive, and no folder is named for one',
+                    "add --to /path/of/the/lake",
+                )
+            return known.root
+        folder = self.to if ":" in self.to else str(Path(self.to).expanduser().absolute())
+        return f"{folder.rstrip('/')}/{self.stream}"
+
+
+def archive_stream(
+    url: str, options: ArchiveOptions, *, spark: SparkSession, continuous: bool = False, show: Show | None = None
+) -> int:
+    """Archive a stream: what is there now, or from now on until a signal comes.
+
+    Args:
+        url: The database.
+        options: What, and where to.
+        spark: The Spark that does it.
+        continuous: Go on with what is published, until SIGINT or SIGTERM.
+        show: Who shows the progress.
+
+    Returns:
+        How many messages were archived.
+
+    Raises:
+        NotFound: The stream does not exist.
+        Conflict: The archive lies in another folder, another run is at work, or messages were purged before they were archived.
+    """
+    options.check()
+    own = sessions.of_its_own(spark)
+    name = f"archive {options.stream}"
+    with running(url, name, "archive", options.stream, options, consumer=CONSUMER, show=show) as run:
+        with session.transaction(url) as database:
+            root = options.root(find_archive(database, options.stream))
+            database.rows(statements.OPEN_ARCHIVE, (options.stream, root, CONSUMER))
+            end = None if continuous else state_of(database, options.stream).horizon
+        while not run.is_stopping:
+            if not _step(run, own, options, end):
+                if not continuous:
+                    break
+                run.wait(options.every)
+        return run.done
+
+
+def _step(run: Run, spark: SparkSession, options: ArchiveOptions, end: int | None) -> bool:
+    """Archive the next range up to an end; whether there was one."""
+    with session.transaction(run.url) as database:
+        state, known = state_of(database, options.stream), archive_of(database, options.stream)
+        after = known.position_seq
+        if _skip_lost(database, state, known, options):
+            return True
+        to = database.value(session.SPARK_END, (options.stream, after, end, options.batch, None))
+    if to == after:
+        return False
+    frame = (
+        spark.read.format("postbus")
+        .options(url=run.url, stream=options.stream, startingPosition=after + 1, endingPosition=to)
+        .load()
+    )
+    folder = lake.write_files(frame, known.root, after + 1, options.key_tokens)
+    files = lake.describe(lake.read_files(spark, known.root, [folder], state.data_type), known.root)
+    count = _commit(run.url, options.stream, after, to, files)
+    run.note(count, run.done + count + max(0, (end or state.horizon) - to), to)
+    return True
+
+
+def _commit(url: str, stream: str, after: int, to: int, files: list[lake.File], *, is_lost: bool = False) -> int:
+    written = json.dumps([file.as_json() for file in files])
+    with session.transaction(url) as database:
+        return int(database.value(statements.COMMIT_ARCHIVE, (stream, CONSUMER, after, to, written, is_lost)))
+
+
+def _skip_lost(database: Session, state: State, known: Archive, options: ArchiveOptions) -> bool:
+    """Whether messages were purged before they were archived, and this is now noted."""
+    ((purged, _),) = database.rows(session.SPARK_LOST, (state.stream_id, known.position_seq))
+    if not purged:
+        return False
+    first, last = known.position_seq + 1, state.start_seq - 1
+    if not options.allow_loss:
+        raise Conflict(
+            f'messages of stream "{options.stream}" from seq {first} to {last} were purged before they were archived',
+            "to note the gap and go on with what is left, add --allow-loss",
+        )
+    database.rows(statements.COMMIT_ARCHIVE, (options.stream, CONSUMER, known.position_seq, last, "[]", True))
+    return True

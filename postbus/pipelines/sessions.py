@@ -1,0 +1,70 @@
+"""The Spark that a pipeline runs on: this machine, a cluster, or a server of Spark Connect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from postbus.model.errors import InvalidInput
+from postbus.spark.registration import register, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_QUIET: Final = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.enabled": "false",
+}
+# What files in a lake must not depend on.
+_SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # The older type has no statistics, by which readers skip what they do not want.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+}
+
+
+@contextmanager
+def started(master: str | None = None, remote: str | None = None) -> Iterator[SparkSession]:
+    """A Spark that ends with this: that of a master, of a server of Spark Connect, or of this machine.
+
+    Raises:
+        InvalidInput: Both a master and a server are named.
+        Unavailable: There is no Java, or it is too old.
+    """
+    if master is not None and remote is not None:
+        raise InvalidInput("a pipeline runs on a master or on a server of Spark Connect, not on both")
+    if remote is not None:
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.builder.remote(remote).getOrCreate()
+        register(spark)
+    else:
+        spark = session(master=master or "local[*]", name="postbus pipeline", settings=_local(master))
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _local(master: str | None) -> dict[str, str]:
+    """On this machine nothing listens beyond it, and Spark is quiet from its start."""
+    if master is not None and not master.startswith("local"):
+        return _QUIET
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    logging = files("postbus.pipelines").joinpath("log4j2.properties")
+    return {**_QUIET, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{logging}"}
+
+
+def of_its_own(spark: SparkSession) -> SparkSession:
+    """Another session of the same Spark, with the settings of pipelines: the user's keeps its own."""
+    own = spark.newSession()
+    register(own)
+    for name, value in _SETTINGS.items():
+        own.conf.set(name, value)
+    return own

@@ -1,0 +1,33 @@
+create or replace function postbus_data.open_archive(stream text, root text, consumer text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make an archive of a stream, if it has none: from its oldest message on. Its consumer keeps the stream from letting go of what is not archived.
+
+Raises   PB404, PB409 when the archive lies in another folder.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    first_kept bigint := (select s.start_seq from postbus_data.stream as s where s.id = found_id);
+    known text;
+begin
+    insert into postbus_data.archive (stream_id, root, start_after, position_seq)
+    values (found_id, root, greatest(first_kept - 1, 0), greatest(first_kept - 1, 0))
+    on conflict do nothing;
+    select a.root into known from postbus_data.archive as a where a.stream_id = found_id;
+    if known <> root then
+        raise exception using
+            errcode = 'PB409',
+            message = format('the archive of stream "%s" lies in %s, not in %s', stream, known, root),
+            hint = 'archive to that folder; to move it, copy it and call postbus_data.move_archive';
+    end if;
+    if exists (select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer) then
+        perform postbus.alter_consumer(stream, consumer, keep_unread => true);
+    else
+        perform postbus.create_consumer(stream, consumer, ordering => 'none', keep_unread => true);
+    end if;
+end
+$$;

@@ -1,0 +1,27 @@
+create or replace function postbus_data.note_pipeline(
+    name text,
+    run uuid,
+    done_count bigint,
+    total_estimate bigint,
+    position_seq bigint
+)
+returns boolean
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note how far a run of a pipeline has come: done_count more messages, of about so many in all.
+
+Returns  whether it is still the pipeline's run; null when another has taken its place, or the pipeline is gone.
+*/
+    update postbus_data.pipeline as p
+    set run_count = p.run_count + done_count,
+        message_count = p.message_count + done_count,
+        total_estimate = note_pipeline.total_estimate,
+        position_seq = coalesce(note_pipeline.position_seq, p.position_seq),
+        noted_at = clock_timestamp()
+    where p.name = note_pipeline.name
+        and p.run = note_pipeline.run
+    returning true
+$$;
