@@ -22,7 +22,6 @@ class Quantity:
 RATE: Final = Quantity("messages_per_second", "msg/s", 0)
 LATENCY: Final = Quantity("milliseconds", "ms", 2)
 TIME: Final = Quantity("seconds", "s", 2)
-MEMORY: Final = Quantity("mebibytes", "MiB", 0)
 CPU: Final = Quantity("percent_of_a_core", "% of a core", 2)
 MEMORY: Final = Quantity("megabytes", "MB", 1)
 

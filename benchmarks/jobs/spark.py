@@ -92,7 +92,7 @@ def _checked(seconds: float, count: int, found: int) -> Measurement:
 
 
 def peak_memory(work: Callable[[], object]) -> Single:
-    """The most memory that a Python process of Spark's tasks took at any moment, in MiB."""
+    """The most memory that a Python process of Spark's tasks took at any moment, in MB."""
     peak, done = 0.0, threading.Event()
 
     def watch() -> None:
@@ -117,5 +117,5 @@ def _worker_sizes() -> list[float]:
             if b"pyspark.daemon" in (process / "cmdline").read_bytes().split(b"\0"):
                 lines = (process / "status").read_text().splitlines()
                 line = next(each for each in lines if each.startswith("VmRSS"))
-                found.append(int(line.split()[1]) / 1024)
+                found.append(int(line.split()[1]) * 1024 / 1e6)
     return found
