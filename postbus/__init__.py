@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         DeadLetter,
         Exponential,
         Filter,
+        HistoryEntry,
         PartitionStats,
         Peeked,
     )
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
         Unavailable,
         WrongIsolation,
     )
-    from postbus.model.message import Message, Page, Scheduled
+    from postbus.model.message import Message, Page, Scheduled, Seq
     from postbus.model.outcome import Reject, Retry, WorkSummary
     from postbus.model.overview import ConsumerOverview, StreamOverview
     from postbus.model.partitioning import partition_of
@@ -75,6 +76,7 @@ _HOMES = {
         "DeadLetter",
         "Exponential",
         "Filter",
+        "HistoryEntry",
         "PartitionStats",
         "Peeked",
         "PipelineInfo",
@@ -94,7 +96,7 @@ _HOMES = {
         "Unavailable",
         "WrongIsolation",
     ),
-    "postbus.model.message": ("Message", "Page", "Scheduled"),
+    "postbus.model.message": ("Message", "Page", "Scheduled", "Seq"),
     "postbus.model.outcome": ("Reject", "Retry", "WorkSummary"),
     "postbus.model.overview": ("ConsumerOverview", "StreamOverview"),
     "postbus.model.partitioning": ("partition_of",),
@@ -122,6 +124,7 @@ __all__ = [
     "Error",
     "Exponential",
     "Filter",
+    "HistoryEntry",
     "HorizonHolder",
     "InvalidInput",
     "Message",
@@ -136,6 +139,7 @@ __all__ = [
     "Reject",
     "Retry",
     "Scheduled",
+    "Seq",
     "StreamFull",
     "StreamInfo",
     "StreamOverview",

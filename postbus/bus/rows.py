@@ -18,6 +18,7 @@ from postbus.model.consumer import (
     DeadLetter,
     Exponential,
     Filter,
+    HistoryEntry,
     PartitionStats,
     Peeked,
 )
@@ -119,6 +120,22 @@ def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence
     if data_type == "bytes":
         return stream, TextArray(keys), None, some_headers, BytesArray(contents), data_type
     return stream, TextArray(keys), TextArray(contents), some_headers, None, data_type
+
+
+def dedup_ids(messages: Sequence[Message]) -> TextArray | None:
+    """The ids of messages, or None when none has one."""
+    if all(message.dedup_id is None for message in messages):
+        return None
+    return TextArray([None if message.dedup_id is None else message.dedup_id.encode() for message in messages])
+
+
+def history_entry(data_type: DataType, row: Row) -> HistoryEntry:
+    seq, partition, key, data, data_bytes, headers, published_at, *rest = row
+    value = None if published_at is None else content.decode(data_type, data, data_bytes)
+    fields = dict(
+        zip(HistoryEntry.__dataclass_fields__, (seq, partition, key, value, headers, published_at, *rest), strict=True)
+    )
+    return HistoryEntry(**fields)
 
 
 def seconds(duration: float | timedelta | None) -> timedelta | None:

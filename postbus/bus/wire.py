@@ -20,12 +20,13 @@ from postbus.model.consumer import (
     DeadLetter,
     Exponential,
     Filter,
+    HistoryEntry,
     PartitionStats,
     Peeked,
 )
 from postbus.model.delivery import Batch, Delivery
 from postbus.model.errors import InvalidInput, TooLarge
-from postbus.model.message import Message, Page, Scheduled
+from postbus.model.message import Message, Page, Scheduled, Seq
 from postbus.model.overview import ConsumerOverview
 from postbus.model.stream import HorizonHolder, StreamInfo
 
@@ -35,6 +36,7 @@ _UNSET_NAMES: Final = {
     "retain_at_least": "retain_at_least_ms",
     "max_messages": "max_messages",
     "max_storage": "max_storage",
+    "dedup_window": "dedup_window_ms",
     "max_deliver": "max_deliver",
     "backoff": "backoff_ms",
     "retain_dead": "retain_dead_ms",
@@ -43,6 +45,8 @@ _UNSET_NAMES: Final = {
     "filter_headers": "filter_headers",
     "filter_headers_not": "filter_headers_not",
     "filter_data": "filter_data",
+    "expire_after": "expire_after_ms",
+    "keep_history": "keep_history_ms",
 }
 
 
@@ -105,7 +109,18 @@ def _new_message(message: Message) -> dict[str, Any]:
         sent["data"] = orjson.Fragment(content.encode_json(message.data))
     if (headers := content.encode_headers(message.headers)) is not None:
         sent["headers"] = orjson.Fragment(headers)
+    if message.dedup_id is not None:
+        sent["dedup_id"] = message.dedup_id
     return sent
+
+
+def numbers(published: Mapping[str, Any], messages: Sequence[Message]) -> list[int]:
+    """What publishing answers: seqs, or the numbers under which messages are scheduled."""
+    found: list[int] = published["seqs"] if "seqs" in published else published["scheduled_ids"]
+    if all(message.dedup_id is None for message in messages):
+        return found
+    duplicates = set(published.get("duplicates", ()))
+    return [Seq.answered(-number if place in duplicates else number) for place, number in enumerate(found)]
 
 
 def ms(duration: float | timedelta | None) -> int | None:
@@ -166,6 +181,9 @@ def stream_info(found: Mapping[str, Any]) -> StreamInfo:
         max_storage=found["max_storage"],
         until_acked=found["until_acked"],
         when_full=found["when_full"],
+        dedup_window=_some_duration(found["dedup_window_ms"]),
+        one_message_per_key=found["one_message_per_key"],
+        process_unmodified=found["process_unmodified"],
         is_full=found["is_full"],
         start_seq=found["start_seq"],
         last_seq=found["last_seq"],
@@ -213,6 +231,8 @@ def consumer_info(found: Mapping[str, Any]) -> ConsumerInfo:
         filter_data=found["filter_data"],
         on_expired=found["on_expired"],
         keep_unread=found["keep_unread"],
+        expire_after=_some_duration(found["expire_after_ms"]),
+        keep_history=_some_duration(found["keep_history_ms"]),
         paused=found["status"] == "disabled",
         created_at=_moment(found["inserted_at"]),
     )
@@ -241,8 +261,12 @@ def consumer_overview(found: Mapping[str, Any]) -> ConsumerOverview:
     return ConsumerOverview(**{**found, **times})
 
 
+def messages(found: Sequence[Mapping[str, Any]]) -> list[Message]:
+    return [Message(**_message(each)) for each in found]
+
+
 def page(found: Mapping[str, Any]) -> Page:
-    return Page(tuple(Message(**_message(each)) for each in found["data"]), found["resume"])
+    return Page(tuple(messages(found["data"])), found["resume"])
 
 
 def batch(found: Sequence[Mapping[str, Any]], acked_count: int) -> Batch:
@@ -271,6 +295,20 @@ def dead_letter(found: Mapping[str, Any]) -> DeadLetter:
         attempts=found["deliver_count"],
         reason=found["reason"],
         died_at=_moment(found["died_at"]),
+    )
+
+
+def history_entry(found: Mapping[str, Any]) -> HistoryEntry:
+    gone = {"key": None, "data": None, "headers": None, "published_at": None}
+    message = gone if found["message"] is None else _message(found["message"])
+    return HistoryEntry(
+        **{**message, "seq": found["seq"], "partition": found["partition"]},
+        outcome=found["outcome"],
+        attempt=found["attempt"],
+        received_at=_moment(found["received_at"]),
+        finished_at=_moment(found["finished_at"]),
+        duration=_duration(found["duration_ms"]),
+        last_error=found["last_error"],
     )
 
 

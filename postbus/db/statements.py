@@ -21,11 +21,12 @@ set search_path = pg_catalog, pg_temp
 CREATE_STREAM: Final = """
 select postbus.create_stream($1, partitions => $2, data_type => $3, max_message_bytes => $4, segment_bytes => $5,
     segment_age => $6, retain_up_to => $7, retain_at_least => $8, max_messages => $9, max_storage => $10, until_acked => $11,
-    when_full => $12)
+    when_full => $12, dedup_window => $13, one_message_per_key => $14, process_unmodified => $15)
 """
 ALTER_STREAM: Final = """
 select postbus.alter_stream($1, max_message_bytes => $2, segment_bytes => $3, segment_age => $4, retain_up_to => $5,
-    retain_at_least => $6, max_messages => $7, max_storage => $8, until_acked => $9, when_full => $10, unset => $11)
+    retain_at_least => $6, max_messages => $7, max_storage => $8, until_acked => $9, when_full => $10, dedup_window => $11,
+    process_unmodified => $12, unset => $13)
 """
 DROP_STREAM: Final = "select postbus.drop_stream($1)"
 STREAM_INFO: Final = "select i.* from postbus.stream_info($1) as i"
@@ -42,8 +43,17 @@ def publish_to(stream_id: int) -> str:
 
 # A delay is counted by the server's clock, as are all times of delivery.
 _TIME: Final = "coalesce($8, clock_timestamp() + $9::interval)"
-PUBLISH: Final = f"select postbus.publish($1, $2, $3, $4::jsonb, $5, $6, ttl => $7, deliver_at => {_TIME})"
-PUBLISH_MANY: Final = f"select postbus.publish_many($1, $2, $3, $4, $5, $6, ttl => $7, deliver_at => {_TIME})"
+PUBLISH: Final = f"""
+select postbus.publish($1, $2, $3, $4::jsonb, $5, $6, ttl => $7, deliver_at => {_TIME}, dedup_id => $10)
+"""
+PUBLISH_MANY: Final = f"""
+select postbus.publish_many($1, $2, $3, $4, $5, $6, ttl => $7, deliver_at => {_TIME}, dedup_ids => $10)
+"""
+DELETE_KEY: Final = "select postbus.delete_key($1, $2)"
+STATE: Final = """
+select m.*
+from postbus.state($1, key => $2, key_pattern => $3, after_key => $4, max_messages => $5, expected_type => $6) as m
+"""
 LIST_SCHEDULED: Final = """
 select s.*
 from postbus.list_scheduled($1, key_pattern => $2, after_at => $3, after_id => $4, max_messages => $5) as s
@@ -65,14 +75,15 @@ CREATE_CONSUMER: Final = """
 select postbus.create_consumer($1, $2, ordering => $3, ack_wait => $4, max_ack_pending => $5, max_deliver => $6,
     backoff => $7::text[]::interval[], backoff_factor => $8, backoff_cap => $9, backoff_jitter => $10, retain_dead => $11,
     max_per_key => $12, max_waiting => $13, on_dead => $14, filter_key_pattern => $15, filter_headers => $16::jsonb,
-    filter_headers_not => $17::jsonb, filter_data => $18, on_expired => $19, keep_unread => $20, start => $21, from_seq => $22,
-    from_time => $23)
+    filter_headers_not => $17::jsonb, filter_data => $18, on_expired => $19, keep_unread => $20, expire_after => $21,
+    keep_history => $22, start => $23, from_seq => $24, from_time => $25)
 """
 ALTER_CONSUMER: Final = """
 select postbus.alter_consumer($1, $2, ack_wait => $3, max_ack_pending => $4, max_deliver => $5,
     backoff => $6::text[]::interval[], backoff_factor => $7, backoff_cap => $8, backoff_jitter => $9, retain_dead => $10,
     max_per_key => $11, max_waiting => $12, on_dead => $13, filter_key_pattern => $14, filter_headers => $15::jsonb,
-    filter_headers_not => $16::jsonb, filter_data => $17, on_expired => $18, keep_unread => $19, unset => $20)
+    filter_headers_not => $16::jsonb, filter_data => $17, on_expired => $18, keep_unread => $19, expire_after => $20,
+    keep_history => $21, unset => $22)
 """
 DROP_CONSUMER: Final = "select postbus.drop_consumer($1, $2)"
 CONSUMER_INFO: Final = "select i.* from postbus.consumer_info($1, $2) as i"
@@ -124,6 +135,7 @@ select r.replayed, r.next_resume
 from postbus.replay($1, $2, from_seq => $3, to_seq => $4, from_time => $5, to_time => $6, key_pattern => $7,
     max_messages => $8, resume => $9) as r
 """
+HISTORY: Final = "select h.* from postbus.history($1, $2, outcome => $3, before_time => $4, max_messages => $5) as h"
 DISCARD: Final = "select postbus.discard($1, $2, seqs => $3, key_pattern => $4, reason_like => $5)"
 REDRIVE: Final = """
 select postbus.redrive($1, $2, seqs => $3, key_pattern => $4, reason_like => $5, max_messages => $6, to_stream => $7)

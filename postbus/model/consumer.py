@@ -11,6 +11,7 @@ Ordering = Literal["key", "none", "partition"]
 OnDead = Literal["continue", "hold"]
 OnExpired = Literal["skip", "bury"]
 Start = Literal["earliest", "latest"]
+Outcome = Literal["acked", "failed", "dead"]
 State = Literal["available", "delivered", "waiting", "dead"]
 
 
@@ -78,6 +79,8 @@ class ConsumerInfo:
         filter_data: The JSON path that data must match.
         on_expired: Whether a message whose time to live is over is skipped or becomes a dead letter.
         keep_unread: Whether the stream keeps what it has not finished.
+        expire_after: It is removed when nobody has received from it for so long; None never.
+        keep_history: For how long `history` knows what became of each delivery; None for not at all.
         paused: Whether it gives no messages.
         created_at: When it was created.
     """
@@ -103,6 +106,8 @@ class ConsumerInfo:
     filter_data: str | None
     on_expired: OnExpired
     keep_unread: bool
+    expire_after: timedelta | None
+    keep_history: timedelta | None
     paused: bool
     created_at: datetime
 
@@ -161,6 +166,39 @@ class Peeked:
     attempts: int
     until: datetime | None
     reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """What became of a delivery.
+
+    Attributes:
+        seq: The message's number in the stream.
+        partition: Its partition.
+        key: Its key, or None. What follows up to published_at is None when it is gone from the stream.
+        data: Its data.
+        headers: Its headers.
+        published_at: When it was published.
+        outcome: acked, failed (it comes again) or dead.
+        attempt: Which delivery it was, from 1.
+        received_at: When it was received.
+        finished_at: When it was acked or failed.
+        duration: How long that took.
+        last_error: Why it failed; of an acked message, why it failed before.
+    """
+
+    seq: int
+    partition: int
+    key: str | None
+    data: Any
+    headers: Mapping[str, str] | None
+    published_at: datetime | None
+    outcome: Outcome
+    attempt: int
+    received_at: datetime
+    finished_at: datetime
+    duration: timedelta
+    last_error: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, overload
+from typing import Any, Self, overload
 
 
 # Not frozen: making a frozen one takes several times as long, and there are many.
@@ -19,6 +19,7 @@ class Message:
         key: Dot-separated tokens that route and order the message; None puts it in any partition.
         data: Any JSON value in a json stream, a str in a text stream, bytes in a bytes stream.
         headers: Strings by name, or None.
+        dedup_id: Names the message, so that it is not published twice within the stream's dedup_window.
         seq: Its number: unique and growing in the stream, with gaps.
         partition: The partition that its key belongs to.
         published_at: When it was published, by the clock of Postgres.
@@ -27,9 +28,26 @@ class Message:
     key: str | None = None
     data: Any
     headers: Mapping[str, str] | None = None
+    dedup_id: str | None = None
     seq: int | None = None
     partition: int | None = None
     published_at: datetime | None = None
+
+
+class Seq(int):
+    """What publishing with a `dedup_id` answers: the message's seq, or that of the message that it is a duplicate of.
+
+    A duplicate of a scheduled message, which has no seq yet, is 0.
+    """
+
+    is_duplicate: bool = False
+
+    @classmethod
+    def answered(cls, answer: int) -> Self:
+        """From what SQL answers: a duplicate's is negated, or 0."""
+        seq = cls(abs(answer))
+        seq.is_duplicate = answer <= 0
+        return seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,9 @@ class StreamInfo:
         max_storage: How many bytes it takes on disk at most.
         until_acked: Messages go when all consumers have finished them.
         when_full: What happens at such a limit: evict or refuse.
+        dedup_window: A message whose id was published within this time is not published again; None does not look.
+        one_message_per_key: Publishing a key replaces it: consumers get its latest version only.
+        process_unmodified: There, data that has not changed is published all the same.
         is_full: Whether new messages are refused now.
         start_seq: Messages below this seq were purged.
         last_seq: The highest seq given out, perhaps to a message that is not committed or never will be.
@@ -50,6 +53,9 @@ class StreamInfo:
     max_storage: int | None
     until_acked: bool
     when_full: WhenFull
+    dedup_window: timedelta | None
+    one_message_per_key: bool
+    process_unmodified: bool
     is_full: bool
     start_seq: int
     last_seq: int

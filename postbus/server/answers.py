@@ -12,9 +12,19 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from postbus.model.consumer import ConsumerInfo, ConsumerStats, DeadLetter, OnDead, OnExpired, Ordering, Peeked
+from postbus.model.consumer import (
+    ConsumerInfo,
+    ConsumerStats,
+    DeadLetter,
+    HistoryEntry,
+    OnDead,
+    OnExpired,
+    Ordering,
+    Outcome,
+    Peeked,
+)
 from postbus.model.delivery import Delivery
-from postbus.model.message import Message, Scheduled
+from postbus.model.message import Message, Scheduled, Seq
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 _Item = TypeVar("_Item")
@@ -50,11 +60,16 @@ class Count(msgspec.Struct):
 
 
 class Published(msgspec.Struct, omit_defaults=True):
-    """`seqs` are the messages' numbers, or, when they were scheduled, `scheduled_ids`."""
+    """`seqs` are the messages' numbers, or, when they were scheduled, `scheduled_ids`.
+
+    `duplicates` are the places, from 0, of messages that were not published, because their `dedup_id` was before: their seqs are
+    those of the messages that were.
+    """
 
     published: int
     seqs: list[int] | None = None
     scheduled_ids: list[int] | None = None
+    duplicates: list[int] | None = None
 
 
 class StreamSize(msgspec.Struct):
@@ -78,6 +93,9 @@ class Stream(msgspec.Struct):
     max_storage: int | None
     until_acked: bool
     when_full: WhenFull
+    dedup_window_ms: int | None
+    one_message_per_key: bool
+    process_unmodified: bool
     is_full: bool
     segment_count: int
     start_seq: int
@@ -163,6 +181,20 @@ class DeadMessage(msgspec.Struct):
     died_at: datetime
 
 
+class PastDelivery(msgspec.Struct):
+    """`message` is null when it is gone from the stream. `last_error` of an acked message is why it failed before."""
+
+    seq: int
+    partition: int
+    message: StoredMessage | None
+    outcome: Outcome
+    attempt: int
+    received_at: datetime
+    finished_at: datetime
+    duration_ms: int
+    last_error: str | None
+
+
 class ScheduledMessage(msgspec.Struct, omit_defaults=True):
     id: int
     deliver_at: datetime
@@ -199,6 +231,8 @@ class Consumer(msgspec.Struct):
     on_dead: OnDead
     on_expired: OnExpired
     keep_unread: bool
+    expire_after_ms: int | None
+    keep_history_ms: int | None
     inserted_at: datetime
     updated_at: datetime
 
@@ -239,6 +273,9 @@ def stream(info: StreamInfo) -> Stream:
         max_storage=info.max_storage,
         until_acked=info.until_acked,
         when_full=info.when_full,
+        dedup_window_ms=_ms(info.dedup_window),
+        one_message_per_key=info.one_message_per_key,
+        process_unmodified=info.process_unmodified,
         is_full=info.is_full,
         segment_count=info.segment_count,
         start_seq=info.start_seq,
@@ -262,7 +299,7 @@ def held_at(holder: HorizonHolder) -> HeldAt:
     )
 
 
-def message(source: Message | Delivery | Peeked | DeadLetter, stream_id: str) -> StoredMessage:
+def message(source: Message | Delivery | Peeked | DeadLetter | HistoryEntry, stream_id: str) -> StoredMessage:
     data, digest, encoding = _content(source.data)
     published_at = None if source.published_at is None else _utc(source.published_at)
     return StoredMessage(
@@ -316,6 +353,31 @@ def dead(letter: DeadLetter, stream_id: str) -> DeadMessage:
     )
 
 
+def past_delivery(entry: HistoryEntry, stream_id: str) -> PastDelivery:
+    return PastDelivery(
+        seq=entry.seq,
+        partition=entry.partition,
+        message=None if entry.published_at is None else message(entry, stream_id),
+        outcome=entry.outcome,
+        attempt=entry.attempt,
+        received_at=_utc(entry.received_at),
+        finished_at=_utc(entry.finished_at),
+        duration_ms=_required_ms(entry.duration),
+        last_error=entry.last_error,
+    )
+
+
+def published(numbers: Sequence[int], *, is_scheduled: bool = False) -> Published:
+    duplicates = [place for place, number in enumerate(numbers) if isinstance(number, Seq) and number.is_duplicate]
+    plain = [int(number) for number in numbers]
+    return Published(
+        published=len(plain) - len(duplicates),
+        seqs=None if is_scheduled else plain,
+        scheduled_ids=plain if is_scheduled else None,
+        duplicates=duplicates or None,
+    )
+
+
 def scheduled(found: Scheduled) -> ScheduledMessage:
     data, _, encoding = _content(found.data)
     return ScheduledMessage(
@@ -356,6 +418,8 @@ def consumer(info: ConsumerInfo, stream_id: str) -> Consumer:
         on_dead=info.on_dead,
         on_expired=info.on_expired,
         keep_unread=info.keep_unread,
+        expire_after_ms=_ms(info.expire_after),
+        keep_history_ms=_ms(info.keep_history),
         inserted_at=_utc(info.created_at),
         updated_at=_utc(info.created_at),
     )

@@ -94,7 +94,15 @@ class Publishing:
         bus = self._connection.bus
         if len(messages) == 1:
             (message,) = messages
-            return [await bus.publish(stream, data=message.data, key=message.key, headers=message.headers)]
+            return [
+                await bus.publish(
+                    stream,
+                    data=message.data,
+                    key=message.key,
+                    headers=message.headers,
+                    dedup_id=message.dedup_id,
+                )
+            ]
         return await bus.publish_many(stream, messages)
 
 

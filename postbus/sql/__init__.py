@@ -13,7 +13,19 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-TABLES = ("schema", "migration", "stream", "segment", "schedule", "consumer", "spark", "lake", "types", "token")
+TABLES = (
+    "schema",
+    "migration",
+    "stream",
+    "segment",
+    "dedup",
+    "schedule",
+    "consumer",
+    "spark",
+    "lake",
+    "types",
+    "token",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ create table postbus_data.installation (
 --                             Its value is read live, whatever the reader's snapshot (a table row would not be).
 --   postbus_data.log_<id>_<n> its segments
 --   postbus_data.publish_<id> a function that publishes to it; see functions/message/write_publisher.sql
+--   postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window
+--   postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key
 --   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql
 -- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
 create table postbus_data.stream (
@@ -45,10 +47,17 @@ create table postbus_data.stream (
     max_storage bigint,
     until_acked boolean not null default false,
     when_full text collate "C" not null default 'evict',
+    -- A message whose id was published within this time is not published again; null does not look.
+    dedup_window interval,
+    -- Publishing a key replaces it: consumers get its latest version only. The same data again is ignored, unless process_unmodified.
+    one_message_per_key boolean not null default false,
+    process_unmodified boolean not null default false,
     -- New messages are refused until maintenance finds room.
     is_full boolean not null default false,
     -- Messages below this seq were purged; their segments are dropped when no live message is left in them.
     start_seq bigint not null default 0,
+    -- Messages below this seq were removed by somebody, not by retention: nobody gets them again.
+    purged_seq bigint not null default 0,
     -- Maintenance is asked to begin a new segment, so that a segment whose messages are all purged can be dropped.
     roll_due boolean not null default false,
     created_at timestamptz not null default clock_timestamp()
@@ -78,8 +87,37 @@ create table postbus_data.segment (
     primary key (stream_id, number)
 );
 
+-- A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked behind another. It goes when none does.
+create table postbus_data.kept (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    partition integer not null,
+    seq bigint not null,
+    published_at timestamptz not null,
+    expires_at timestamptz,
+    key text collate "C",
+    data text,
+    bytes bytea,
+    headers jsonb,
+    primary key (stream_id, partition, seq)
+);
+
 -- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
 create index segment_last_seq on postbus_data.segment (stream_id, last_seq);
+
+-- A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one
+-- before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.
+create table postbus_data.dedup (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    number integer not null,
+    -- The register may name a table only after the transaction that prepared it has committed.
+    prepared_by xid8 not null default pg_current_xact_id(),
+    begun_at timestamptz,
+    -- Publishers that may still write here hold a horizon lock at or below this. Null until the register has moved on.
+    rolled_at_seq bigint,
+    -- Since when nobody can write here.
+    sealed_at timestamptz,
+    primary key (stream_id, number)
+);
 
 -- A row is a message that waits outside the log until its time: one row, however many consumers its stream has. When due it is published, and
 -- gets its seq then. The content is kept as it was given, already checked.
@@ -136,6 +174,10 @@ create table postbus_data.consumer (
     on_expired text collate "C" not null,
     -- The stream keeps what it has not finished.
     keep_unread boolean not null default false,
+    -- It is removed when nobody has received from it for so long; null never.
+    expire_after interval,
+    -- For how long it is remembered what became of each delivery; null for not at all.
+    keep_history interval,
     paused boolean not null default false,
     -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
     epoch integer not null default 1,
@@ -150,8 +192,9 @@ create index consumer_stream on postbus_data.consumer (stream_id);
 
 -- A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition's mutex, inserts the next row and
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
--- Besides partitions there are two rows by the numbers of functions/consumer/mutex_class.sql: how far the redelivery log was read (-1), and
--- up to which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep).
+-- Besides partitions there are rows by the numbers of functions/consumer/mutex_class.sql: how far the redelivery log was read (-1), up to
+-- which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep), and when it was used last,
+-- if that matters (-3; horizon is then the sum of its positions).
 create table postbus_data.position (
     consumer_id integer not null,
     epoch integer not null,
@@ -192,6 +235,8 @@ create table postbus_data.lease (
     attempts integer[],
     received_at timestamptz not null,
     deadline timestamptz not null,
+    -- The table history is told what becomes of it.
+    has_history boolean not null default false,
     primary key (token, piece)
 );
 
@@ -269,6 +314,28 @@ create index dead_letter_partition on postbus_data.dead_letter (consumer_id, par
 
 -- Dead letters past their retention.
 create index dead_letter_died on postbus_data.dead_letter (consumer_id, died_at);
+
+-- A row is what became of a delivery: of a batch that was acked, or of a single message that failed. Only of consumers that keep a history.
+create table postbus_data.history (
+    consumer_id integer not null,
+    partition integer not null,
+    -- The lowest of seqs.
+    first_seq bigint not null,
+    seqs bigint[] not null,
+    -- Which delivery of each message it was; null when it was the first of all.
+    attempts integer[],
+    received_at timestamptz not null,
+    finished_at timestamptz not null default clock_timestamp(),
+    -- acked, failed or dead.
+    outcome text collate "C" not null,
+    reason text
+);
+
+-- The newest, and what is old enough to go.
+create index history_finished on postbus_data.history (consumer_id, finished_at);
+
+-- What the log has to keep for it, and the failures of a message.
+create index history_first_seq on postbus_data.history (consumer_id, first_seq);
 
 -- A row is up to 10,000 messages that one attempt at a task of Spark wants to publish, until its batch commits or is given up. A row for each
 -- message would have to be deleted again one by one.
@@ -412,6 +479,9 @@ create type postbus.stream_info as (
     max_storage bigint,
     until_acked boolean,
     when_full text,
+    dedup_window interval,
+    one_message_per_key boolean,
+    process_unmodified boolean,
     is_full boolean,
     start_seq bigint,
     last_seq bigint,
@@ -427,7 +497,22 @@ create type postbus_data.entry as (
     data_type text,
     max_message_bytes integer,
     sequence regclass,
-    layout bigint
+    layout bigint,
+    one_message_per_key boolean
+);
+
+-- Messages to be published, column by column, of which some may turn out to be duplicates or unchanged versions. answers has what the publisher is told
+-- of those, and null for the others, whose seqs are in seqs; published_at is when these were drawn.
+create type postbus_data.fresh as (
+    keys text[],
+    data text[],
+    contents json[],
+    headers jsonb[],
+    bytes bytea[],
+    dedup_ids text[],
+    seqs bigint[],
+    answers bigint[],
+    published_at timestamptz
 );
 
 -- A message as readers get it. data is null in a bytes stream, bytes in any other. resume: see read.
@@ -501,6 +586,8 @@ create type postbus.consumer_info as (
     filter_data text,
     on_expired text,
     keep_unread boolean,
+    expire_after interval,
+    keep_history interval,
     paused boolean,
     created_at timestamptz
 );
@@ -587,6 +674,23 @@ create type postbus.pipeline_info as (
     started_at timestamptz,
     noted_at timestamptz,
     ended_at timestamptz
+);
+
+-- What became of a delivery. data and bytes are null when the message is gone from the stream.
+create type postbus.history_entry as (
+    seq bigint,
+    partition integer,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz,
+    outcome text,
+    attempt integer,
+    received_at timestamptz,
+    finished_at timestamptz,
+    duration interval,
+    last_error text
 );
 
 -- A row is a token with which somebody may use the HTTP server. The token itself is not here, only its SHA-256.
@@ -920,6 +1024,8 @@ create or replace function postbus.alter_consumer(
     filter_data text default null,
     on_expired text default null,
     keep_unread boolean default null,
+    expire_after interval default null,
+    keep_history interval default null,
     unset text[] default '{}'
 )
 returns void
@@ -931,7 +1037,7 @@ Change settings of a consumer; null leaves one as it is. They hold for deliverie
 were not delivered yet. The ordering cannot be changed: what is in flight was given out under it.
 
 unset    the names of settings to put back to "none": max_deliver, backoff, backoff_factor, backoff_cap, retain_dead, max_per_key,
-         filter_key_pattern, filter_headers, filter_headers_not, filter_data.
+         filter_key_pattern, filter_headers, filter_headers_not, filter_data, expire_after, keep_history.
 
 Raises   PB400 for a value that is not allowed, PB404.
 */
@@ -943,7 +1049,7 @@ begin
     from unnest(unset) as u
     where u not in (
         'max_deliver', 'backoff', 'backoff_factor', 'backoff_cap', 'retain_dead', 'max_per_key',
-        'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data'
+        'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data', 'expire_after', 'keep_history'
     )
     limit 1;
     if unknown is not null then
@@ -964,6 +1070,8 @@ begin
     settings.max_waiting := coalesce(max_waiting, settings.max_waiting);
     settings.on_dead := coalesce(on_dead, settings.on_dead);
     settings.on_expired := coalesce(on_expired, settings.on_expired);
+    settings.expire_after := case when 'expire_after' = any (unset) then null else coalesce(expire_after, settings.expire_after) end;
+    settings.keep_history := case when 'keep_history' = any (unset) then null else coalesce(keep_history, settings.keep_history) end;
     if 'filter_key_pattern' = any (unset) then
         settings.filter_key_pattern := null;
         settings.filter_key_regex := null;
@@ -992,6 +1100,8 @@ begin
         filter_headers_not = settings.filter_headers_not,
         filter_data = settings.filter_data,
         on_expired = settings.on_expired,
+        expire_after = settings.expire_after,
+        keep_history = settings.keep_history,
         keep_unread = coalesce(alter_consumer.keep_unread, c.keep_unread)
     where c.id = settings.id;
 end
@@ -1035,6 +1145,10 @@ begin
             then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
         when settings.on_dead is null or settings.on_dead not in ('continue', 'hold')
             then format('on_dead = %L is not one of continue, hold', settings.on_dead)
+        when settings.expire_after not between interval '1 minute' and interval '3650 days'
+            then format('expire_after = %s is not between 1 minute and 3650 days', settings.expire_after)
+        when settings.keep_history not between interval '1 second' and interval '3650 days'
+            then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
         when settings.on_expired is null or settings.on_expired not in ('skip', 'bury')
             then format('on_expired = %L is not one of skip, bury', settings.on_expired)
     end;
@@ -1121,6 +1235,8 @@ create or replace function postbus.create_consumer(
     filter_data text default null,
     on_expired text default 'skip',
     keep_unread boolean default false,
+    expire_after interval default null,
+    keep_history interval default null,
     "start" text default null,
     from_seq bigint default null,
     from_time timestamptz default null
@@ -1146,6 +1262,8 @@ filter_…         which messages it wants: a key pattern; headers that a messag
                  with these values; a JSON path of which it must yield an item other than false and null. Messages that do not pass are skipped.
 on_expired       what becomes of a message whose time to live is over: skip or bury (a dead letter).
 keep_unread      the stream keeps what this consumer has not finished, whatever its retention says.
+expire_after     it is removed when nobody has received from it for so long; null never.
+keep_history     for how long postbus.history knows what became of each delivery; null for not at all.
 start            earliest (the default) or latest; or from_seq, or from_time.
 
 Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it exists.
@@ -1169,8 +1287,16 @@ begin
     settings.max_waiting := max_waiting;
     settings.on_dead := on_dead;
     settings.on_expired := on_expired;
+    settings.expire_after := expire_after;
+    settings.keep_history := keep_history;
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
     perform postbus_data.check_consumer(settings);
+    if ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
+        raise exception using
+            errcode = 'PB400',
+            message = 'a stream that keeps one message per key is read in order "key" or "partition"',
+            hint = 'in order "none" a later version could overtake one that is in flight';
+    end if;
     if num_nonnulls("start", from_seq, from_time) = 0 then
         "start" := 'earliest';
     end if;
@@ -1178,12 +1304,13 @@ begin
     insert into postbus_data.consumer as c (
         stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
         retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
-        on_expired, keep_unread, start_after
+        on_expired, keep_unread, expire_after, keep_history, start_after
     )
     values (
         settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
         backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
-        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false),
+        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false), expire_after,
+        keep_history,
         postbus_data.start_position(settings.stream_id, "start", from_seq, from_time)
     )
     on conflict (stream_name, name) do nothing
@@ -1205,6 +1332,7 @@ declare
 begin
     perform postbus_data.forget(dropped);
     delete from postbus_data.dead_letter as d where d.consumer_id = dropped;
+    delete from postbus_data.history as h where h.consumer_id = dropped;
     delete from postbus_data.consumer as c where c.id = dropped;
 end
 $$;
@@ -1252,6 +1380,103 @@ as $$
     delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
 $$;
 
+create or replace function postbus.history(
+    stream text,
+    consumer text,
+    outcome text default null,
+    before_time timestamptz default null,
+    max_messages integer default 100
+)
+returns setof postbus.history_entry
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What became of a consumer's deliveries, the newest first: acked, failed (it comes again) or dead. Known for as long as the consumer's keep_history
+says, from the moment that was set.
+
+outcome      only these.
+before_time  only what was finished before.
+
+last_error is the reason of a failure; of an acked message, that of its failure before.
+
+Raises   PB400 for arguments out of range, PB404.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    data_type text := (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id);
+    entry postbus_data.history;
+    left_count integer := max_messages;
+begin
+    if outcome not in ('acked', 'failed', 'dead') or (max_messages between 1 and 10000) is not true then
+        raise exception using
+            errcode = 'PB400',
+            message = format('outcome = %L or max_messages = %s is not allowed', outcome, coalesce(max_messages::text, 'null')),
+            hint = 'outcome is acked, failed or dead; max_messages is between 1 and 10000';
+    end if;
+    for entry in
+        select h.*
+        from postbus_data.history as h
+        where h.consumer_id = reader.id
+            and h.finished_at < coalesce(before_time, 'infinity')
+            and (outcome is null or h.outcome = outcome)
+        order by h.finished_at desc
+        limit max_messages
+    loop
+        return query
+        select
+            s.seq, entry.partition, m.key, m.data, m.bytes, m.headers, m.published_at, entry.outcome, s.attempt, entry.received_at,
+            entry.finished_at, entry.finished_at - entry.received_at,
+            case
+                when entry.reason is not null then entry.reason
+                when s.attempt > 1 then (
+                    select h.reason
+                    from postbus_data.history as h
+                    where h.consumer_id = reader.id
+                        and h.first_seq = s.seq
+                        and h.reason is not null
+                        and h.finished_at < entry.finished_at
+                    order by h.finished_at desc
+                    limit 1
+                )
+            end
+        from (
+            select s.seq, coalesce(s.attempt, 1) as attempt
+            from unnest(entry.seqs, entry.attempts) as s (seq, attempt)
+            order by s.seq desc
+            limit left_count
+        ) as s
+        left join unnest(
+            postbus_data.fetch_named(
+                reader.stream_id, data_type, entry.partition, entry.seqs, array_fill(1, array[cardinality(entry.seqs)]), 0
+            )
+        ) as m on m.seq = s.seq
+        order by s.seq desc;
+        left_count := left_count - cardinality(entry.seqs);
+        exit when left_count <= 0;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.last_use(reader postbus_data.consumer)
+returns postbus_data.position
+language sql
+volatile
+as $$
+/* When a consumer was used last, in microseconds: hi, and the sum of its positions then: horizon. Nulls if that is not known. */
+    select p
+    from postbus_data.position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = -3
+    order by p.hi desc
+    limit 1
+$$;
+
 create or replace function postbus.list_consumers(stream text)
 returns setof postbus.consumer_info
 language plpgsql
@@ -1267,7 +1492,7 @@ begin
         c.stream_name, c.name, c.id, c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.backoff, c.backoff_factor, c.backoff_cap,
         c.backoff_jitter, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.filter_key_pattern, c.filter_headers,
         (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
-        c.filter_data::text, c.on_expired, c.keep_unread, c.paused, c.created_at
+        c.filter_data::text, c.on_expired, c.keep_unread, c.expire_after, c.keep_history, c.paused, c.created_at
     from postbus_data.consumer as c
     where c.stream_id = listed
     order by c.name;
@@ -1287,6 +1512,35 @@ The class of a consumer's mutexes, two-key advisory locks. The second key is a p
 They lie above the classes of publishers' locks (functions/horizon/lock_class.sql); class 1610612736 itself is maintenance.
 */
     select 1610612736 + consumer_id
+$$;
+
+create or replace function postbus_data.note_use(reader postbus_data.consumer, positions bigint default null)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Remember that a consumer with expire_after is used, now and then only. Two that do so at once leave two rows, of which the later counts.
+
+positions  the sum of its positions, if known.
+Touches    position (insert, delete).
+*/
+declare
+    now_at bigint := extract(epoch from clock_timestamp()) * 1000000;
+    last_use postbus_data.position := postbus_data.last_use(reader);
+begin
+    if positions is null and last_use.hi > now_at - least(60, extract(epoch from reader.expire_after) / 10) * 1000000 then
+        return;
+    end if;
+    delete from postbus_data.position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = -3
+        and p.hi <= last_use.hi;
+    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+    values (reader.id, reader.epoch, -3, now_at, coalesce(positions, last_use.horizon, 0), 0)
+    on conflict do nothing;
+end
 $$;
 
 create or replace function postbus.pause(stream text, consumer text)
@@ -1378,6 +1632,7 @@ declare
     horizon bigint := postbus_data.horizon_of(reader.stream_id);
     start_seq bigint;
     hi bigint;
+    messages postbus.delivery[];
 begin
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
     for partition in partition_base .. partition_base + (layout & 2047)::integer - 1 loop
@@ -1388,14 +1643,14 @@ begin
             and p.partition = partition
         order by p.hi desc
         limit 1;
+        messages := postbus_data.fetch_messages(
+            reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
+        );
         return query
         select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text
-        from unnest(
-            postbus_data.fetch_messages(
-                reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
-            )
-        ) as m
-        where postbus_data.passes(reader, m);
+        from unnest(messages) as m
+        where postbus_data.passes(reader, m)
+            and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));
     end loop;
 end
 $$;
@@ -1885,8 +2140,7 @@ published again to a stream. See dead_letters for which.
 
 To go at a rate, call it for a few at a time.
 
-Returns  how many were moved. One whose message was purged from the stream since cannot go back to the consumer and stays; it can go to
-         a stream.
+Returns  how many were moved. One whose message was purged since cannot go back to the consumer and stays; it can go to a stream.
 Raises   PB400, PB404 for stream, consumer or to_stream, PB409 when to_stream holds another type of data.
 Touches  dead_letter (delete), waiting or the log of to_stream (insert).
 */
@@ -1906,11 +2160,16 @@ begin
     loop
         if to_stream is not null then
             perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type);
-        elsif letter.seq < source.start_seq or postbus_data.fetch_named(
-            source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0
-        ) is null then
+        elsif letter.seq < source.purged_seq then
             continue;
         else
+            -- Its segment may be gone; the letter's copy is not.
+            if postbus_data.fetch_named(source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0) is null then
+                insert into postbus_data.kept (stream_id, partition, seq, published_at, key, data, bytes, headers)
+                values (
+                    source.id, letter.partition, letter.seq, letter.published_at, letter.key, letter.data, letter.bytes, letter.headers
+                );
+            end if;
             insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
             values (reader.id, letter.partition, letter.seq, letter.key, 0, clock_timestamp(), letter.reason);
         end if;
@@ -1918,6 +2177,268 @@ begin
         moved := moved + 1;
     end loop;
     return moved;
+end
+$$;
+
+create or replace function postbus_data.begin_dedup(stream_id integer)
+returns void
+language plpgsql
+as $$
+/* Let a stream remember ids of messages, if it does not yet: its register and the first table. */
+begin
+    if to_regclass('postbus_data.dedup_' || stream_id) is null then
+        perform postbus_data.prepare_dedup(stream_id, 1);
+        update postbus_data.dedup as d set begun_at = clock_timestamp() where d.stream_id = begin_dedup.stream_id;
+        execute format('create sequence postbus_data.dedup_%s cache 1', stream_id);
+        perform nextval(format('postbus_data.dedup_%s', stream_id));
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_dedup_window(dedup_window interval)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse a window that is outside its range (PB400). Null is not checked. */
+begin
+    if dedup_window not between interval '1 second' and interval '30 days' then
+        raise exception using
+            errcode = 'PB400',
+            message = format('dedup_window = %s is not between 1 second and 30 days', dedup_window);
+    end if;
+end
+$$;
+
+create or replace function postbus_data.deduplicate(stream_id integer, ids text[], seqs bigint[])
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/*
+Say which messages of a batch were published before, by their ids; a null id never was. The others' ids are taken, by this transaction: another that
+wants one of them waits for it to end. Of the same id twice in a batch, the first counts.
+
+seqs     the number that each message would get.
+Returns  for each message null when it is new, else the number of the one that was published.
+Raises   PB409 when the stream has no dedup_window, PB400 for an id that is empty or longer than 255 characters.
+Touches  the stream's tables of ids (insert).
+Locks    ids in their order, so that two batches do not deadlock.
+
+Its caller has entered the stream, so the register is read after its lock: see maintain_dedup.
+*/
+declare
+    now_at timestamptz := clock_timestamp();
+    oldest timestamptz := now_at - (select s.dedup_window from postbus_data.stream as s where s.id = stream_id);
+    register regclass := to_regclass('postbus_data.dedup_' || stream_id);
+    current_number integer := pg_sequence_last_value(register);
+    last_table postbus_data.dedup;
+    known jsonb;
+    found_known jsonb;
+    wanted text[];
+begin
+    if register is null or oldest is null then
+        raise exception using
+            errcode = 'PB409',
+            message = 'the stream does not look for duplicates',
+            hint = 'give it a dedup_window (alter_stream), or publish without ids';
+    end if;
+    if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then
+        raise exception using errcode = 'PB400', message = 'a dedup id is not 1 to 255 characters long';
+    end if;
+
+    select d.* into last_table
+    from postbus_data.dedup as d
+    where d.stream_id = deduplicate.stream_id
+        and d.number = current_number - 1;
+    known := '{}';
+    if last_table.number is not null then
+        if last_table.sealed_at is null or current_setting('transaction_isolation') <> 'read committed' then
+            -- Somebody may be writing the same id there just now.
+            known := postbus_data.take_ids(format('postbus_data.dedup_%s_%s', stream_id, last_table.number), ids, seqs, now_at, oldest);
+        else
+            execute format(
+                'select coalesce(jsonb_object_agg(d.id, d.seq), ''{}'')
+                from postbus_data.dedup_%s_%s as d
+                where d.id = any ($1) and d.published_at >= $2',
+                stream_id, last_table.number
+            ) into known using ids, oldest;
+        end if;
+    end if;
+    select array_agg(case when not known ? i.id then i.id end order by i.place) into wanted
+    from unnest(ids) with ordinality as i (id, place);
+    found_known := postbus_data.take_ids(format('postbus_data.dedup_%s_%s', stream_id, current_number), wanted, seqs, now_at, oldest);
+    known := known || found_known;
+
+    return array(
+        select case
+            when i.id is null then null
+            when known ? i.id then (known ->> i.id)::bigint
+            when row_number() over (partition by i.id order by i.place) > 1 then first_value(i.seq) over (partition by i.id order by i.place)
+        end
+        from unnest(ids, seqs) with ordinality as i (id, seq, place)
+        order by i.place
+    );
+end
+$$;
+
+create or replace function postbus_data.end_dedup(stream_id integer)
+returns void
+language plpgsql
+as $$
+/* Let a stream forget all ids of messages. */
+declare
+    old_number integer;
+begin
+    execute format('drop sequence if exists postbus_data.dedup_%s', stream_id);
+    for old_number in
+        delete from postbus_data.dedup as d where d.stream_id = end_dedup.stream_id returning d.number
+    loop
+        execute format('drop table postbus_data.dedup_%s_%s', stream_id, old_number);
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.maintain_dedup(stream_id integer, sequence regclass)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Begin the next table of ids when the current one is as old as the window, and drop those that hold nothing within it.
+
+As with segments, a table is prepared in one call and named by the register in a later one, and it is sealed when no publisher is left that may have
+read the register before. Until then publishers write their ids to it and to the next one.
+
+Its caller holds the stream's maintenance mutex.
+Returns  how many steps were taken.
+*/
+declare
+    register regclass := to_regclass('postbus_data.dedup_' || stream_id);
+    time_window interval := (select s.dedup_window from postbus_data.stream as s where s.id = stream_id);
+    current_number integer := pg_sequence_last_value(register);
+    next_table postbus_data.dedup;
+    oldest bigint;
+    step_count integer := 0;
+    changed integer;
+    old_number integer;
+begin
+    if register is null then
+        return 0;
+    end if;
+    update postbus_data.dedup as d
+    set rolled_at_seq = pg_sequence_last_value(sequence)
+    where d.stream_id = maintain_dedup.stream_id
+        and d.number < current_number
+        and d.rolled_at_seq is null;
+    select min(l.held_at) into oldest from postbus_data.publisher_locks(stream_id, pg_sequence_last_value(sequence)) as l;
+    update postbus_data.dedup as d
+    set sealed_at = clock_timestamp()
+    where d.stream_id = maintain_dedup.stream_id
+        and d.sealed_at is null
+        and d.rolled_at_seq < coalesce(oldest, d.rolled_at_seq + 1);
+    get diagnostics changed = row_count;
+    step_count := step_count + changed;
+
+    for old_number in
+        delete from postbus_data.dedup as d
+        where d.stream_id = maintain_dedup.stream_id
+            and d.sealed_at < clock_timestamp() - time_window
+        returning d.number
+    loop
+        execute format('drop table postbus_data.dedup_%s_%s', stream_id, old_number);
+        step_count := step_count + 1;
+    end loop;
+
+    select d.* into next_table
+    from postbus_data.dedup as d
+    where d.stream_id = maintain_dedup.stream_id
+        and d.number = current_number + 1;
+    if next_table.number is not null then
+        if next_table.prepared_by <> pg_current_xact_id() then
+            update postbus_data.dedup as d
+            set begun_at = clock_timestamp()
+            where d.stream_id = next_table.stream_id
+                and d.number = next_table.number;
+            perform nextval(register);
+            step_count := step_count + 1;
+        end if;
+    elsif exists (
+        select
+        from postbus_data.dedup as d
+        where d.stream_id = maintain_dedup.stream_id
+            and d.number = current_number
+            and coalesce(d.begun_at, '-infinity') < clock_timestamp() - time_window
+            -- Two at a time are looked at.
+            and not exists (
+                select from postbus_data.dedup as o where o.stream_id = d.stream_id and o.number < d.number
+            )
+    ) and pg_relation_size(to_regclass(format('postbus_data.dedup_%s_%s', stream_id, current_number))) > 0 then
+        perform postbus_data.prepare_dedup(stream_id, current_number + 1);
+        step_count := step_count + 1;
+    end if;
+    return step_count;
+end
+$$;
+
+create or replace function postbus_data.prepare_dedup(stream_id integer, number integer)
+returns void
+language plpgsql
+as $$
+/* Create a table for ids of messages. The register may name it once this transaction has committed. */
+begin
+    execute format(
+        'create table postbus_data.dedup_%s_%s (
+            id text collate "C" primary key,
+            seq bigint not null,
+            published_at timestamptz not null
+        )',
+        stream_id, number
+    );
+    insert into postbus_data.dedup (stream_id, number) values (stream_id, number);
+end
+$$;
+
+create or replace function postbus_data.take_ids(ids_table text, ids text[], seqs bigint[], now_at timestamptz, oldest timestamptz)
+returns jsonb
+language plpgsql
+volatile
+as $$
+/*
+Write ids into a table of them; an id that is there and older than oldest is written over.
+
+Returns  the ids that were there, with their seqs.
+*/
+declare
+    taken text[];
+    known jsonb;
+begin
+    execute format(
+        'with taken as (
+            insert into %1$s as d (id, seq, published_at)
+            select i.id, i.seq, $3
+            from (
+                select distinct on (u.id) u.id, u.seq
+                from unnest($1, $2) with ordinality as u (id, seq, place)
+                where u.id is not null
+                order by u.id, u.place
+            ) as i
+            order by i.id
+            on conflict (id) do update
+            set seq = excluded.seq,
+                published_at = excluded.published_at
+            where d.published_at < $4
+            returning d.id
+        )
+        select array_agg(t.id) from taken as t',
+        ids_table
+    ) into taken using ids, seqs, now_at, oldest;
+    -- A later statement: what made it wait has committed since.
+    execute format(
+        'select coalesce(jsonb_object_agg(d.id, d.seq), ''{}'') from %1$s as d where d.id = any ($1) and not d.id = any ($2)',
+        ids_table
+    ) into known using ids, coalesce(taken, '{}');
+    return known;
 end
 $$;
 
@@ -1980,6 +2501,7 @@ Raises   PB400 for arguments out of range, PB409 for another type of data, PB412
 */
 declare
     claim postbus_data.claim;
+    one_message_per_key boolean;
 begin
     if max_messages is null or max_messages not between 1 and 10000 then
         raise exception using
@@ -1995,8 +2517,9 @@ begin
     select
         s.data_type,
         s.start_seq,
+        s.one_message_per_key,
         postbus_data.has_due(reader.id, reader.epoch)
-    into claim.data_type, claim.start_seq, claim.has_due
+    into claim.data_type, claim.start_seq, one_message_per_key, claim.has_due
     from postbus_data.stream as s
     where s.id = reader.stream_id;
     if expected_type <> claim.data_type then
@@ -2012,7 +2535,9 @@ begin
     end if;
     claim.lease_until := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
     claim.busy := false;
-    if num_nonnulls(reader.filter_key_regex, reader.filter_headers, reader.filter_headers_not, reader.filter_data) > 0 then
+    if one_message_per_key
+        or num_nonnulls(reader.filter_key_regex, reader.filter_headers, reader.filter_headers_not, reader.filter_data) > 0
+    then
         claim.scan := greatest(256, 4 * max_messages);
     end if;
     return claim;
@@ -2049,6 +2574,9 @@ declare
     last_claim postbus_data.claim;
     busy boolean;
 begin
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
+    end if;
     if reader.paused then
         return;
     end if;
@@ -2103,6 +2631,10 @@ begin
                 elsif claim.blocked is not null then
                     -- It has moved on behind what it has parked; there may be free keys further on.
                     null;
+                elsif batch.partition is null then
+                    -- All that it looked at had expired, and it has moved on behind it.
+                    scan_left := scan_left - claim.wanted;
+                    exit when scan_left <= 0;
                 elsif claim.to_seq < (claim.place).horizon then
                     -- The segment is read to its end.
                     if found_count = 0 then
@@ -2358,8 +2890,10 @@ begin
         perform postbus_data.bury_missing(reader, batch.partition, batch.seqs, batch.attempts, messages);
         last_n := greatest(last_n, batch.last_n);
         continue when messages is null;
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
-        select token, reader.id, reader.epoch, batch.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline, has_history)
+        select
+            token, reader.id, reader.epoch, batch.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until,
+            reader.keep_history is not null
         from unnest(messages) as m;
         claim.messages := claim.messages || messages;
     end loop;
@@ -2459,13 +2993,15 @@ declare
     last_seq bigint;
     picked postbus_data.picked;
     prefix text;
+    superseded bigint[];
 begin
     claim.messages := postbus_data.fetch_messages(
         reader.stream_id, place.partition, claim.after_seq, claim.to_seq, coalesce(claim.scan, claim.wanted)
     );
+    superseded := postbus_data.superseded(reader.stream_id, claim.messages);
     select
-        array_agg(m.seq) filter (where postbus_data.passes(reader, m)),
-        array_agg(m.key) filter (where postbus_data.passes(reader, m)),
+        array_agg(m.seq) filter (where postbus_data.passes(reader, m) and m.seq <> all (superseded)),
+        array_agg(m.key) filter (where postbus_data.passes(reader, m) and m.seq <> all (superseded)),
         max(m.seq),
         count(*)
     into seqs, keys, last_seq, found_count
@@ -2749,12 +3285,13 @@ set enable_mergejoin = off
 as $$
 /*
 The named messages of a partition as deliveries of a lease with that token, in order of seq; those that are gone are left out, and with live_only
-those whose time to live is over.
+those whose time to live is over, or that are not the present version of their key.
 */
 declare
     prefix text := lpad(to_hex(token), 16, '0') || '-';
     source text;
     messages postbus.delivery[];
+    superseded bigint[];
 begin
     select string_agg(
         format(
@@ -2773,6 +3310,19 @@ begin
     where g.stream_id = fetch_named.stream_id
         and (g.sealed_at is null or g.last_seq >= (select min(s) from unnest(seqs) as s))
         and g.after_seq < (select max(s) from unnest(seqs) as s);
+    if exists (select from postbus_data.kept as k where k.stream_id = fetch_named.stream_id) then
+        source := concat_ws(
+            ' union all ',
+            source,
+            format(
+                'select a.attempt, k.seq, k.partition, k.key, k.data, k.bytes, k.headers, k.published_at
+                from unnest($1, $2) as a (seq, attempt)
+                join postbus_data.kept as k on k.stream_id = %s and k.partition = $3 and k.seq = a.seq
+                where not $5 or k.expires_at is null or k.expires_at > clock_timestamp()',
+                stream_id
+            )
+        );
+    end if;
     if source is null then
         return null;
     end if;
@@ -2780,6 +3330,12 @@ begin
         order by m.seq) from (' || source || ') as m'
     into messages
     using seqs, attempts, partition, prefix, live_only;
+    if live_only then
+        superseded := postbus_data.superseded(stream_id, messages);
+        if superseded <> '{}' then
+            messages := nullif(array(select m from unnest(messages) as m where (m).seq <> all (superseded) order by (m).seq), '{}');
+        end if;
+    end if;
     return messages;
 end
 $$;
@@ -2827,11 +3383,12 @@ begin
         and l.piece = 0
         and l.consumer_id = consumer_id
         and l.epoch = epoch
+        and not l.has_history
         and (seqs is null or (l.seqs <@ seqs and not l.is_split))
     returning cardinality(l.seqs), l.is_split into held, is_split;
     if held is null then
-        -- Only some of its messages, or its first piece is gone already.
-        return (select count(*) from postbus_data.settle(consumer_id, epoch, token, seqs));
+        -- Only some of its messages, its first piece is gone already, or a history is kept.
+        return (select count(*) from postbus_data.settle(consumer_id, epoch, token, seqs, 'acked'));
     end if;
     if is_split then
         with pieces as (
@@ -3000,7 +3557,10 @@ begin
         raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 30 days', delay);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(reader.id, reader.epoch, named.token, named.seqs) as s loop
+        for message in select s.* from postbus_data.settle(
+            reader.id, reader.epoch, named.token, named.seqs,
+            case when not untried then 'failed' end, coalesce(reason, 'nacked')
+        ) as s loop
             perform postbus_data.fail(
                 reader, message.partition, message.seq, message.key,
                 case when untried then message.attempt - 1 else message.attempt end,
@@ -3316,6 +3876,43 @@ What serve does, in a session that is not the library's own.
     select s.acked, s.batch from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids) as s
 $$;
 
+create or replace function postbus_data.record(held postbus_data.lease, seqs bigint[], outcome text, reason text)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Remember what became of messages of a lease: one row for those that were acked, one for each that failed. A failure that was the last delivery a
+message gets is recorded as dead.
+
+Touches  history (insert).
+*/
+begin
+    if outcome = 'acked' then
+        insert into postbus_data.history (consumer_id, partition, first_seq, seqs, attempts, received_at, outcome)
+        values (
+            held.consumer_id, held.partition, (select min(m.seq) from unnest(seqs) as m (seq)), seqs,
+            case
+                when held.attempts is not null then array(
+                    select held.attempts[array_position(held.seqs, m.seq)] from unnest(seqs) with ordinality as m (seq, place) order by m.place
+                )
+            end,
+            held.received_at, outcome
+        );
+        return;
+    end if;
+    insert into postbus_data.history (consumer_id, partition, first_seq, seqs, attempts, received_at, outcome, reason)
+    select
+        held.consumer_id, held.partition, m.seq, array[m.seq], array[m.attempt], held.received_at,
+        case when m.attempt >= c.max_deliver then 'dead' else record.outcome end,
+        record.reason
+    from (
+        select m.seq, coalesce(held.attempts[array_position(held.seqs, m.seq)], 1) as attempt from unnest(seqs) as m (seq)
+    ) as m
+    join postbus_data.consumer as c on c.id = held.consumer_id;
+end
+$$;
+
 create or replace function postbus_data.room(reader postbus_data.consumer, wanted integer)
 returns integer
 language plpgsql
@@ -3376,7 +3973,14 @@ begin
 end
 $$;
 
-create or replace function postbus_data.settle(consumer_id integer, epoch integer, token bigint, seqs bigint[])
+create or replace function postbus_data.settle(
+    consumer_id integer,
+    epoch integer,
+    token bigint,
+    seqs bigint[],
+    outcome text,
+    reason text default null
+)
 returns table (partition integer, seq bigint, attempt integer, key text)
 language plpgsql
 volatile
@@ -3385,13 +3989,15 @@ as $$
 Finish messages of a lease, one by one: each is returned to the one caller that settles it.
 
 seqs     which messages; null for all.
-Touches  settled (insert), and lease, settled (delete) when nothing of the lease is left.
+outcome  what is remembered of it, if the consumer keeps a history: acked, failed, dead; null for nothing.
+Touches  settled, history (insert), and lease, settled (delete) when nothing of the lease is left.
 Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
          Two that settle the same message meet in the key of settled; the second waits, and gets nothing.
 */
 #variable_conflict use_column
 declare
     held postbus_data.lease;
+    new_seqs bigint[];
     left_count bigint := 0;
 begin
     for held in
@@ -3403,7 +4009,6 @@ begin
         order by l.piece
         for key share
     loop
-        return query
         with inserted as (
             insert into postbus_data.settled as s (token, seq)
             select settle.token, h.seq
@@ -3412,9 +4017,13 @@ begin
             on conflict do nothing
             returning s.seq
         )
-        select held.partition, i.seq, coalesce(held.attempts[array_position(held.seqs, i.seq)], 1),
-            held.keys[array_position(held.seqs, i.seq)]
-        from inserted as i;
+        select array_agg(i.seq order by i.seq) into new_seqs from inserted as i;
+        return query
+        select held.partition, n.seq, coalesce(held.attempts[array_position(held.seqs, n.seq)], 1), held.keys[array_position(held.seqs, n.seq)]
+        from unnest(new_seqs) as n (seq);
+        if held.has_history and outcome is not null and new_seqs is not null then
+            perform postbus_data.record(held, new_seqs, outcome, reason);
+        end if;
         left_count := left_count + cardinality(held.seqs) - (
             select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
         );
@@ -3437,7 +4046,7 @@ volatile
 as $$
 /* Move some messages of a lease to a piece of their own with another deadline. Its caller has locked the lease. */
 begin
-    insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline)
+    insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history)
     select
         held.token,
         (select max(l.piece) + 1 from postbus_data.lease as l where l.token = held.token),
@@ -3445,7 +4054,7 @@ begin
         array_agg(h.seq order by h.place),
         case when held.keys is not null then array_agg(h.key order by h.place) end,
         case when held.attempts is not null then array_agg(h.attempt order by h.place) end,
-        held.received_at, lease_until
+        held.received_at, lease_until, held.has_history
     from unnest(held.seqs, held.keys, held.attempts) with ordinality as h (seq, key, attempt, place)
     where h.seq = any (chosen);
     update postbus_data.lease as l
@@ -3504,9 +4113,10 @@ begin
             and p.hi = place.hi
     ),
     leased as (
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline, has_history)
         values (
-            token, place.consumer_id, place.epoch, place.partition, seqs, case when is_ordered then keys end, clock_timestamp(), claim.lease_until
+            token, place.consumer_id, place.epoch, place.partition, seqs, case when is_ordered then keys end, clock_timestamp(), claim.lease_until,
+            reader.keep_history is not null
         )
     )
     insert into postbus_data.position (
@@ -3547,10 +4157,12 @@ declare
 begin
     perform postbus_data.bury_missing(reader, place.partition, seqs, attempts, messages);
     if messages is not null then
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline)
+        insert into postbus_data.lease (
+            token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history
+        )
         select
             token, reader.id, reader.epoch, place.partition, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
-            claim.lease_until
+            claim.lease_until, reader.keep_history is not null
         from unnest(messages) as m;
         place.leases := place.leases || token;
         place.pending_bound := place.pending_bound + cardinality(messages);
@@ -3584,7 +4196,9 @@ declare
 begin
     perform postbus_data.check_isolation();
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(reader.id, reader.epoch, named.token, named.seqs) as s loop
+        for message in select s.* from postbus_data.settle(
+            reader.id, reader.epoch, named.token, named.seqs, 'dead', coalesce(reason, 'terminated')
+        ) as s loop
             perform postbus_data.bury(
                 reader, message.partition, message.seq, message.attempt, coalesce(reason, 'terminated')
             );
@@ -3641,10 +4255,12 @@ begin
         c.ack_wait,
         c.max_ack_pending / (%4$s + 1) as quota,
         s.start_seq - 1 as start_after,
-        not c.paused
+        %11$s
+        and not c.paused
         and c.ordering <> 'partition'::text
         and c.on_dead <> 'hold'::text
         and c.max_per_key is null
+        and c.keep_history is null
         and c.filter_key_regex is null
         and c.filter_headers is null
         and c.filter_headers_not is null
@@ -3775,7 +4391,8 @@ $body$
         layout,
         case stream.data_type when 'bytes' then 'bytes' else 'data' end,
         case stream.data_type when 'bytes' then 'bytea' else 'text' end,
-        postbus_data.log_table(stream.id, (layout >> 35)::integer)
+        postbus_data.log_table(stream.id, (layout >> 35)::integer),
+        case when stream.one_message_per_key then 'false' else 'true' end
     );
 end
 $$;
@@ -3817,8 +4434,8 @@ declare
     entry postbus_data.entry;
     is_full boolean;
 begin
-    select s.id, s.data_type, s.max_message_bytes, s.is_full
-    into entry.stream_id, entry.data_type, entry.max_message_bytes, is_full
+    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.is_full
+    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, is_full
     from postbus_data.stream as s
     where s.name = enter.stream;
 
@@ -4163,6 +4780,21 @@ Keys joined with "." are valid exactly when each of them is, so a batch is check
     select key !~ '[\x01-\x20\x7f*>]' and strpos('.' || key || '.', '..') = 0
 $$;
 
+create or replace function postbus_data.answer(answers bigint[], seqs bigint[])
+returns bigint[]
+language sql
+immutable
+as $$
+/* What a publisher is told of each message: answers, with seqs in the place of nulls, in their order. */
+    select array_agg(
+        case when a.answer is null then seqs[a.nth] else a.answer end order by a.place
+    )
+    from (
+        select a.answer, a.place, count(*) filter (where a.answer is null) over (order by a.place) as nth
+        from unnest(answers) with ordinality as a (answer, place)
+    ) as a
+$$;
+
 create or replace function postbus_data.as_json(data text, place integer)
 returns json
 language plpgsql
@@ -4196,7 +4828,7 @@ exception when invalid_text_representation then
 end
 $$;
 
-create or replace function postbus_data.check_batch(message_count integer, keys text[], data text[], headers jsonb[], bytes bytea[])
+create or replace function postbus_data.check_batch(message_count integer, keys text[], data text[], headers jsonb[], bytes bytea[], dedup_ids text[])
 returns void
 language plpgsql
 immutable
@@ -4209,7 +4841,7 @@ begin
             message = format('a batch of %s messages is too long: 10000 are allowed', message_count),
             hint = 'publish in several batches; inside one transaction they are still all or nothing';
     end if;
-    if cardinality(keys) <> message_count or cardinality(headers) <> message_count
+    if cardinality(keys) <> message_count or cardinality(headers) <> message_count or cardinality(dedup_ids) <> message_count
         or (data is not null and bytes is not null)
         or coalesce(array_ndims(keys), 1) + coalesce(array_ndims(data), 1)
             + coalesce(array_ndims(headers), 1) + coalesce(array_ndims(bytes), 1) > 4
@@ -4217,13 +4849,14 @@ begin
         raise exception using
             errcode = 'PB400',
             message = format(
-                'the arrays of a batch do not run side by side: %s keys, %s data, %s bytes, %s headers',
+                'the arrays of a batch do not run side by side: %s keys, %s data, %s bytes, %s headers, %s dedup ids',
                 coalesce(cardinality(keys)::text, 'no'),
                 coalesce(cardinality(data)::text, 'no'),
                 coalesce(cardinality(bytes)::text, 'no'),
-                coalesce(cardinality(headers)::text, 'no')
+                coalesce(cardinality(headers)::text, 'no'),
+                coalesce(cardinality(dedup_ids)::text, 'no')
             ),
-            hint = 'give data (or, in a bytes stream, bytes) and leave out keys or headers, or give one for each message';
+            hint = 'give data (or, in a bytes stream, bytes) and leave out keys, headers or ids, or give one for each message';
     end if;
 end
 $$;
@@ -4308,7 +4941,8 @@ create or replace function postbus.publish(
     bytes bytea default null,
     expected_type text default null,
     ttl interval default null,
-    deliver_at timestamptz default null
+    deliver_at timestamptz default null,
+    dedup_id text default null
 )
 returns bigint
 language plpgsql
@@ -4323,7 +4957,10 @@ expected_type  refuse (PB409) if the stream's data type is another one; null ask
 ttl            how long it lives: a consumer that comes to it later skips it, or makes it a dead letter. From when it is published.
 deliver_at     keep it outside the log until then; null or a time that has passed publishes it now.
 
-Returns  the message's seq; or, with deliver_at, the number under which it is scheduled.
+dedup_id       names the message: if it was published within the stream's dedup_window, it is not published again.
+
+Returns  the message's seq; or, with deliver_at, the number under which it is scheduled. For a duplicate, the seq of the message that was published,
+         negated (0 for one that was scheduled). Where a stream keeps one message per key, the seq of the version that stands.
 Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
 Touches  the current segment of the stream (insert).
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
@@ -4353,6 +4990,15 @@ begin
         perform postbus_data.refuse(entry, null, key, data, headers, bytes);
     end if;
 
+    if dedup_id is not null or entry.one_message_per_key then
+        return (
+            postbus.publish_many(
+                stream, array[key], case when data is not null then array[data] end, case when headers is not null then array[headers] end,
+                case when bytes is not null then array[bytes] end, expected_type, ttl, deliver_at,
+                case when dedup_id is not null then array[dedup_id] end
+            )
+        )[1];
+    end if;
     if ttl is not null or deliver_at is not null then
         perform postbus_data.check_ttl(ttl);
         if deliver_at > clock_timestamp() then
@@ -4385,7 +5031,8 @@ create or replace function postbus.publish_many(
     bytes bytea[] default null,
     expected_type text default null,
     ttl interval default null,
-    deliver_at timestamptz default null
+    deliver_at timestamptz default null,
+    dedup_ids text[] default null
 )
 returns bigint[]
 language plpgsql
@@ -4395,9 +5042,10 @@ as $$
 Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
 
 The arrays run side by side: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys and headers may be
-left out, or be null for some messages. See publish for what a message may hold; ttl and deliver_at hold for all.
+left out, or be null for some messages; so may dedup_ids. See publish for what a message may hold; ttl and deliver_at hold for all.
 
-Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages.
+Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages. For
+         duplicates and versions of keys see publish.
 Raises   PB400 with the place and the reason for a message that is not allowed, PB404, PB413.
 Touches  the current segment of the stream (insert).
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
@@ -4409,8 +5057,9 @@ declare
     message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
     contents json[];
     seqs bigint[];
+    fresh postbus_data.fresh;
 begin
-    perform postbus_data.check_batch(message_count, keys, data, headers, bytes);
+    perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids);
     if message_count = 0 then
         return '{}';
     end if;
@@ -4431,19 +5080,33 @@ begin
         order by m.place;
     end if;
     perform postbus_data.check_ttl(ttl);
+    if entry.data_type = 'json' then
+        contents := postbus_data.as_json_array(data);
+    end if;
+    if dedup_ids is not null or entry.one_message_per_key then
+        fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null), deliver_at > clock_timestamp());
+        if fresh.seqs is null then
+            return fresh.answers;
+        end if;
+        keys := fresh.keys;
+        data := fresh.data;
+        contents := fresh.contents;
+        headers := fresh.headers;
+        bytes := fresh.bytes;
+        seqs := fresh.seqs;
+    end if;
     if deliver_at > clock_timestamp() then
         select array_agg(
             postbus_data.schedule(entry, m.place::integer, deliver_at, ttl, m.key, m.data, m.header, m.bytes) order by m.place
         )
         into seqs
         from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place);
-        return seqs;
-    end if;
-    if entry.data_type = 'json' then
-        contents := postbus_data.as_json_array(data);
+        return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
     end if;
 
-    select array_agg(nextval(sequence)) into seqs from generate_series(1, message_count);
+    if seqs is null then
+        select array_agg(nextval(sequence)) into seqs from generate_series(1, message_count);
+    end if;
     -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
     -- apart side by side in a target list: unnest of several in FROM would store them all first.
     execute format(
@@ -4468,11 +5131,11 @@ begin
         entry.layout >> 35,
         case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
     ) using
-        clock_timestamp(),
+        coalesce(fresh.published_at, clock_timestamp()),
         ((entry.layout >> 11) & 16777215)::integer,
         (entry.layout & 2047)::integer,
         seqs, keys, headers, contents, data, bytes, ttl;
-    return seqs;
+    return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
 end
 $$;
 
@@ -4499,6 +5162,7 @@ Touches  stream (update).
 declare
     purged integer := postbus_data.stream_id(stream);
     horizon bigint := postbus_data.horizon_of(purged);
+    new_start bigint;
 begin
     if num_nonnulls(before_seq, before_time, nullif(everything, false)) <> 1 then
         raise exception using
@@ -4506,16 +5170,15 @@ begin
             message = 'purge needs to know what to remove',
             hint = 'give exactly one of before_seq, before_time, everything => true';
     end if;
-    return postbus_data.move_start(
-        purged,
-        least(
-            horizon + 1,
-            case
-                when before_time is not null then postbus_data.seq_before(purged, before_time - interval '1 second') + 1
-                when before_seq is not null then before_seq
-            end
-        )
+    new_start := least(
+        horizon + 1,
+        case
+            when before_time is not null then postbus_data.seq_before(purged, before_time - interval '1 second') + 1
+            when before_seq is not null then before_seq
+        end
     );
+    update postbus_data.stream as s set purged_seq = greatest(s.purged_seq, new_start) where s.id = purged;
+    return postbus_data.move_start(purged, new_start);
 end
 $$;
 
@@ -4728,6 +5391,66 @@ begin
 end
 $$;
 
+create or replace function postbus_data.sift(entry postbus_data.entry, batch postbus_data.fresh, is_scheduled boolean)
+returns postbus_data.fresh
+language plpgsql
+volatile
+as $$
+/*
+Find out which messages of a batch are to be published: not those whose id was published before, and where a stream keeps one message per key only
+the last of each key, if it has changed.
+
+Returns  the messages that are left, with their seqs, and answers for the others; seqs is null when none is left.
+Raises   PB400, as deduplicate, and for a message without a key where keys are needed.
+Touches  the stream's tables of ids, the state of its keys (insert, update).
+Locks    keys, then ids, each in their order: publishers of the same key or id wait for each other, and nobody else. Numbers are drawn after the keys
+         are locked, so that a later version has a higher one.
+*/
+declare
+    is_versioned boolean := entry.one_message_per_key and is_scheduled is not true;
+    message_count integer := coalesce(cardinality(batch.data), cardinality(batch.bytes));
+    sequence regclass := entry.sequence;
+    firsts bigint[];
+    chosen integer[];
+begin
+    if entry.one_message_per_key and (batch.keys is null or array_position(batch.keys, null) is not null) then
+        raise exception using
+            errcode = 'PB400',
+            message = format('%s is not allowed: the stream keeps one message per key, and it has none', postbus_data.message_name(
+                case when message_count > 1 then coalesce(array_position(batch.keys, null), 1) end
+            ));
+    end if;
+    if is_versioned then
+        perform postbus_data.lock_keys(entry.stream_id, batch.keys);
+    end if;
+    select array_agg(case when is_scheduled then 0 else nextval(sequence) end) into batch.seqs from generate_series(1, message_count);
+    batch.published_at := clock_timestamp();
+    if batch.dedup_ids is not null then
+        firsts := postbus_data.deduplicate(entry.stream_id, batch.dedup_ids, batch.seqs);
+        select array_agg(-f.seq order by f.place) into batch.answers from unnest(firsts) with ordinality as f (seq, place);
+    else
+        batch.answers := array_fill(null::bigint, array[message_count]);
+    end if;
+    if is_versioned then
+        batch.answers := postbus_data.replace_versions(entry, batch);
+    end if;
+
+    select array_agg(a.place order by a.place) into chosen
+    from unnest(batch.answers) with ordinality as a (answer, place)
+    where a.answer is null;
+    if chosen is null then
+        batch.seqs := null;
+    elsif cardinality(chosen) < message_count then
+        select
+            array_agg(batch.keys[c] order by c), array_agg(batch.data[c] order by c), array_agg(batch.contents[c] order by c),
+            array_agg(batch.headers[c] order by c), array_agg(batch.bytes[c] order by c), array_agg(batch.seqs[c] order by c)
+        into batch.keys, batch.data, batch.contents, batch.headers, batch.bytes, batch.seqs
+        from unnest(chosen) as c;
+    end if;
+    return batch;
+end
+$$;
+
 create or replace function postbus_data.window_statement(
     source postbus_data.stream,
     after_seq bigint,
@@ -4838,7 +5561,7 @@ $body$
         (layout >> 11) & 16777215,
         layout & 2047,
         case stream.data_type when 'json' then 'data::json' else 'data' end,
-        case when stream.is_full then 'true' else 'false' end
+        case when stream.is_full or stream.one_message_per_key then 'true' else 'false' end
     );
 end
 $$;
@@ -5087,7 +5810,10 @@ as $$
 declare
     missing record;
 begin
-    if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages) then
+    if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages)
+        -- There, what is missing was most likely replaced.
+        or (select s.one_message_per_key from postbus_data.stream as s where s.id = reader.stream_id)
+    then
         return;
     end if;
     for missing in
@@ -5141,7 +5867,7 @@ begin
     if later is null then
         return;
     end if;
-    for message in select s.* from postbus_data.settle(reader.id, reader.epoch, drag.token, later) as s loop
+    for message in select s.* from postbus_data.settle(reader.id, reader.epoch, drag.token, later, null) as s loop
         insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
         values (
             reader.id, message.partition, message.seq, message.key, message.attempt - 1, clock_timestamp(),
@@ -5189,6 +5915,9 @@ begin
                 perform postbus_data.fail(
                     reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired'
                 );
+                if expired.has_history then
+                    perform postbus_data.record(expired, array[message.seq], 'failed', 'the lease expired');
+                end if;
                 failed := failed + 1;
             end loop;
             if reader.ordering = 'key' and (expired.is_split or expired.piece > 0) then
@@ -5417,7 +6146,18 @@ begin
     from postbus_data.consumer as c
     where c.stream_id = apply_retention.stream_id
         and (c.keep_unread or stream.until_acked);
-    keep_edge := least(keep_edge, horizon + 1);
+    keep_edge := least(
+        keep_edge,
+        horizon + 1,
+        -- What the history shows.
+        (
+            select min((select h.first_seq from postbus_data.history as h where h.consumer_id = c.id order by h.first_seq limit 1))
+            from postbus_data.consumer as c
+            where c.stream_id = apply_retention.stream_id
+                and c.keep_history is not null
+                and stream.until_acked
+        )
+    );
     if stream.retain_at_least is not null then
         keep_edge := least(keep_edge, postbus_data.seq_since(stream_id, clock_timestamp() - stream.retain_at_least));
     end if;
@@ -5448,12 +6188,92 @@ begin
 end
 $$;
 
+create or replace function postbus_data.drop_unneeded(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Let go of copied messages that no consumer holds any more. A message is needed without a break until it is finished: whoever lets it fail, leases
+it again or parks it does so in one transaction.
+
+Returns  how many went.
+Touches  kept (delete).
+*/
+declare
+    dropped integer := 0;
+begin
+    if exists (select from postbus_data.kept as k where k.stream_id = drop_unneeded.stream_id) then
+        delete from postbus_data.kept as k
+        where k.stream_id = drop_unneeded.stream_id
+            and not exists (
+                select
+                from postbus_data.needed_messages(drop_unneeded.stream_id) as n
+                where n.partition = k.partition
+                    and n.seq = k.seq
+            );
+        get diagnostics dropped = row_count;
+    end if;
+    return dropped;
+end
+$$;
+
+create or replace function postbus_data.expire_consumers(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Remove the consumers of a stream that nobody has used for their expire_after, and the history that is older than keep_history.
+
+A receive that found nothing has noted its use; one that went the shortest way has moved a position, which is noted here.
+
+Returns  how many consumers went.
+Touches  consumer and all it holds (delete), history (delete), position (insert, delete).
+*/
+declare
+    reader postbus_data.consumer;
+    last_use postbus_data.position;
+    positions bigint;
+    removed integer := 0;
+begin
+    for reader in
+        select c.*
+        from postbus_data.consumer as c
+        where c.stream_id = expire_consumers.stream_id
+            and num_nonnulls(c.expire_after, c.keep_history) > 0
+    loop
+        delete from postbus_data.history as h
+        where h.consumer_id = reader.id
+            and h.finished_at < clock_timestamp() - reader.keep_history;
+        continue when reader.expire_after is null;
+
+        last_use := postbus_data.last_use(reader);
+        select coalesce(sum(p.hi), 0) into positions
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition >= 0;
+        if last_use.hi is null or positions <> last_use.horizon then
+            perform postbus_data.note_use(reader, positions);
+        elsif to_timestamp(last_use.hi / 1000000.0) < clock_timestamp() - reader.expire_after then
+            perform postbus.drop_consumer(reader.stream_name, reader.name);
+            removed := removed + 1;
+        end if;
+    end loop;
+    return removed;
+end
+$$;
+
 create or replace function postbus_data.finished_edge(reader postbus_data.consumer, horizon bigint)
 returns bigint
 language plpgsql
 volatile
 as $$
-/* The seq up to the horizon below which a consumer has finished everything: nothing of it is unread, in flight, failed or parked. */
+/*
+The seq up to the horizon below which a consumer has read everything, and has nothing in flight. What has failed or is parked does not count: it
+is copied out before its segment is dropped, so that one message that fails for days does not keep a whole log.
+*/
 declare
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
     partition_base integer := (layout >> 11) & 16777215;
@@ -5482,11 +6302,42 @@ begin
             where l.consumer_id = reader.id
                 and l.epoch = reader.epoch
                 and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
-        ),
-        (select min(w.seq) from postbus_data.waiting as w where w.consumer_id = reader.id),
-        (select min(d.seq) from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch),
-        (select min(p.seq) from postbus_data.parked as p where p.consumer_id = reader.id and p.epoch = reader.epoch)
+        )
     );
+end
+$$;
+
+create or replace function postbus_data.keep_needed(stream_id integer, number integer)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Copy what consumers still hold of a segment that is about to be dropped. What somebody has purged is not needed any more.
+
+Its caller has the segment's table locked: no receive can lease more of it, and all that did have committed.
+Touches  kept (insert).
+*/
+begin
+    execute format(
+        'insert into postbus_data.kept (stream_id, partition, seq, published_at, expires_at, key, %1$s, headers)
+        select $1, l.partition, l.seq, l.published_at, l.expires_at, l.key, l.data::%3$s, l.headers
+        from postbus_data.needed_messages($1) as n
+        join %2$s as l on l.partition = n.partition and l.seq = n.seq
+        where n.seq >= (select s.purged_seq from postbus_data.stream as s where s.id = $1)
+        on conflict do nothing',
+        (
+            select case s.data_type when 'bytes' then 'bytes' else 'data' end
+            from postbus_data.stream as s
+            where s.id = keep_needed.stream_id
+        ),
+        postbus_data.log_table(stream_id, number),
+        (
+            select case s.data_type when 'bytes' then 'bytea' else 'text' end
+            from postbus_data.stream as s
+            where s.id = keep_needed.stream_id
+        )
+    ) using stream_id;
 end
 $$;
 
@@ -5519,6 +6370,28 @@ begin
         );
     return start;
 end
+$$;
+
+create or replace function postbus_data.needed_messages(stream_id integer)
+returns table (partition integer, seq bigint)
+language sql
+volatile
+as $$
+/* The messages that consumers of a stream hold: in flight and not settled, failed, parked, or due for another delivery. */
+    with reader as materialized (
+        select c.id, c.epoch from postbus_data.consumer as c where c.stream_id = needed_messages.stream_id
+    )
+    select l.partition, m.seq
+    from reader as c
+    join postbus_data.lease as l on l.consumer_id = c.id and l.epoch = c.epoch
+    cross join lateral unnest(l.seqs) as m (seq)
+    where not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+    union
+    select w.partition, w.seq from reader as c join postbus_data.waiting as w on w.consumer_id = c.id
+    union
+    select p.partition, p.seq from reader as c join postbus_data.parked as p on p.consumer_id = c.id and p.epoch = c.epoch
+    union
+    select d.partition, d.seq from reader as c join postbus_data.due as d on d.consumer_id = c.id and d.epoch = c.epoch
 $$;
 
 create or replace function postbus_data.roll_age(stream postbus_data.stream)
@@ -5878,7 +6751,7 @@ language plpgsql
 volatile
 as $$
 /*
-Drop sealed segments that hold nothing but purged messages.
+Drop sealed segments that hold nothing but messages that are gone. What a consumer still holds of them is copied out first.
 
 Locks    each table exclusively, if that is possible at once: a reader inside a long transaction puts it off to the next call
          instead of making everybody wait behind this one.
@@ -5899,6 +6772,7 @@ begin
     loop
         begin
             execute format('lock table %s in access exclusive mode nowait', postbus_data.log_table(stream_id, purged_number));
+            perform postbus_data.keep_needed(stream_id, purged_number);
             perform postbus_data.drop_segment(stream_id, purged_number);
             step_count := step_count + 1;
         exception when lock_not_available then
@@ -5996,8 +6870,11 @@ begin
     end if;
     step_count := postbus_data.mend_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
     step_count := step_count + postbus_data.advance_segment(stream_id, sequence);
+    step_count := step_count + postbus_data.maintain_dedup(stream_id, sequence);
+    step_count := step_count + postbus_data.expire_consumers(stream_id);
     step_count := step_count + postbus_data.apply_retention(stream_id);
     step_count := step_count + postbus_data.drop_purged_segments(stream_id);
+    step_count := step_count + postbus_data.drop_unneeded(stream_id);
     return step_count;
 end
 $$;
@@ -6333,6 +7210,19 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
             or g.open_count > 1
             or g.has_purged
             or s.roll_due
+            or exists (select from postbus_data.kept as k where k.stream_id = s.id)
+            or exists (
+                select
+                from postbus_data.dedup as d
+                where d.stream_id = s.id
+                    and (d.begun_at is null or d.begun_at < clock_timestamp() - s.dedup_window)
+            )
+            or exists (
+                select
+                from postbus_data.consumer as c
+                where c.stream_id = s.id
+                    and num_nonnulls(c.expire_after, c.keep_history) > 0
+            )
             or log.bytes >= postbus_data.roll_bytes(s)
             or (log.bytes > 0 and g.begun_at < clock_timestamp() - postbus_data.roll_age(s))
             or (log.bytes > 0 or s.is_full or g.newest > 1) and (num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) > 0 or s.until_acked)
@@ -6352,6 +7242,8 @@ Write the function postbus_data.claim_<stream id>_<number>, which leases message
 Its queries are planned once for a session. Planned at each receive, reading took ten times as long (docs/decisions/0008).
 It lives and goes with the segment's table.
 */
+declare
+    one_message_per_key boolean := (select s.one_message_per_key from postbus_data.stream as s where s.id = stream_id);
 begin
     execute format(
         $template$
@@ -6371,7 +7263,7 @@ declare
     picked postbus_data.picked;
     batch postbus_data.batch;
 begin
-    if claim.scan is null and claim.blocked is null then
+    if claim.scan is null and claim.blocked is null and (%8$s or claim.lease_until is null) then
         if wanted > %6$s then
             -- An array holds less than 1 GiB.
             select greatest(count(*), 1)
@@ -6427,7 +7319,8 @@ begin
                 (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
                 and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
                 and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
-                and %5$s as matches
+                and %5$s
+                and %9$s as matches
             from %3$s as l
             where l.partition = partition
                 and l.seq > after_seq
@@ -6470,7 +7363,13 @@ $body$
             else 'true'
         end,
         (select 900000000 / s.max_message_bytes from postbus_data.stream as s where s.id = stream_id),
-        case data_type when 'bytes' then 'bytea' else 'text' end
+        case data_type when 'bytes' then 'bytea' else 'text' end,
+        case when one_message_per_key then 'false' else 'true' end,
+        case
+            when one_message_per_key
+                then format('exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)', stream_id)
+            else 'true'
+        end
     );
 end
 $$;
@@ -6887,6 +7786,236 @@ begin
 end
 $$;
 
+create or replace function postbus.delete_key(stream text, key text)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Delete a key of a stream that keeps one message per key. Consumers get a message that says so: with the header postbus-deleted, and without content (null
+in a json stream, else empty).
+
+Returns  the seq of that message; null when there is no such key.
+Raises   PB404, PB409 where a stream does not keep one message per key.
+*/
+declare
+    source postbus_data.stream;
+    last_seq bigint;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    if not source.one_message_per_key then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" does not keep one message per key', stream);
+    end if;
+    execute format(
+        'select t.seq from postbus_data.state_%s as t where t.key = $1 and t.seq > 0 and not t.is_deleted for update', source.id
+    )
+    into last_seq
+    using key;
+    if last_seq is null then
+        return null;
+    end if;
+    return postbus.publish(
+        stream,
+        key,
+        data => case source.data_type when 'json' then 'null' when 'text' then '' end,
+        bytes => case when source.data_type = 'bytes' then ''::bytea end,
+        headers => '{"postbus-deleted": "true"}'
+    );
+end
+$$;
+
+create or replace function postbus_data.lock_keys(stream_id integer, keys text[])
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Lock the states of keys, in their order, until the transaction ends; those that have none get one without a version.
+
+Touches  the stream's state (insert).
+*/
+begin
+    execute format(
+        'insert into postbus_data.state_%s (key, seq, segment, partition)
+        select distinct k.key collate "C", 0, 0, 0 from unnest($1) as k (key) order by 1
+        on conflict do nothing',
+        stream_id
+    ) using keys;
+    execute format(
+        'select count(*)
+        from (select from postbus_data.state_%s as t where t.key = any ($1) order by t.key for update) as locked',
+        stream_id
+    ) using keys;
+end
+$$;
+
+create or replace function postbus_data.replace_versions(entry postbus_data.entry, batch postbus_data.fresh)
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/*
+Make messages the present versions of their keys. Of several of a key the last counts; one whose data is that of the present version does not, unless
+the stream has process_unmodified.
+
+Its caller has locked the keys and drawn the numbers.
+Returns  batch.answers, with the seq of the version that stands for those that are not published.
+Touches  the stream's state (update).
+*/
+declare
+    answers bigint[];
+begin
+    execute format(
+        'with given as (
+            select m.*, coalesce(m.headers ? ''postbus-deleted'', false) as is_deleted, a.answer
+            from (
+                select
+                    u.key, u.seq, u.headers, u.place,
+                    sha256(case when $1.bytes is null then convert_to($1.data[u.place], ''UTF8'') else $1.bytes[u.place] end) as hash,
+                    mod(
+                        (get_byte(sha256(convert_to(u.key, ''UTF8'')), 0) << 16) | (get_byte(sha256(convert_to(u.key, ''UTF8'')), 1) << 8)
+                        | get_byte(sha256(convert_to(u.key, ''UTF8'')), 2),
+                        $4
+                    ) + $3 as partition
+                from unnest($1.keys, $1.seqs, $1.headers) with ordinality as u (key, seq, headers, place)
+            ) as m
+            join unnest($1.answers) with ordinality as a (answer, place) using (place)
+        ),
+        last as (
+            select distinct on (g.key) g.*
+            from given as g
+            where g.answer is null
+            order by g.key, g.place desc
+        ),
+        replaced as (
+            update postbus_data.state_%1$s as t
+            set seq = l.seq,
+                segment = $2,
+                partition = l.partition,
+                hash = l.hash,
+                is_deleted = l.is_deleted
+            from last as l
+            where t.key = l.key
+                and case
+                    when l.is_deleted then t.seq > 0 and not t.is_deleted
+                    else t.is_deleted or t.hash is distinct from l.hash
+                        or (select s.process_unmodified from postbus_data.stream as s where s.id = %1$s)
+                end
+            returning t.key, t.seq
+        )
+        select array_agg(
+            case
+                when g.answer is not null then g.answer
+                when r.seq = g.seq then null
+                else coalesce(r.seq, t.seq)
+            end
+            order by g.place
+        )
+        from given as g
+        left join replaced as r on r.key = g.key
+        left join postbus_data.state_%1$s as t on t.key = g.key',
+        entry.stream_id
+    )
+    into answers
+    using batch, (entry.layout >> 35)::integer, ((entry.layout >> 11) & 16777215)::integer, (entry.layout & 2047)::integer;
+    return answers;
+end
+$$;
+
+create or replace function postbus.state(
+    stream text,
+    key text default null,
+    key_pattern text default null,
+    after_key text default '',
+    max_messages integer default 1000,
+    expected_type text default null
+)
+returns setof postbus.message
+language plpgsql
+volatile
+set enable_seqscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The present version of each key of a stream that keeps one message per key, in order of the keys: one key, those that match a pattern, or all, in pages.
+
+Raises   PB400 for an argument that is out of range, PB404, PB409 where a stream does not keep one message per key or holds another type of data.
+*/
+#variable_conflict use_variable
+declare
+    source postbus_data.stream;
+    key_regex text := postbus_data.pattern_regex(key_pattern);
+    versions text;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    if not source.one_message_per_key then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" does not keep one message per key', stream),
+            hint = 'such a stream is created with one_message_per_key; read any stream with postbus.read';
+    end if;
+    if (max_messages between 1 and 10000) is not true then
+        raise exception using errcode = 'PB400', message = format('max_messages = %s is not between 1 and 10000', max_messages);
+    end if;
+    if expected_type <> source.data_type then
+        raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
+    end if;
+    versions := format(
+        'select t.key, t.seq, t.segment, t.partition
+        from postbus_data.state_%s as t
+        where t.seq > 0 and not t.is_deleted and t.key > $1 and ($2 is null or t.key = $2) and ($3 is null or t.key ~ $3)
+        order by t.key
+        limit $4',
+        source.id
+    );
+    return query execute (
+        select format(
+            'with versions as materialized (%s) select m.* from (%s) as m order by m.key',
+            versions,
+            string_agg(
+                format(
+                    'select l.seq, l.partition, l.key, %s, l.headers, l.published_at, null::text as resume
+                    from versions as v
+                    join %s as l on l.partition = v.partition and l.seq = v.seq
+                    where v.segment = %s',
+                    case when source.data_type = 'bytes' then 'null::text as data, l.data as bytes' else 'l.data::text as data, null::bytea as bytes' end,
+                    postbus_data.log_table(g.stream_id, g.number),
+                    g.number
+                ),
+                ' union all '
+            )
+        )
+        from postbus_data.segment as g
+        where g.stream_id = source.id
+    )
+    using after_key, key, key_regex, max_messages;
+end
+$$;
+
+create or replace function postbus_data.superseded(stream_id integer, messages postbus.delivery[])
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/* The seqs of those messages that are not the present version of their key; none where a stream does not keep one message per key. */
+declare
+    seqs bigint[];
+begin
+    if (select s.one_message_per_key from postbus_data.stream as s where s.id = stream_id) then
+        execute format(
+            'select array_agg(m.seq)
+            from unnest($1) as m
+            where not exists (select from postbus_data.state_%s as t where t.key = m.key and t.seq = m.seq)',
+            stream_id
+        ) into seqs using messages;
+    end if;
+    return coalesce(seqs, '{}');
+end
+$$;
+
 create or replace function postbus.alter_stream(
     stream text,
     max_message_bytes integer default null,
@@ -6898,6 +8027,8 @@ create or replace function postbus.alter_stream(
     max_storage bigint default null,
     until_acked boolean default null,
     when_full text default null,
+    dedup_window interval default null,
+    process_unmodified boolean default null,
     unset text[] default '{}'
 )
 returns void
@@ -6908,7 +8039,7 @@ as $$
 Change settings of a stream; null leaves a setting as it is. Limits of a message and of segments hold for what is published from now on,
 what is kept from the next maintenance on.
 
-unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage.
+unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
 
 Raises   PB400 for a value that is not allowed, PB404.
 Touches  stream (update).
@@ -6920,12 +8051,13 @@ declare
 begin
     select u into unknown
     from unnest(unset) as u
-    where u not in ('retain_up_to', 'retain_at_least', 'max_messages', 'max_storage')
+    where u not in ('retain_up_to', 'retain_at_least', 'max_messages', 'max_storage', 'dedup_window')
     limit 1;
     if unknown is not null then
         raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
     end if;
     perform postbus_data.check_limits(null, max_message_bytes, segment_bytes, segment_age);
+    perform postbus_data.check_dedup_window(dedup_window);
     update postbus_data.stream as s
     set max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
         segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
@@ -6939,6 +8071,8 @@ begin
         max_storage = case when 'max_storage' = any (unset) then null else coalesce(alter_stream.max_storage, s.max_storage) end,
         until_acked = coalesce(alter_stream.until_acked, s.until_acked),
         when_full = coalesce(alter_stream.when_full, s.when_full),
+        dedup_window = case when 'dedup_window' = any (unset) then null else coalesce(alter_stream.dedup_window, s.dedup_window) end,
+        process_unmodified = coalesce(alter_stream.process_unmodified, s.process_unmodified),
         -- Maintenance finds out anew.
         is_full = false
     where s.id = altered
@@ -6946,6 +8080,11 @@ begin
     perform postbus_data.check_retention(
         settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.when_full
     );
+    if settings.dedup_window is null then
+        perform postbus_data.end_dedup(altered);
+    else
+        perform postbus_data.begin_dedup(altered);
+    end if;
     perform postbus_data.write_publisher(altered);
     perform postbus_data.write_server(altered);
     perform postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
@@ -7045,7 +8184,10 @@ create or replace function postbus.create_stream(
     max_messages bigint default null,
     max_storage bigint default null,
     until_acked boolean default false,
-    when_full text default 'evict'
+    when_full text default 'evict',
+    dedup_window interval default null,
+    one_message_per_key boolean default false,
+    process_unmodified boolean default false
 )
 returns void
 language plpgsql
@@ -7068,6 +8210,10 @@ when_full          at such a limit the oldest messages go (evict), or new ones a
 until_acked        messages go when all consumers have finished them.
                    A consumer that is too slow for these misses messages, and its stats say so, unless it has keep_unread.
 
+dedup_window         messages may have ids: one whose id was published within this time is not published again.
+one_message_per_key  publishing a key replaces it: consumers get the latest version of a key only, and postbus.state shows all of them.
+process_unmodified   there, data that has not changed is published all the same.
+
 Raises   PB400 for a name or setting that is not allowed, PB409 when the stream exists.
 Touches  stream, segment (insert); creates the stream's two sequences, its first segment and its publisher.
 */
@@ -7082,20 +8228,21 @@ begin
             hint = 'use json, text or bytes';
     end if;
     if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
-        or until_acked is null or when_full is null
+        or until_acked is null or when_full is null or one_message_per_key is null or process_unmodified is null
     then
         raise exception using errcode = 'PB400', message = 'a stream''s settings cannot be null';
     end if;
     perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
     perform postbus_data.check_retention(retain_up_to, retain_at_least, max_messages, max_storage, when_full);
+    perform postbus_data.check_dedup_window(dedup_window);
 
     insert into postbus_data.stream as s (
         name, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
-        when_full
+        when_full, dedup_window, one_message_per_key, process_unmodified
     )
     values (
         stream, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
-        when_full
+        when_full, dedup_window, one_message_per_key, process_unmodified
     )
     on conflict (name) do nothing
     returning s.id into id;
@@ -7110,6 +8257,22 @@ begin
     perform setval(format('postbus_data.seq_%s', id), 0);
     perform postbus_data.prepare_segment(id, 1, 0, partitions);
     perform postbus_data.set_layout(id, 1, 0, partitions);
+    if dedup_window is not null then
+        perform postbus_data.begin_dedup(id);
+    end if;
+    if one_message_per_key then
+        execute format(
+            'create table postbus_data.state_%s (
+                key text collate "C" primary key,
+                seq bigint not null,
+                segment integer not null,
+                partition integer not null,
+                hash bytea,
+                is_deleted boolean not null default false
+            ) with (fillfactor = 70)',
+            id
+        );
+    end if;
     perform postbus_data.write_publisher(id);
     perform postbus_data.write_server(id);
 end
@@ -7149,6 +8312,8 @@ begin
     execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.serve_%1$s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
+    execute format('drop table if exists postbus_data.state_%s', dropped);
+    perform postbus_data.end_dedup(dropped);
     perform postbus.drop_consumer(stream, c.name) from postbus_data.consumer as c where c.stream_id = dropped;
     for segment_number in
         select s.number from postbus_data.segment as s where s.stream_id = dropped order by s.number
@@ -7264,12 +8429,13 @@ declare
 begin
     select
         s.name, s.id, s.data_type, s.max_message_bytes, s.segment_bytes, s.segment_age, s.retain_up_to, s.retain_at_least,
-        s.max_messages, s.max_storage, s.until_acked, s.when_full, s.is_full, s.start_seq, s.created_at,
+        s.max_messages, s.max_storage, s.until_acked, s.when_full, s.dedup_window, s.one_message_per_key, s.process_unmodified, s.is_full, s.start_seq, s.created_at,
         pg_sequence_last_value(to_regclass('postbus_data.layout_' || s.id)) & 2047,
         pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id))
     into
         info.name, info.id, info.data_type, info.max_message_bytes, info.segment_bytes, info.segment_age, info.retain_up_to,
-        info.retain_at_least, info.max_messages, info.max_storage, info.until_acked, info.when_full, info.is_full, info.start_seq,
+        info.retain_at_least, info.max_messages, info.max_storage, info.until_acked, info.when_full,
+        info.dedup_window, info.one_message_per_key, info.process_unmodified, info.is_full, info.start_seq,
         info.created_at, info.partitions, info.last_seq
     from postbus_data.stream as s
     where s.id = found_id;
@@ -7390,7 +8556,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('bdb82efe09b78923')
+insert into postbus_data.installation (functions_digest) values ('c8ea5d273510138d')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import psycopg
 import pytest
 
 import postbus
@@ -180,3 +181,172 @@ async def test_retention_runs_beside_publishers_and_readers(bus: Any, name: str)
 
     await asyncio.wait_for(asyncio.gather(publish(), consume(), look_after()), 60)
     assert seen == set(range(600))
+
+
+async def rolled(bus: Any, stream: str) -> None:
+    """Let the log go on in another segment, and drop what is gone."""
+    await bus.publish_many(stream, [Message(key="z", data={"n": -1, "pad": PAD}) for _ in range(70)])
+    for _ in range(6):
+        await bus.maintain(stream)
+
+
+@pytest.mark.parametrize("order", ["none", "key", "partition"])
+async def test_what_a_consumer_holds_outlives_its_segment(bus: Any, name: str, order: str) -> None:
+    stream = await create(bus, name, max_messages=1)
+    consumer = await bus.create_consumer(stream, "c", order=order)
+    await bus.publish_many(stream, [Message(key=f"k{n % 2}", data={"n": n}, headers={"h": str(n)}) for n in range(6)])
+    in_flight = await consumer.receive(10)
+    while batch := await consumer.receive(10):
+        in_flight = [*in_flight, *batch]
+    first = min(in_flight, key=lambda delivery: delivery.seq)
+    await consumer.nack([first], delay=1)
+    await rolled(bus, stream)
+    await rolled(bus, stream)
+    info = await bus.stream_info(stream)
+    assert info.start_seq > 6
+    assert not [message for message in await bus.read(stream) if message.data["n"] >= 0]
+
+    await consumer.nack([delivery for delivery in in_flight if delivery is not first])
+    seen: dict[int, tuple[int, Any]] = {}
+    async with asyncio.timeout(20):
+        while len(seen) < len(in_flight):
+            batch = await consumer.receive(10, wait=1)
+            seen |= {d.data["n"]: (d.attempt, d.headers["h"]) for d in batch if d.data["n"] >= 0}
+            await consumer.ack(batch)
+    assert set(seen) == {delivery.data["n"] for delivery in in_flight}
+    assert all(header == str(n) for n, (_, header) in seen.items())
+
+
+async def test_copies_go_when_nobody_holds_them(bus: Any, name: str, sql: psycopg.Connection[Any]) -> None:
+    stream = await create(bus, name, max_messages=1)
+    consumer = await bus.create_consumer(stream, "c", order="none")
+    await bus.publish_many(stream, [Message(data={"n": n}) for n in range(3)])
+    held = [*await consumer.receive(10), *await consumer.receive(10)]
+    await rolled(bus, stream)
+    await rolled(bus, stream)
+    stream_id = (await bus.stream_info(stream)).id
+
+    def copies() -> int:
+        found = sql.execute("select count(*) from postbus_data.kept where stream_id = %s", (stream_id,)).fetchone()
+        return int(found[0]) if found else 0
+
+    assert copies() == 3
+    assert [peeked.data["n"] for peeked in await consumer.peek(state="delivered")] == [0, 1, 2]
+    await consumer.ack(held)
+    await bus.maintain(stream)
+    assert copies() == 0
+
+
+async def test_what_was_purged_is_not_kept_for_anybody(bus: Any, name: str) -> None:
+    stream = await create(bus, name)
+    consumer = await bus.create_consumer(stream, "c", order="none")
+    await bus.publish(stream, data={"n": 1})
+    await consumer.nack(await consumer.receive(1), delay=0.5)
+    await bus.purge(stream, everything=True)
+    await rolled(bus, stream)
+    await bus.purge(stream, everything=True)
+    await rolled(bus, stream)
+    assert all(delivery.data["n"] == -1 for delivery in await consumer.receive(500, wait=1))
+
+
+async def test_a_dead_letter_can_be_redriven_after_its_segment_is_gone(bus: Any, name: str) -> None:
+    stream = await create(bus, name, max_messages=1)
+    consumer = await bus.create_consumer(stream, "c", order="none")
+    await bus.publish(stream, data={"n": 1}, key="k")
+    await consumer.terminate(await consumer.receive(1))
+    await rolled(bus, stream)
+    await rolled(bus, stream)
+    assert [moved async for moved in consumer.redrive()][-1] == 1
+    found: list[Any] = []
+    async with asyncio.timeout(20):
+        while not found:
+            batch = await consumer.receive(100, wait=5)
+            found = [delivery for delivery in batch if delivery.data["n"] == 1]
+            await consumer.ack(batch)
+    assert [(delivery.key, delivery.attempt) for delivery in found] == [("k", 1)]
+
+
+async def test_one_failing_message_does_not_keep_a_queue_on_disk(bus: Any, name: str) -> None:
+    await bus.create_queue(name, partitions=2)
+    await bus.alter_stream(name, segment_bytes=65536)
+    queue = bus.queue(name)
+    await queue.publish({"n": -5})
+    await queue.nack(await queue.receive(1), delay=3)
+    for _ in range(6):
+        await queue.publish_many([Message(data={"n": n, "pad": PAD}) for n in range(80)])
+        while batch := await queue.receive(100):
+            await queue.ack(batch)
+        for _ in range(3):
+            await bus.maintain(name)
+    assert (await bus.stream_info(name)).segment_count <= 3
+    assert [d.data["n"] for d in await queue.receive(1, wait=10)] == [-5]
+
+
+async def test_messages_after_expired_ones_are_found_in_an_old_segment(bus: Any, name: str) -> None:
+    await bus.create_stream(name, partitions=1, segment_bytes=65536)
+    consumer = await bus.create_consumer(name, "c")
+    await bus.publish_many(name, [Message(data={"n": -2}) for _ in range(30)], ttl=0.05)
+    await bus.publish_many(name, [Message(data={"n": n}) for n in range(5)])
+    await rolled(bus, name)
+    received: list[int] = []
+    while batch := await consumer.receive(10):
+        received += [delivery.data["n"] for delivery in batch if delivery.data["n"] >= 0]
+        await consumer.ack(batch)
+    assert received == list(range(5))
+
+
+async def test_a_consumer_that_nobody_uses_is_removed(bus: Any, name: str, sql: psycopg.Connection[Any]) -> None:
+    await bus.create_stream(name, partitions=1)
+    for consumer in ("idle", "used", "polled", "kept"):
+        await bus.create_consumer(name, consumer, expire_after=None if consumer == "kept" else 60)
+    await bus.publish_many(name, [Message(data=n) for n in range(3)])
+    await bus.maintain(name)  # Sees them for the first time.
+
+    def age(consumer: str) -> None:
+        """As if it had been used last two minutes ago."""
+        sql.execute(
+            "update postbus_data.position set hi = hi - 120000000 where partition = -3 and consumer_id = "
+            "(select id from postbus_data.consumer where stream_name = %s and name = %s)",
+            (name, consumer),
+        )
+
+    for consumer in ("idle", "used", "polled"):
+        age(consumer)
+    await bus.consumer(name, "used").receive(1)
+    await bus.consumer(name, "polled").receive(10)
+    await bus.maintain(name)
+    assert {info.name for info in await bus.list_consumers(name)} == {"used", "polled", "kept"}
+    with pytest.raises(postbus.InvalidInput, match="1 minute"):
+        await bus.create_consumer(name, "hasty", expire_after=1)
+
+
+async def test_a_queue_remembers_what_became_of_its_messages(bus: Any, name: str) -> None:
+    await bus.create_queue(name, keep_history=60, max_deliver=2, partitions=1)
+    queue = bus.queue(name)
+    await queue.publish_many([Message(key="k", data=n) for n in range(3)])
+    batch = await queue.receive(3)
+    await queue.ack(batch[:1])
+    await queue.nack([batch[1]], reason="too hot")
+    await queue.nack([batch[2]], reason="too cold")
+    again: list[Any] = []
+    while len(again) < 2:
+        again += await queue.receive(2, wait=5)
+    again.sort(key=lambda delivery: delivery.seq)
+    await queue.nack([again[1]], reason="much too cold")
+    await queue.ack([again[0]])
+    await bus.maintain(name)
+
+    entries = [(e.data, e.outcome, e.attempt, e.last_error) for e in await queue.history()]
+    assert entries[:2] == [(1, "acked", 2, "too hot"), (2, "dead", 2, "much too cold")]
+    assert sorted(entries[2:]) == [(0, "acked", 1, None), (1, "failed", 1, "too hot"), (2, "failed", 1, "too cold")]
+    assert all(e.duration.total_seconds() >= 0 and e.key == "k" for e in await queue.history())
+    assert [e.data for e in await queue.history(outcome="dead")] == [2]
+    assert [e.data for e in await queue.history(max_messages=1)] == [1]
+    assert len(await bus.read(name)) == 3  # Kept for as long.
+
+    await queue.alter(keep_history=1)
+    await asyncio.sleep(1.1)
+    await bus.maintain(name)
+    assert await queue.history() == []
+    await bus.maintain(name)
+    assert len(await bus.read(name)) == 0

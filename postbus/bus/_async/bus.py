@@ -66,6 +66,8 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         filter: Filter | str | None = None,
         on_expired: OnExpired = "skip",
         keep_unread: bool = False,
+        expire_after: float | timedelta | None = None,
+        keep_history: float | timedelta | None = None,
         start: Start | None = None,
         from_seq: int | None = None,
         from_time: datetime | None = None,
@@ -89,6 +91,8 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
             filter: Which messages it wants, by key, headers or content; a string is a key pattern. The others are skipped.
             on_expired: Whether a message whose time to live is over is skipped ("skip") or becomes a dead letter ("bury").
             keep_unread: The stream keeps what this consumer has not finished, whatever its retention says.
+            expire_after: It is removed when nobody has received from it for so long; None never.
+            keep_history: For how long `history` knows what became of each delivery; None for not at all.
             start: "earliest", which is the default, or "latest".
             from_seq: Start with this message.
             from_time: Start with what was published since.
@@ -116,6 +120,8 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
                 *rows.filter_parameters(filter),
                 on_expired,
                 keep_unread,
+                rows.seconds(expire_after),
+                rows.seconds(keep_history),
                 start,
                 from_seq,
                 from_time,
@@ -135,6 +141,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         max_deliver: int | None = None,
         backoff: Backoff = (),
         retain_dead: float | timedelta | None = None,
+        keep_history: float | timedelta | None = None,
     ) -> AsyncQueue:
         """Create a queue: a stream that keeps messages until they are acked, and its one consumer of the same name.
 
@@ -147,6 +154,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
             max_deliver: How many deliveries before a message becomes a dead letter; None for ever.
             backoff: How long a message waits after each failure.
             retain_dead: How long dead letters are kept; None for ever.
+            keep_history: For how long acked messages are kept, with what became of their deliveries: see `history`.
 
         Raises:
             InvalidInput: A name or setting is not allowed.
@@ -162,6 +170,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
                 max_deliver=max_deliver,
                 backoff=backoff,
                 retain_dead=retain_dead,
+                keep_history=keep_history,
             )
         except BaseException:
             await self.drop_stream(name)

@@ -21,8 +21,10 @@ from postbus.model.consumer import (
     ConsumerStats,
     DeadLetter,
     Filter,
+    HistoryEntry,
     OnDead,
     OnExpired,
+    Outcome,
     Peeked,
     Start,
     State,
@@ -227,6 +229,8 @@ class AsyncConsumer:
         filter: Filter | str | None = None,
         on_expired: OnExpired | None = None,
         keep_unread: bool | None = None,
+        expire_after: float | timedelta | None = None,
+        keep_history: float | timedelta | None = None,
         unset: tuple[str, ...] = (),
     ) -> None:
         """Change settings; None leaves one as it is. The order cannot be changed.
@@ -243,8 +247,10 @@ class AsyncConsumer:
             filter: Which messages it wants, of those not delivered yet; its parts that are None stay as they are.
             on_expired: Whether a message whose time to live is over is skipped or becomes a dead letter.
             keep_unread: Whether the stream keeps what it has not finished.
+            expire_after: It is removed when nobody has received from it for so long.
+            keep_history: For how long `history` knows what became of each delivery.
             unset: Settings to put back to none: max_deliver, backoff, retain_dead, max_per_key, filter_key_pattern,
-                filter_headers, filter_headers_not, filter_data.
+                filter_headers, filter_headers_not, filter_data, expire_after, keep_history.
 
         Raises:
             InvalidInput: A value is not allowed.
@@ -263,6 +269,8 @@ class AsyncConsumer:
             *rows.filter_parameters(filter),
             on_expired,
             keep_unread,
+            rows.seconds(expire_after),
+            rows.seconds(keep_history),
             rows.text_array(unset),
         )
 
@@ -295,6 +303,20 @@ class AsyncConsumer:
     async def stats(self) -> ConsumerStats:
         """Where it stands: lag, in flight, waiting, dead, by partition and in all."""
         return rows.consumer_stats(await self._call(statements.STATS, repeatable=True))
+
+    async def history(
+        self, *, outcome: Outcome | None = None, before_time: datetime | None = None, max_messages: int = 100
+    ) -> list[HistoryEntry]:
+        """What became of its deliveries, the newest first, for as long as its `keep_history` says.
+
+        Args:
+            outcome: Only acked, failed or dead ones.
+            before_time: Only what was finished before: for the next page, the `finished_at` of the last one.
+            max_messages: How many at most, 1 to 10,000.
+        """
+        data_type = await self._bus._data_type(self.stream)
+        found = await self._call(statements.HISTORY, outcome, before_time, max_messages, repeatable=True)
+        return [rows.history_entry(data_type, row) for row in found]
 
     async def peek(
         self,

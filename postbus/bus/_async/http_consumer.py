@@ -20,8 +20,10 @@ from postbus.model.consumer import (
     ConsumerStats,
     DeadLetter,
     Filter,
+    HistoryEntry,
     OnDead,
     OnExpired,
+    Outcome,
     Peeked,
     Start,
     State,
@@ -149,6 +151,8 @@ class AsyncHttpConsumer(AsyncConsumer):
         filter: Filter | str | None = None,
         on_expired: OnExpired | None = None,
         keep_unread: bool | None = None,
+        expire_after: float | timedelta | None = None,
+        keep_history: float | timedelta | None = None,
         unset: tuple[str, ...] = (),
     ) -> None:
         body = wire.edit(
@@ -162,6 +166,8 @@ class AsyncHttpConsumer(AsyncConsumer):
             on_dead=on_dead,
             on_expired=on_expired,
             keep_unread=keep_unread,
+            expire_after_ms=wire.ms(expire_after),
+            keep_history_ms=wire.ms(keep_history),
             **wire.backoff(backoff),
             **wire.filters(filter),
         )
@@ -197,6 +203,12 @@ class AsyncHttpConsumer(AsyncConsumer):
             "limit": max_messages,
         }
         return [wire.peeked(each) for each in (await self._get("messages", query=query)).data]
+
+    async def history(
+        self, *, outcome: Outcome | None = None, before_time: datetime | None = None, max_messages: int = 100
+    ) -> list[HistoryEntry]:
+        query = {"outcome": outcome, "before_time": wire.time(before_time), "limit": max_messages}
+        return [wire.history_entry(each) for each in (await self._get("history", query=query)).data]
 
     async def dead_letters(
         self,

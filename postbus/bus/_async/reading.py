@@ -60,6 +60,36 @@ class AsyncReading(AsyncBusBase):
         data_type, found = await self._with_data_type(stream, None, statements.READ, parameters, repeatable=True)
         return rows.page(data_type, found)
 
+    async def state(
+        self,
+        stream: str,
+        *,
+        key: str | None = None,
+        key_pattern: str | None = None,
+        after_key: str = "",
+        max_messages: int = 1000,
+    ) -> list[Message]:
+        """The present version of each key of a stream that keeps one message per key, in order of the keys.
+
+        Args:
+            stream: The stream's name.
+            key: Only this key.
+            key_pattern: Only keys that match.
+            after_key: The last key of the page before.
+            max_messages: How many at most, 1 to 10,000.
+
+        Raises:
+            InvalidInput: An argument is not allowed.
+            NotFound: There is no such stream.
+            Conflict: The stream does not keep one message per key.
+        """
+
+        def parameters(data_type: DataType) -> tuple[Any, ...]:
+            return (stream, key, key_pattern, after_key, max_messages, data_type)
+
+        data_type, found = await self._with_data_type(stream, None, statements.STATE, parameters, repeatable=True)
+        return list(rows.page(data_type, found))
+
     async def scan(
         self,
         stream: str,

@@ -31,6 +31,9 @@ class AsyncStreams(AsyncBusBase):
         max_storage: int | None = None,
         until_acked: bool = False,
         when_full: WhenFull = "evict",
+        dedup_window: float | timedelta | None = None,
+        one_message_per_key: bool = False,
+        process_unmodified: bool = False,
         connection: Connection | None = None,
     ) -> None:
         """Create a stream.
@@ -48,6 +51,9 @@ class AsyncStreams(AsyncBusBase):
             max_storage: How many bytes it takes on disk at most, kept to within a tenth.
             until_acked: Messages go when all consumers have finished them.
             when_full: At a limit, the oldest messages go ("evict"), or new ones are refused with `StreamFull` ("refuse").
+            dedup_window: A message whose `dedup_id` was published within this time is not published again.
+            one_message_per_key: Publishing a key replaces it: consumers get its latest version only, and `state` shows all.
+            process_unmodified: There, publish data that has not changed all the same.
             connection: A connection of yours, to create it in your transaction.
 
         Raises:
@@ -67,6 +73,9 @@ class AsyncStreams(AsyncBusBase):
             max_storage,
             until_acked,
             when_full,
+            rows.seconds(dedup_window),
+            one_message_per_key,
+            process_unmodified,
         )
         await self._database.rows(statements.CREATE_STREAM, parameters, connection=connection)
 
@@ -83,12 +92,15 @@ class AsyncStreams(AsyncBusBase):
         max_storage: int | None = None,
         until_acked: bool | None = None,
         when_full: WhenFull | None = None,
+        dedup_window: float | timedelta | None = None,
+        process_unmodified: bool | None = None,
         unset: tuple[str, ...] = (),
         connection: Connection | None = None,
     ) -> None:
         """Change settings of a stream; None leaves one as it is.
 
-        `unset` names those to put back to no bound: retain_up_to, retain_at_least, max_messages, max_storage.
+        `unset` names those to put back to no bound: retain_up_to, retain_at_least, max_messages, max_storage,
+        dedup_window.
 
         Raises:
             InvalidInput: A setting is not allowed.
@@ -105,6 +117,8 @@ class AsyncStreams(AsyncBusBase):
             max_storage,
             until_acked,
             when_full,
+            rows.seconds(dedup_window),
+            process_unmodified,
             rows.text_array(unset),
         )
         await self._database.rows(statements.ALTER_STREAM, parameters, connection=connection)

@@ -68,6 +68,8 @@ class Bus(Streams, Publishing, Reading):
         filter: Filter | str | None = None,
         on_expired: OnExpired = "skip",
         keep_unread: bool = False,
+        expire_after: float | timedelta | None = None,
+        keep_history: float | timedelta | None = None,
         start: Start | None = None,
         from_seq: int | None = None,
         from_time: datetime | None = None,
@@ -91,6 +93,8 @@ class Bus(Streams, Publishing, Reading):
             filter: Which messages it wants, by key, headers or content; a string is a key pattern. The others are skipped.
             on_expired: Whether a message whose time to live is over is skipped ("skip") or becomes a dead letter ("bury").
             keep_unread: The stream keeps what this consumer has not finished, whatever its retention says.
+            expire_after: It is removed when nobody has received from it for so long; None never.
+            keep_history: For how long `history` knows what became of each delivery; None for not at all.
             start: "earliest", which is the default, or "latest".
             from_seq: Start with this message.
             from_time: Start with what was published since.
@@ -118,6 +122,8 @@ class Bus(Streams, Publishing, Reading):
                 *rows.filter_parameters(filter),
                 on_expired,
                 keep_unread,
+                rows.seconds(expire_after),
+                rows.seconds(keep_history),
                 start,
                 from_seq,
                 from_time,
@@ -137,6 +143,7 @@ class Bus(Streams, Publishing, Reading):
         max_deliver: int | None = None,
         backoff: Backoff = (),
         retain_dead: float | timedelta | None = None,
+        keep_history: float | timedelta | None = None,
     ) -> Queue:
         """Create a queue: a stream that keeps messages until they are acked, and its one consumer of the same name.
 
@@ -149,6 +156,7 @@ class Bus(Streams, Publishing, Reading):
             max_deliver: How many deliveries before a message becomes a dead letter; None for ever.
             backoff: How long a message waits after each failure.
             retain_dead: How long dead letters are kept; None for ever.
+            keep_history: For how long acked messages are kept, with what became of their deliveries: see `history`.
 
         Raises:
             InvalidInput: A name or setting is not allowed.
@@ -164,6 +172,7 @@ class Bus(Streams, Publishing, Reading):
                 max_deliver=max_deliver,
                 backoff=backoff,
                 retain_dead=retain_dead,
+                keep_history=keep_history,
             )
         except BaseException:
             self.drop_stream(name)

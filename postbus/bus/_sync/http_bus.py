@@ -15,7 +15,7 @@ from postbus.db._sync.database import Connection
 from postbus.db._sync.transactions import Transactions
 from postbus.http._sync.client import Answer, HttpClient
 from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
-from postbus.model.errors import InvalidInput
+from postbus.model.errors import InvalidInput, NotFound
 from postbus.model.message import Message, Page, Scheduled
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
@@ -62,6 +62,9 @@ class HttpBus(Bus):
         max_storage: int | None = None,
         until_acked: bool = False,
         when_full: WhenFull = "evict",
+        dedup_window: float | timedelta | None = None,
+        one_message_per_key: bool = False,
+        process_unmodified: bool = False,
         connection: Connection | None = None,
     ) -> None:
         refuse(connection)
@@ -78,6 +81,9 @@ class HttpBus(Bus):
             max_storage=max_storage,
             until_acked=until_acked,
             when_full=when_full,
+            dedup_window_ms=wire.ms(dedup_window),
+            one_message_per_key=one_message_per_key,
+            process_unmodified=process_unmodified,
         )
         self._client.call("POST", wire.path("streams"), body=body)
 
@@ -94,6 +100,8 @@ class HttpBus(Bus):
         max_storage: int | None = None,
         until_acked: bool | None = None,
         when_full: WhenFull | None = None,
+        dedup_window: float | timedelta | None = None,
+        process_unmodified: bool | None = None,
         unset: tuple[str, ...] = (),
         connection: Connection | None = None,
     ) -> None:
@@ -109,6 +117,8 @@ class HttpBus(Bus):
             max_storage=max_storage,
             until_acked=until_acked,
             when_full=when_full,
+            dedup_window_ms=wire.ms(dedup_window),
+            process_unmodified=process_unmodified,
         )
         self._client.call("PATCH", wire.path("streams", stream), body=body, repeatable=True)
 
@@ -166,9 +176,10 @@ class HttpBus(Bus):
         ttl: float | timedelta | None = None,
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
+        dedup_id: str | None = None,
         connection: Connection | None = None,
     ) -> int:
-        message = Message(key=key, data=data, headers=headers)
+        message = Message(key=key, data=data, headers=headers, dedup_id=dedup_id)
         numbers = self.publish_many(
             stream, [message], ttl=ttl, deliver_at=deliver_at, delay=delay, connection=connection
         )
@@ -191,8 +202,16 @@ class HttpBus(Bus):
         body = wire.new_messages(batch, ttl_ms=wire.ms(ttl), deliver_at=wire.time(deliver_at), delay_ms=wire.ms(delay))
         # Never repeated: it might publish twice.
         published = (self._client.call("POST", wire.path("streams", stream, "messages"), body=body)).data
-        numbers: list[int] = published["seqs"] if "seqs" in published else published["scheduled_ids"]
-        return numbers
+        return wire.numbers(published, batch)
+
+    def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
+        refuse(connection)
+        try:
+            answer = self._client.call("DELETE", wire.path("streams", stream, "state", key))
+        except NotFound:
+            self.stream_info(stream)  # It is the stream that is missing, or only the key.
+            return None
+        return int(answer.data["seq"])
 
     def list_scheduled(
         self, stream: str, *, key_pattern: str | None = None, after: Scheduled | None = None, max_messages: int = 100
@@ -254,6 +273,18 @@ class HttpBus(Bus):
         }
         return wire.page((self._get("streams", stream, "messages", query=query)).content)
 
+    def state(
+        self,
+        stream: str,
+        *,
+        key: str | None = None,
+        key_pattern: str | None = None,
+        after_key: str = "",
+        max_messages: int = 1000,
+    ) -> list[Message]:
+        query = {"key": key, "key_pattern": key_pattern, "after_key": after_key or None, "limit": max_messages}
+        return wire.messages((self._get("streams", stream, "state", query=query)).data)
+
     def create_consumer(
         self,
         stream: str,
@@ -271,6 +302,8 @@ class HttpBus(Bus):
         filter: Filter | str | None = None,
         on_expired: OnExpired = "skip",
         keep_unread: bool = False,
+        expire_after: float | timedelta | None = None,
+        keep_history: float | timedelta | None = None,
         start: Start | None = None,
         from_seq: int | None = None,
         from_time: datetime | None = None,
@@ -289,6 +322,8 @@ class HttpBus(Bus):
             on_dead=on_dead,
             on_expired=on_expired,
             keep_unread=keep_unread,
+            expire_after_ms=wire.ms(expire_after),
+            keep_history_ms=wire.ms(keep_history),
             start=start,
             from_seq=from_seq,
             from_time=wire.time(from_time),

@@ -22,8 +22,10 @@ from postbus.model.consumer import (
     ConsumerStats,
     DeadLetter,
     Filter,
+    HistoryEntry,
     OnDead,
     OnExpired,
+    Outcome,
     Peeked,
     Start,
     State,
@@ -147,6 +149,8 @@ class HttpConsumer(Consumer):
         filter: Filter | str | None = None,
         on_expired: OnExpired | None = None,
         keep_unread: bool | None = None,
+        expire_after: float | timedelta | None = None,
+        keep_history: float | timedelta | None = None,
         unset: tuple[str, ...] = (),
     ) -> None:
         body = wire.edit(
@@ -160,6 +164,8 @@ class HttpConsumer(Consumer):
             on_dead=on_dead,
             on_expired=on_expired,
             keep_unread=keep_unread,
+            expire_after_ms=wire.ms(expire_after),
+            keep_history_ms=wire.ms(keep_history),
             **wire.backoff(backoff),
             **wire.filters(filter),
         )
@@ -195,6 +201,12 @@ class HttpConsumer(Consumer):
             "limit": max_messages,
         }
         return [wire.peeked(each) for each in (self._get("messages", query=query)).data]
+
+    def history(
+        self, *, outcome: Outcome | None = None, before_time: datetime | None = None, max_messages: int = 100
+    ) -> list[HistoryEntry]:
+        query = {"outcome": outcome, "before_time": wire.time(before_time), "limit": max_messages}
+        return [wire.history_entry(each) for each in (self._get("history", query=query)).data]
 
     def dead_letters(
         self,

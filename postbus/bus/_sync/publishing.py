@@ -14,10 +14,10 @@ from postbus.db import statements
 from postbus.db._sync.database import Connection
 from postbus.db.arrays import BigintArray
 from postbus.model.errors import NotFound
-from postbus.model.message import Message, Scheduled
+from postbus.model.message import Message, Scheduled, Seq
 
-# No connection of the caller's, no ttl, no time: what a stream's own publisher can do.
-_PLAIN: Final = (None, None, None, None)
+# No connection of the caller's, no ttl, no time, no id: what a stream's own publisher can do.
+_PLAIN: Final = (None, None, None, None, None)
 
 
 class Publishing(BusBase):
@@ -33,6 +33,7 @@ class Publishing(BusBase):
         ttl: float | timedelta | None = None,
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
+        dedup_id: str | None = None,
         connection: Connection | None = None,
     ) -> int:
         """Publish one message. It is durable when this returns.
@@ -45,11 +46,14 @@ class Publishing(BusBase):
             ttl: How long it lives, from when it is published: a consumer that comes to it later skips it, or buries it.
             deliver_at: Keep it outside the stream until then. It gets its seq, and its place among others, at that time.
             delay: The same, in seconds from now.
+            dedup_id: Names the message: if it was published within the stream's dedup_window, it is not published again.
             connection: A psycopg connection of yours: the message is published by its transaction, and not at all if
                 that rolls back.
 
         Returns:
-            The message's seq; with `deliver_at` or `delay`, the number under which it is scheduled.
+            The message's seq; with `deliver_at` or `delay`, the number under which it is scheduled. With a `dedup_id`, a
+            `Seq`, which says whether it `is_duplicate`. Where a stream keeps one message per key, the seq of the version
+            that stands.
 
         Raises:
             InvalidInput: The message is not allowed; the error says why.
@@ -60,7 +64,7 @@ class Publishing(BusBase):
         later = (rows.seconds(ttl), deliver_at, rows.seconds(delay))
         message = Message(key=key, data=data, headers=headers)
         known = self._streams.get(stream)
-        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay) == _PLAIN:
+        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_id) == _PLAIN:
             try:
                 found = self._database.rows(
                     statements.publish_to(known.own_id), rows.publisher_parameters(known.data_type, message)
@@ -72,9 +76,10 @@ class Publishing(BusBase):
             stream,
             connection,
             statements.PUBLISH,
-            lambda data_type: (*rows.publish_parameters(stream, data_type, message), *later),
+            lambda data_type: (*rows.publish_parameters(stream, data_type, message), *later, dedup_id),
         )
-        return int(found[0][0])
+        answer = int(found[0][0])
+        return answer if dedup_id is None else Seq.answered(answer)
 
     def publish_many(
         self,
@@ -97,7 +102,8 @@ class Publishing(BusBase):
             connection: A psycopg connection of yours, as for `publish`.
 
         Returns:
-            The messages' seqs, in their order; with `deliver_at` or `delay`, the numbers under which they are scheduled.
+            The messages' seqs, in their order; with `deliver_at` or `delay`, the numbers under which they are scheduled. If
+            a message has a `dedup_id`, each is a `Seq`, which says whether it `is_duplicate`.
 
         Raises:
             InvalidInput: A message is not allowed; the error names its place, counted from 1, and says why.
@@ -111,10 +117,26 @@ class Publishing(BusBase):
             stream,
             connection,
             statements.PUBLISH_MANY,
-            lambda data_type: (*rows.publish_many_parameters(stream, data_type, batch), *later),
+            lambda data_type: (
+                *rows.publish_many_parameters(stream, data_type, batch),
+                *later,
+                rows.dedup_ids(batch),
+            ),
         )
         seqs: list[int] = found[0][0]
+        if any(message.dedup_id is not None for message in batch):
+            return [Seq.answered(seq) for seq in seqs]
         return seqs
+
+    def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
+        """Delete a key of a stream that keeps one message per key. Consumers get a message with the header `postbus-deleted`.
+
+        Returns:
+            The seq of that message; None when there is no such key.
+        """
+        found = self._database.rows(statements.DELETE_KEY, (stream, key), connection=connection)
+        seq: int | None = found[0][0]
+        return seq
 
     def list_scheduled(
         self, stream: str, *, key_pattern: str | None = None, after: Scheduled | None = None, max_messages: int = 100

@@ -33,6 +33,9 @@ class Streams(BusBase):
         max_storage: int | None = None,
         until_acked: bool = False,
         when_full: WhenFull = "evict",
+        dedup_window: float | timedelta | None = None,
+        one_message_per_key: bool = False,
+        process_unmodified: bool = False,
         connection: Connection | None = None,
     ) -> None:
         """Create a stream.
@@ -50,6 +53,9 @@ class Streams(BusBase):
             max_storage: How many bytes it takes on disk at most, kept to within a tenth.
             until_acked: Messages go when all consumers have finished them.
             when_full: At a limit, the oldest messages go ("evict"), or new ones are refused with `StreamFull` ("refuse").
+            dedup_window: A message whose `dedup_id` was published within this time is not published again.
+            one_message_per_key: Publishing a key replaces it: consumers get its latest version only, and `state` shows all.
+            process_unmodified: There, publish data that has not changed all the same.
             connection: A connection of yours, to create it in your transaction.
 
         Raises:
@@ -69,6 +75,9 @@ class Streams(BusBase):
             max_storage,
             until_acked,
             when_full,
+            rows.seconds(dedup_window),
+            one_message_per_key,
+            process_unmodified,
         )
         self._database.rows(statements.CREATE_STREAM, parameters, connection=connection)
 
@@ -85,12 +94,15 @@ class Streams(BusBase):
         max_storage: int | None = None,
         until_acked: bool | None = None,
         when_full: WhenFull | None = None,
+        dedup_window: float | timedelta | None = None,
+        process_unmodified: bool | None = None,
         unset: tuple[str, ...] = (),
         connection: Connection | None = None,
     ) -> None:
         """Change settings of a stream; None leaves one as it is.
 
-        `unset` names those to put back to no bound: retain_up_to, retain_at_least, max_messages, max_storage.
+        `unset` names those to put back to no bound: retain_up_to, retain_at_least, max_messages, max_storage,
+        dedup_window.
 
         Raises:
             InvalidInput: A setting is not allowed.
@@ -107,6 +119,8 @@ class Streams(BusBase):
             max_storage,
             until_acked,
             when_full,
+            rows.seconds(dedup_window),
+            process_unmodified,
             rows.text_array(unset),
         )
         self._database.rows(statements.ALTER_STREAM, parameters, connection=connection)

@@ -8,6 +8,7 @@ from postbus.server.endpoints import (
     messages,
     overviews,
     scheduled,
+    state,
     streams,
     tokens,
     upkeep,
@@ -16,6 +17,6 @@ from postbus.server.endpoints import (
 # Routes are tried in this order: what is asked most comes first.
 ALL: list[Endpoint] = [
     each
-    for module in (messages, deliveries, consumers, streams, dead_letters, scheduled, overviews, tokens, upkeep)
+    for module in (messages, deliveries, consumers, streams, dead_letters, scheduled, state, overviews, tokens, upkeep)
     for each in module.endpoints.all
 ]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from postbus.model.consumer import Backoff, Exponential, Filter, OnDead, OnExpired, Ordering, Start
+from postbus.model.consumer import Backoff, Exponential, Filter, OnDead, OnExpired, Ordering, Outcome, Start
 from postbus.server import answers, problems
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
@@ -31,6 +31,8 @@ from postbus.server.fields import (
 
 endpoints = Endpoints()
 
+ExpireAfter = Annotated[int, Meta(ge=60_000, le=3650 * 24 * 60 * 60 * 1000)]
+KeepHistory = Annotated[int, Meta(ge=1000, le=3650 * 24 * 60 * 60 * 1000)]
 Headers = dict[NoNul, NoNul]
 JsonPath = Annotated[str, Meta(max_length=10_000, extra_json_schema={"format": "jsonpath"})]
 Delays = Annotated[list[Delay], Meta(max_length=100)]
@@ -80,6 +82,8 @@ class NewConsumer(Struct, forbid_unknown_fields=True):
     on_dead: OnDead = "continue"
     on_expired: OnExpired = "skip"
     keep_unread: bool = False
+    expire_after_ms: ExpireAfter | None = None
+    keep_history_ms: KeepHistory | None = None
     start: Start | UnsetType = UNSET
     from_seq: Seq | UnsetType = UNSET
     from_time: Time | UnsetType = UNSET
@@ -111,6 +115,14 @@ class ConsumerEdit(Struct, forbid_unknown_fields=True):
     on_dead: OnDead | UnsetType = UNSET
     on_expired: OnExpired | UnsetType = UNSET
     keep_unread: bool | UnsetType = UNSET
+    expire_after_ms: ExpireAfter | UnsetType | None = UNSET
+    keep_history_ms: KeepHistory | UnsetType | None = UNSET
+
+
+class HistoryQuery(Struct):
+    limit: Limit = 100
+    outcome: Outcome | UnsetType = UNSET
+    before_time: Time | UnsetType = UNSET
 
 
 class Seek(Struct, forbid_unknown_fields=True):
@@ -180,6 +192,8 @@ async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consume
         filter=_filter(body),
         on_expired=body.on_expired,
         keep_unread=body.keep_unread,
+        expire_after=seconds(body.expire_after_ms),
+        keep_history=seconds(body.keep_history_ms),
         start=given(body.start),
         from_seq=given(body.from_seq),
         from_time=moment(body.from_time),
@@ -209,11 +223,23 @@ async def _edit(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
         filter=_filter(body),
         on_expired=given(body.on_expired),
         keep_unread=given(body.keep_unread),
+        expire_after=seconds(body.expire_after_ms),
+        keep_history=seconds(body.keep_history_ms),
         unset=_unset(body),
     )
     if body.status is not UNSET:
         await (call.reader.pause() if body.status == "disabled" else call.reader.resume())
     return await _consumer(call)
+
+
+@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}/history", scope="consume")
+async def get_history(call: Call, query: HistoryQuery) -> Data[list[answers.PastDelivery]]:
+    """Get what became of deliveries, the newest first, for as long as the consumer's `keep_history_ms`."""
+    found = await call.reader.history(
+        outcome=given(query.outcome), before_time=moment(query.before_time), max_messages=query.limit
+    )
+    stream_id = await call.stream_id()
+    return Data([answers.past_delivery(each, stream_id) for each in found])
 
 
 @endpoints.add("PATCH", "/api/streams/{stream}/consumers/{consumer}", scope="manage", invalid_status=422)
@@ -350,5 +376,7 @@ def _unset(body: ConsumerEdit) -> tuple[str, ...]:
         "filter_headers": body.filter_headers,
         "filter_headers_not": body.filter_headers_not,
         "filter_data": body.filter_data,
+        "expire_after": body.expire_after_ms,
+        "keep_history": body.keep_history_ms,
     }
     return tuple(name for name, value in names.items() if value is None)

@@ -26,6 +26,8 @@ _SEARCH_SECONDS = 10.0
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _TRACE_HEADERS = ("traceparent", "tracestate")
 
+DedupId = Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=255)]
+
 
 class NewMessage(Struct, forbid_unknown_fields=True):
     """`data` is any JSON value; for a bytes stream, base64 with `encoding`. A null key puts the message in any partition."""
@@ -39,6 +41,7 @@ class NewMessage(Struct, forbid_unknown_fields=True):
     data: Any
     headers: dict[NoNul, NoNul] | None = None
     encoding: Encoding | None = None
+    dedup_id: DedupId | None = None
 
 
 class NewMessages(Struct, forbid_unknown_fields=True):
@@ -74,16 +77,16 @@ async def send_messages(call: Call, body: NewMessages) -> Data[answers.Published
     later = (moment(body.deliver_at), seconds(body.delay_ms))
     if body.ttl_ms is UNSET and later == (None, None):
         seqs = await call.service.publishing.publish(call.stream, messages)
-        call.service.metrics.count_published(call.stream, len(seqs))
-        return Data(answers.Published(published=len(seqs), seqs=seqs))
+        answer = answers.published(seqs)
+        call.service.metrics.count_published(call.stream, answer.published)
+        return Data(answer)
     deliver_at, delay = later
     ids = await call.bus.publish_many(
         call.stream, messages, ttl=seconds(body.ttl_ms), deliver_at=deliver_at, delay=delay
     )
-    call.service.metrics.count_published(call.stream, len(ids))
-    if later == (None, None):
-        return Data(answers.Published(published=len(ids), seqs=ids))
-    return Data(answers.Published(published=len(ids), scheduled_ids=ids))
+    answer = answers.published(ids, is_scheduled=later != (None, None))
+    call.service.metrics.count_published(call.stream, answer.published)
+    return Data(answer)
 
 
 @endpoints.add("GET", "/api/streams/{stream}/messages", scope="consume")
@@ -152,7 +155,12 @@ async def _newest(call: Call, key: str) -> Message:
 
 def _messages(bodies: Sequence[NewMessage], trace: dict[str, str]) -> list[Message]:
     return [
-        Message(key=body.key, data=_data(place, body), headers={**trace, **(body.headers or {})} or None)
+        Message(
+            key=body.key,
+            data=_data(place, body),
+            headers={**trace, **(body.headers or {})} or None,
+            dedup_id=body.dedup_id,
+        )
         for place, body in enumerate(bodies)
     ]
 

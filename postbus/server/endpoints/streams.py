@@ -21,6 +21,7 @@ SegmentAge = Annotated[int, Meta(ge=1000, le=3650 * 24 * 60 * 60 * 1000)]
 RetainUpTo = Annotated[int, Meta(ge=1000, le=_CENTURY_MS)]
 RetainAtLeast = Annotated[int, Meta(ge=0, le=_CENTURY_MS)]
 MaxMessages = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+DedupWindow = Annotated[int, Meta(ge=1000, le=30 * 24 * 60 * 60 * 1000)]
 MaxStorage = Annotated[int, Meta(ge=1_048_576, le=2**63 - 1)]
 
 
@@ -42,6 +43,9 @@ class NewStream(Struct, forbid_unknown_fields=True):
     max_storage: MaxStorage | None = None
     until_acked: bool = False
     when_full: WhenFull = "evict"
+    dedup_window_ms: DedupWindow | None = None
+    one_message_per_key: bool = False
+    process_unmodified: bool = False
 
 
 class StreamEdit(Struct, forbid_unknown_fields=True):
@@ -56,6 +60,8 @@ class StreamEdit(Struct, forbid_unknown_fields=True):
     max_storage: MaxStorage | UnsetType | None = UNSET
     until_acked: bool | UnsetType = UNSET
     when_full: WhenFull | UnsetType = UNSET
+    dedup_window_ms: DedupWindow | UnsetType | None = UNSET
+    process_unmodified: bool | UnsetType = UNSET
 
 
 class Purge(Struct, forbid_unknown_fields=True):
@@ -97,6 +103,9 @@ async def create_stream(call: Call, body: NewStream) -> Data[answers.Stream]:
         max_storage=body.max_storage,
         until_acked=body.until_acked,
         when_full=body.when_full,
+        dedup_window=seconds(body.dedup_window_ms),
+        one_message_per_key=body.one_message_per_key,
+        process_unmodified=body.process_unmodified,
     )
     call.service.directory.forget(body.name)
     return Data(answers.stream(await call.bus.stream_info(body.name)))
@@ -122,6 +131,8 @@ async def edit_stream(call: Call, body: StreamEdit) -> Data[answers.Stream]:
         max_storage=given(body.max_storage),
         until_acked=given(body.until_acked),
         when_full=given(body.when_full),
+        dedup_window=seconds(body.dedup_window_ms),
+        process_unmodified=given(body.process_unmodified),
         unset=_unset(body),
     )
     return Data(answers.stream(await call.bus.stream_info(call.stream)))
@@ -169,5 +180,6 @@ def _unset(body: StreamEdit) -> tuple[str, ...]:
         "retain_at_least": body.retain_at_least_ms,
         "max_messages": body.max_messages,
         "max_storage": body.max_storage,
+        "dedup_window": body.dedup_window_ms,
     }
     return tuple(name for name, value in limits.items() if value is None)

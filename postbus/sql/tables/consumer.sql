@@ -35,6 +35,10 @@ create table postbus_data.consumer (
     on_expired text collate "C" not null,
     -- The stream keeps what it has not finished.
     keep_unread boolean not null default false,
+    -- It is removed when nobody has received from it for so long; null never.
+    expire_after interval,
+    -- For how long it is remembered what became of each delivery; null for not at all.
+    keep_history interval,
     paused boolean not null default false,
     -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
     epoch integer not null default 1,
@@ -49,8 +53,9 @@ create index consumer_stream on postbus_data.consumer (stream_id);
 
 -- A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition's mutex, inserts the next row and
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
--- Besides partitions there are two rows by the numbers of functions/consumer/mutex_class.sql: how far the redelivery log was read (-1), and
--- up to which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep).
+-- Besides partitions there are rows by the numbers of functions/consumer/mutex_class.sql: how far the redelivery log was read (-1), up to
+-- which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep), and when it was used last,
+-- if that matters (-3; horizon is then the sum of its positions).
 create table postbus_data.position (
     consumer_id integer not null,
     epoch integer not null,
@@ -91,6 +96,8 @@ create table postbus_data.lease (
     attempts integer[],
     received_at timestamptz not null,
     deadline timestamptz not null,
+    -- The table history is told what becomes of it.
+    has_history boolean not null default false,
     primary key (token, piece)
 );
 
@@ -168,3 +175,25 @@ create index dead_letter_partition on postbus_data.dead_letter (consumer_id, par
 
 -- Dead letters past their retention.
 create index dead_letter_died on postbus_data.dead_letter (consumer_id, died_at);
+
+-- A row is what became of a delivery: of a batch that was acked, or of a single message that failed. Only of consumers that keep a history.
+create table postbus_data.history (
+    consumer_id integer not null,
+    partition integer not null,
+    -- The lowest of seqs.
+    first_seq bigint not null,
+    seqs bigint[] not null,
+    -- Which delivery of each message it was; null when it was the first of all.
+    attempts integer[],
+    received_at timestamptz not null,
+    finished_at timestamptz not null default clock_timestamp(),
+    -- acked, failed or dead.
+    outcome text collate "C" not null,
+    reason text
+);
+
+-- The newest, and what is old enough to go.
+create index history_finished on postbus_data.history (consumer_id, finished_at);
+
+-- What the log has to keep for it, and the failures of a message.
+create index history_first_seq on postbus_data.history (consumer_id, first_seq);

@@ -22,5 +22,19 @@ create table postbus_data.segment (
     primary key (stream_id, number)
 );
 
+-- A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked behind another. It goes when none does.
+create table postbus_data.kept (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    partition integer not null,
+    seq bigint not null,
+    published_at timestamptz not null,
+    expires_at timestamptz,
+    key text collate "C",
+    data text,
+    bytes bytea,
+    headers jsonb,
+    primary key (stream_id, partition, seq)
+);
+
 -- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
 create index segment_last_seq on postbus_data.segment (stream_id, last_seq);

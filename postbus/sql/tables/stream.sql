@@ -4,6 +4,8 @@
 --                             Its value is read live, whatever the reader's snapshot (a table row would not be).
 --   postbus_data.log_<id>_<n> its segments
 --   postbus_data.publish_<id> a function that publishes to it; see functions/message/write_publisher.sql
+--   postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window
+--   postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key
 --   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql
 -- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
 create table postbus_data.stream (
@@ -23,10 +25,17 @@ create table postbus_data.stream (
     max_storage bigint,
     until_acked boolean not null default false,
     when_full text collate "C" not null default 'evict',
+    -- A message whose id was published within this time is not published again; null does not look.
+    dedup_window interval,
+    -- Publishing a key replaces it: consumers get its latest version only. The same data again is ignored, unless process_unmodified.
+    one_message_per_key boolean not null default false,
+    process_unmodified boolean not null default false,
     -- New messages are refused until maintenance finds room.
     is_full boolean not null default false,
     -- Messages below this seq were purged; their segments are dropped when no live message is left in them.
     start_seq bigint not null default 0,
+    -- Messages below this seq were removed by somebody, not by retention: nobody gets them again.
+    purged_seq bigint not null default 0,
     -- Maintenance is asked to begin a new segment, so that a segment whose messages are all purged can be dropped.
     roll_due boolean not null default false,
     created_at timestamptz not null default clock_timestamp()

@@ -15,6 +15,9 @@ create type postbus.stream_info as (
     max_storage bigint,
     until_acked boolean,
     when_full text,
+    dedup_window interval,
+    one_message_per_key boolean,
+    process_unmodified boolean,
     is_full boolean,
     start_seq bigint,
     last_seq bigint,
@@ -30,7 +33,22 @@ create type postbus_data.entry as (
     data_type text,
     max_message_bytes integer,
     sequence regclass,
-    layout bigint
+    layout bigint,
+    one_message_per_key boolean
+);
+
+-- Messages to be published, column by column, of which some may turn out to be duplicates or unchanged versions. answers has what the publisher is told
+-- of those, and null for the others, whose seqs are in seqs; published_at is when these were drawn.
+create type postbus_data.fresh as (
+    keys text[],
+    data text[],
+    contents json[],
+    headers jsonb[],
+    bytes bytea[],
+    dedup_ids text[],
+    seqs bigint[],
+    answers bigint[],
+    published_at timestamptz
 );
 
 -- A message as readers get it. data is null in a bytes stream, bytes in any other. resume: see read.
@@ -104,6 +122,8 @@ create type postbus.consumer_info as (
     filter_data text,
     on_expired text,
     keep_unread boolean,
+    expire_after interval,
+    keep_history interval,
     paused boolean,
     created_at timestamptz
 );
@@ -190,4 +210,21 @@ create type postbus.pipeline_info as (
     started_at timestamptz,
     noted_at timestamptz,
     ended_at timestamptz
+);
+
+-- What became of a delivery. data and bytes are null when the message is gone from the stream.
+create type postbus.history_entry as (
+    seq bigint,
+    partition integer,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz,
+    outcome text,
+    attempt integer,
+    received_at timestamptz,
+    finished_at timestamptz,
+    duration interval,
+    last_error text
 );

@@ -18,6 +18,8 @@ create or replace function postbus.alter_consumer(
     filter_data text default null,
     on_expired text default null,
     keep_unread boolean default null,
+    expire_after interval default null,
+    keep_history interval default null,
     unset text[] default '{}'
 )
 returns void
@@ -29,7 +31,7 @@ Change settings of a consumer; null leaves one as it is. They hold for deliverie
 were not delivered yet. The ordering cannot be changed: what is in flight was given out under it.
 
 unset    the names of settings to put back to "none": max_deliver, backoff, backoff_factor, backoff_cap, retain_dead, max_per_key,
-         filter_key_pattern, filter_headers, filter_headers_not, filter_data.
+         filter_key_pattern, filter_headers, filter_headers_not, filter_data, expire_after, keep_history.
 
 Raises   PB400 for a value that is not allowed, PB404.
 */
@@ -41,7 +43,7 @@ begin
     from unnest(unset) as u
     where u not in (
         'max_deliver', 'backoff', 'backoff_factor', 'backoff_cap', 'retain_dead', 'max_per_key',
-        'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data'
+        'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data', 'expire_after', 'keep_history'
     )
     limit 1;
     if unknown is not null then
@@ -62,6 +64,8 @@ begin
     settings.max_waiting := coalesce(max_waiting, settings.max_waiting);
     settings.on_dead := coalesce(on_dead, settings.on_dead);
     settings.on_expired := coalesce(on_expired, settings.on_expired);
+    settings.expire_after := case when 'expire_after' = any (unset) then null else coalesce(expire_after, settings.expire_after) end;
+    settings.keep_history := case when 'keep_history' = any (unset) then null else coalesce(keep_history, settings.keep_history) end;
     if 'filter_key_pattern' = any (unset) then
         settings.filter_key_pattern := null;
         settings.filter_key_regex := null;
@@ -90,6 +94,8 @@ begin
         filter_headers_not = settings.filter_headers_not,
         filter_data = settings.filter_data,
         on_expired = settings.on_expired,
+        expire_after = settings.expire_after,
+        keep_history = settings.keep_history,
         keep_unread = coalesce(alter_consumer.keep_unread, c.keep_unread)
     where c.id = settings.id;
 end

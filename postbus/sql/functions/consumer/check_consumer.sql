@@ -36,6 +36,10 @@ begin
             then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
         when settings.on_dead is null or settings.on_dead not in ('continue', 'hold')
             then format('on_dead = %L is not one of continue, hold', settings.on_dead)
+        when settings.expire_after not between interval '1 minute' and interval '3650 days'
+            then format('expire_after = %s is not between 1 minute and 3650 days', settings.expire_after)
+        when settings.keep_history not between interval '1 second' and interval '3650 days'
+            then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
         when settings.on_expired is null or settings.on_expired not in ('skip', 'bury')
             then format('on_expired = %L is not one of skip, bury', settings.on_expired)
     end;

@@ -19,6 +19,8 @@ create or replace function postbus.create_consumer(
     filter_data text default null,
     on_expired text default 'skip',
     keep_unread boolean default false,
+    expire_after interval default null,
+    keep_history interval default null,
     "start" text default null,
     from_seq bigint default null,
     from_time timestamptz default null
@@ -44,6 +46,8 @@ filter_…         which messages it wants: a key pattern; headers that a messag
                  with these values; a JSON path of which it must yield an item other than false and null. Messages that do not pass are skipped.
 on_expired       what becomes of a message whose time to live is over: skip or bury (a dead letter).
 keep_unread      the stream keeps what this consumer has not finished, whatever its retention says.
+expire_after     it is removed when nobody has received from it for so long; null never.
+keep_history     for how long postbus.history knows what became of each delivery; null for not at all.
 start            earliest (the default) or latest; or from_seq, or from_time.
 
 Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it exists.
@@ -67,8 +71,16 @@ begin
     settings.max_waiting := max_waiting;
     settings.on_dead := on_dead;
     settings.on_expired := on_expired;
+    settings.expire_after := expire_after;
+    settings.keep_history := keep_history;
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
     perform postbus_data.check_consumer(settings);
+    if ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
+        raise exception using
+            errcode = 'PB400',
+            message = 'a stream that keeps one message per key is read in order "key" or "partition"',
+            hint = 'in order "none" a later version could overtake one that is in flight';
+    end if;
     if num_nonnulls("start", from_seq, from_time) = 0 then
         "start" := 'earliest';
     end if;
@@ -76,12 +88,13 @@ begin
     insert into postbus_data.consumer as c (
         stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
         retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
-        on_expired, keep_unread, start_after
+        on_expired, keep_unread, expire_after, keep_history, start_after
     )
     values (
         settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
         backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
-        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false),
+        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false), expire_after,
+        keep_history,
         postbus_data.start_position(settings.stream_id, "start", from_seq, from_time)
     )
     on conflict (stream_name, name) do nothing

@@ -9,6 +9,7 @@ declare
 begin
     perform postbus_data.forget(dropped);
     delete from postbus_data.dead_letter as d where d.consumer_id = dropped;
+    delete from postbus_data.history as h where h.consumer_id = dropped;
     delete from postbus_data.consumer as c where c.id = dropped;
 end
 $$;

@@ -11,6 +11,7 @@ declare
     horizon bigint := postbus_data.horizon_of(reader.stream_id);
     start_seq bigint;
     hi bigint;
+    messages postbus.delivery[];
 begin
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
     for partition in partition_base .. partition_base + (layout & 2047)::integer - 1 loop
@@ -21,14 +22,14 @@ begin
             and p.partition = partition
         order by p.hi desc
         limit 1;
+        messages := postbus_data.fetch_messages(
+            reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
+        );
         return query
         select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text
-        from unnest(
-            postbus_data.fetch_messages(
-                reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
-            )
-        ) as m
-        where postbus_data.passes(reader, m);
+        from unnest(messages) as m
+        where postbus_data.passes(reader, m)
+            and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));
     end loop;
 end
 $$;

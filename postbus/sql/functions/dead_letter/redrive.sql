@@ -18,8 +18,7 @@ published again to a stream. See dead_letters for which.
 
 To go at a rate, call it for a few at a time.
 
-Returns  how many were moved. One whose message was purged from the stream since cannot go back to the consumer and stays; it can go to
-         a stream.
+Returns  how many were moved. One whose message was purged since cannot go back to the consumer and stays; it can go to a stream.
 Raises   PB400, PB404 for stream, consumer or to_stream, PB409 when to_stream holds another type of data.
 Touches  dead_letter (delete), waiting or the log of to_stream (insert).
 */
@@ -39,11 +38,16 @@ begin
     loop
         if to_stream is not null then
             perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type);
-        elsif letter.seq < source.start_seq or postbus_data.fetch_named(
-            source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0
-        ) is null then
+        elsif letter.seq < source.purged_seq then
             continue;
         else
+            -- Its segment may be gone; the letter's copy is not.
+            if postbus_data.fetch_named(source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0) is null then
+                insert into postbus_data.kept (stream_id, partition, seq, published_at, key, data, bytes, headers)
+                values (
+                    source.id, letter.partition, letter.seq, letter.published_at, letter.key, letter.data, letter.bytes, letter.headers
+                );
+            end if;
             insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
             values (reader.id, letter.partition, letter.seq, letter.key, 0, clock_timestamp(), letter.reason);
         end if;

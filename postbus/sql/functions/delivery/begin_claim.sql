@@ -16,6 +16,7 @@ Raises   PB400 for arguments out of range, PB409 for another type of data, PB412
 */
 declare
     claim postbus_data.claim;
+    one_message_per_key boolean;
 begin
     if max_messages is null or max_messages not between 1 and 10000 then
         raise exception using
@@ -31,8 +32,9 @@ begin
     select
         s.data_type,
         s.start_seq,
+        s.one_message_per_key,
         postbus_data.has_due(reader.id, reader.epoch)
-    into claim.data_type, claim.start_seq, claim.has_due
+    into claim.data_type, claim.start_seq, one_message_per_key, claim.has_due
     from postbus_data.stream as s
     where s.id = reader.stream_id;
     if expected_type <> claim.data_type then
@@ -48,7 +50,9 @@ begin
     end if;
     claim.lease_until := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
     claim.busy := false;
-    if num_nonnulls(reader.filter_key_regex, reader.filter_headers, reader.filter_headers_not, reader.filter_data) > 0 then
+    if one_message_per_key
+        or num_nonnulls(reader.filter_key_regex, reader.filter_headers, reader.filter_headers_not, reader.filter_data) > 0
+    then
         claim.scan := greatest(256, 4 * max_messages);
     end if;
     return claim;

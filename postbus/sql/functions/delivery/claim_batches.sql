@@ -28,6 +28,9 @@ declare
     last_claim postbus_data.claim;
     busy boolean;
 begin
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
+    end if;
     if reader.paused then
         return;
     end if;
@@ -82,6 +85,10 @@ begin
                 elsif claim.blocked is not null then
                     -- It has moved on behind what it has parked; there may be free keys further on.
                     null;
+                elsif batch.partition is null then
+                    -- All that it looked at had expired, and it has moved on behind it.
+                    scan_left := scan_left - claim.wanted;
+                    exit when scan_left <= 0;
                 elsif claim.to_seq < (claim.place).horizon then
                     -- The segment is read to its end.
                     if found_count = 0 then

@@ -60,8 +60,10 @@ begin
         perform postbus_data.bury_missing(reader, batch.partition, batch.seqs, batch.attempts, messages);
         last_n := greatest(last_n, batch.last_n);
         continue when messages is null;
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
-        select token, reader.id, reader.epoch, batch.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline, has_history)
+        select
+            token, reader.id, reader.epoch, batch.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until,
+            reader.keep_history is not null
         from unnest(messages) as m;
         claim.messages := claim.messages || messages;
     end loop;

@@ -18,13 +18,15 @@ declare
     last_seq bigint;
     picked postbus_data.picked;
     prefix text;
+    superseded bigint[];
 begin
     claim.messages := postbus_data.fetch_messages(
         reader.stream_id, place.partition, claim.after_seq, claim.to_seq, coalesce(claim.scan, claim.wanted)
     );
+    superseded := postbus_data.superseded(reader.stream_id, claim.messages);
     select
-        array_agg(m.seq) filter (where postbus_data.passes(reader, m)),
-        array_agg(m.key) filter (where postbus_data.passes(reader, m)),
+        array_agg(m.seq) filter (where postbus_data.passes(reader, m) and m.seq <> all (superseded)),
+        array_agg(m.key) filter (where postbus_data.passes(reader, m) and m.seq <> all (superseded)),
         max(m.seq),
         count(*)
     into seqs, keys, last_seq, found_count

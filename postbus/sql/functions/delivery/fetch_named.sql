@@ -17,12 +17,13 @@ set enable_mergejoin = off
 as $$
 /*
 The named messages of a partition as deliveries of a lease with that token, in order of seq; those that are gone are left out, and with live_only
-those whose time to live is over.
+those whose time to live is over, or that are not the present version of their key.
 */
 declare
     prefix text := lpad(to_hex(token), 16, '0') || '-';
     source text;
     messages postbus.delivery[];
+    superseded bigint[];
 begin
     select string_agg(
         format(
@@ -41,6 +42,19 @@ begin
     where g.stream_id = fetch_named.stream_id
         and (g.sealed_at is null or g.last_seq >= (select min(s) from unnest(seqs) as s))
         and g.after_seq < (select max(s) from unnest(seqs) as s);
+    if exists (select from postbus_data.kept as k where k.stream_id = fetch_named.stream_id) then
+        source := concat_ws(
+            ' union all ',
+            source,
+            format(
+                'select a.attempt, k.seq, k.partition, k.key, k.data, k.bytes, k.headers, k.published_at
+                from unnest($1, $2) as a (seq, attempt)
+                join postbus_data.kept as k on k.stream_id = %s and k.partition = $3 and k.seq = a.seq
+                where not $5 or k.expires_at is null or k.expires_at > clock_timestamp()',
+                stream_id
+            )
+        );
+    end if;
     if source is null then
         return null;
     end if;
@@ -48,6 +62,12 @@ begin
         order by m.seq) from (' || source || ') as m'
     into messages
     using seqs, attempts, partition, prefix, live_only;
+    if live_only then
+        superseded := postbus_data.superseded(stream_id, messages);
+        if superseded <> '{}' then
+            messages := nullif(array(select m from unnest(messages) as m where (m).seq <> all (superseded) order by (m).seq), '{}');
+        end if;
+    end if;
     return messages;
 end
 $$;

@@ -20,11 +20,12 @@ begin
         and l.piece = 0
         and l.consumer_id = consumer_id
         and l.epoch = epoch
+        and not l.has_history
         and (seqs is null or (l.seqs <@ seqs and not l.is_split))
     returning cardinality(l.seqs), l.is_split into held, is_split;
     if held is null then
-        -- Only some of its messages, or its first piece is gone already.
-        return (select count(*) from postbus_data.settle(consumer_id, epoch, token, seqs));
+        -- Only some of its messages, its first piece is gone already, or a history is kept.
+        return (select count(*) from postbus_data.settle(consumer_id, epoch, token, seqs, 'acked'));
     end if;
     if is_split then
         with pieces as (

@@ -38,7 +38,10 @@ begin
         raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 30 days', delay);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(reader.id, reader.epoch, named.token, named.seqs) as s loop
+        for message in select s.* from postbus_data.settle(
+            reader.id, reader.epoch, named.token, named.seqs,
+            case when not untried then 'failed' end, coalesce(reason, 'nacked')
+        ) as s loop
             perform postbus_data.fail(
                 reader, message.partition, message.seq, message.key,
                 case when untried then message.attempt - 1 else message.attempt end,

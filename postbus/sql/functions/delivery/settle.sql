@@ -1,4 +1,11 @@
-create or replace function postbus_data.settle(consumer_id integer, epoch integer, token bigint, seqs bigint[])
+create or replace function postbus_data.settle(
+    consumer_id integer,
+    epoch integer,
+    token bigint,
+    seqs bigint[],
+    outcome text,
+    reason text default null
+)
 returns table (partition integer, seq bigint, attempt integer, key text)
 language plpgsql
 volatile
@@ -7,13 +14,15 @@ as $$
 Finish messages of a lease, one by one: each is returned to the one caller that settles it.
 
 seqs     which messages; null for all.
-Touches  settled (insert), and lease, settled (delete) when nothing of the lease is left.
+outcome  what is remembered of it, if the consumer keeps a history: acked, failed, dead; null for nothing.
+Touches  settled, history (insert), and lease, settled (delete) when nothing of the lease is left.
 Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
          Two that settle the same message meet in the key of settled; the second waits, and gets nothing.
 */
 #variable_conflict use_column
 declare
     held postbus_data.lease;
+    new_seqs bigint[];
     left_count bigint := 0;
 begin
     for held in
@@ -25,7 +34,6 @@ begin
         order by l.piece
         for key share
     loop
-        return query
         with inserted as (
             insert into postbus_data.settled as s (token, seq)
             select settle.token, h.seq
@@ -34,9 +42,13 @@ begin
             on conflict do nothing
             returning s.seq
         )
-        select held.partition, i.seq, coalesce(held.attempts[array_position(held.seqs, i.seq)], 1),
-            held.keys[array_position(held.seqs, i.seq)]
-        from inserted as i;
+        select array_agg(i.seq order by i.seq) into new_seqs from inserted as i;
+        return query
+        select held.partition, n.seq, coalesce(held.attempts[array_position(held.seqs, n.seq)], 1), held.keys[array_position(held.seqs, n.seq)]
+        from unnest(new_seqs) as n (seq);
+        if held.has_history and outcome is not null and new_seqs is not null then
+            perform postbus_data.record(held, new_seqs, outcome, reason);
+        end if;
         left_count := left_count + cardinality(held.seqs) - (
             select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
         );

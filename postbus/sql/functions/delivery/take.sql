@@ -30,9 +30,10 @@ begin
             and p.hi = place.hi
     ),
     leased as (
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline, has_history)
         values (
-            token, place.consumer_id, place.epoch, place.partition, seqs, case when is_ordered then keys end, clock_timestamp(), claim.lease_until
+            token, place.consumer_id, place.epoch, place.partition, seqs, case when is_ordered then keys end, clock_timestamp(), claim.lease_until,
+            reader.keep_history is not null
         )
     )
     insert into postbus_data.position (

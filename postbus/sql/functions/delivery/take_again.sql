@@ -24,10 +24,12 @@ declare
 begin
     perform postbus_data.bury_missing(reader, place.partition, seqs, attempts, messages);
     if messages is not null then
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline)
+        insert into postbus_data.lease (
+            token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history
+        )
         select
             token, reader.id, reader.epoch, place.partition, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
-            claim.lease_until
+            claim.lease_until, reader.keep_history is not null
         from unnest(messages) as m;
         place.leases := place.leases || token;
         place.pending_bound := place.pending_bound + cardinality(messages);

@@ -22,7 +22,9 @@ declare
 begin
     perform postbus_data.check_isolation();
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(reader.id, reader.epoch, named.token, named.seqs) as s loop
+        for message in select s.* from postbus_data.settle(
+            reader.id, reader.epoch, named.token, named.seqs, 'dead', coalesce(reason, 'terminated')
+        ) as s loop
             perform postbus_data.bury(
                 reader, message.partition, message.seq, message.attempt, coalesce(reason, 'terminated')
             );

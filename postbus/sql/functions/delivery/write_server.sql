@@ -41,10 +41,12 @@ begin
         c.ack_wait,
         c.max_ack_pending / (%4$s + 1) as quota,
         s.start_seq - 1 as start_after,
-        not c.paused
+        %11$s
+        and not c.paused
         and c.ordering <> 'partition'::text
         and c.on_dead <> 'hold'::text
         and c.max_per_key is null
+        and c.keep_history is null
         and c.filter_key_regex is null
         and c.filter_headers is null
         and c.filter_headers_not is null
@@ -175,7 +177,8 @@ $body$
         layout,
         case stream.data_type when 'bytes' then 'bytes' else 'data' end,
         case stream.data_type when 'bytes' then 'bytea' else 'text' end,
-        postbus_data.log_table(stream.id, (layout >> 35)::integer)
+        postbus_data.log_table(stream.id, (layout >> 35)::integer),
+        case when stream.one_message_per_key then 'false' else 'true' end
     );
 end
 $$;

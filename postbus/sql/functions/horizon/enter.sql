@@ -19,8 +19,8 @@ declare
     entry postbus_data.entry;
     is_full boolean;
 begin
-    select s.id, s.data_type, s.max_message_bytes, s.is_full
-    into entry.stream_id, entry.data_type, entry.max_message_bytes, is_full
+    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.is_full
+    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, is_full
     from postbus_data.stream as s
     where s.name = enter.stream;
 

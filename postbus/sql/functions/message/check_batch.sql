@@ -1,4 +1,4 @@
-create or replace function postbus_data.check_batch(message_count integer, keys text[], data text[], headers jsonb[], bytes bytea[])
+create or replace function postbus_data.check_batch(message_count integer, keys text[], data text[], headers jsonb[], bytes bytea[], dedup_ids text[])
 returns void
 language plpgsql
 immutable
@@ -11,7 +11,7 @@ begin
             message = format('a batch of %s messages is too long: 10000 are allowed', message_count),
             hint = 'publish in several batches; inside one transaction they are still all or nothing';
     end if;
-    if cardinality(keys) <> message_count or cardinality(headers) <> message_count
+    if cardinality(keys) <> message_count or cardinality(headers) <> message_count or cardinality(dedup_ids) <> message_count
         or (data is not null and bytes is not null)
         or coalesce(array_ndims(keys), 1) + coalesce(array_ndims(data), 1)
             + coalesce(array_ndims(headers), 1) + coalesce(array_ndims(bytes), 1) > 4
@@ -19,13 +19,14 @@ begin
         raise exception using
             errcode = 'PB400',
             message = format(
-                'the arrays of a batch do not run side by side: %s keys, %s data, %s bytes, %s headers',
+                'the arrays of a batch do not run side by side: %s keys, %s data, %s bytes, %s headers, %s dedup ids',
                 coalesce(cardinality(keys)::text, 'no'),
                 coalesce(cardinality(data)::text, 'no'),
                 coalesce(cardinality(bytes)::text, 'no'),
-                coalesce(cardinality(headers)::text, 'no')
+                coalesce(cardinality(headers)::text, 'no'),
+                coalesce(cardinality(dedup_ids)::text, 'no')
             ),
-            hint = 'give data (or, in a bytes stream, bytes) and leave out keys or headers, or give one for each message';
+            hint = 'give data (or, in a bytes stream, bytes) and leave out keys, headers or ids, or give one for each message';
     end if;
 end
 $$;

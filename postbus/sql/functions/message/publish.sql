@@ -6,7 +6,8 @@ create or replace function postbus.publish(
     bytes bytea default null,
     expected_type text default null,
     ttl interval default null,
-    deliver_at timestamptz default null
+    deliver_at timestamptz default null,
+    dedup_id text default null
 )
 returns bigint
 language plpgsql
@@ -21,7 +22,10 @@ expected_type  refuse (PB409) if the stream's data type is another one; null ask
 ttl            how long it lives: a consumer that comes to it later skips it, or makes it a dead letter. From when it is published.
 deliver_at     keep it outside the log until then; null or a time that has passed publishes it now.
 
-Returns  the message's seq; or, with deliver_at, the number under which it is scheduled.
+dedup_id       names the message: if it was published within the stream's dedup_window, it is not published again.
+
+Returns  the message's seq; or, with deliver_at, the number under which it is scheduled. For a duplicate, the seq of the message that was published,
+         negated (0 for one that was scheduled). Where a stream keeps one message per key, the seq of the version that stands.
 Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
 Touches  the current segment of the stream (insert).
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
@@ -51,6 +55,15 @@ begin
         perform postbus_data.refuse(entry, null, key, data, headers, bytes);
     end if;
 
+    if dedup_id is not null or entry.one_message_per_key then
+        return (
+            postbus.publish_many(
+                stream, array[key], case when data is not null then array[data] end, case when headers is not null then array[headers] end,
+                case when bytes is not null then array[bytes] end, expected_type, ttl, deliver_at,
+                case when dedup_id is not null then array[dedup_id] end
+            )
+        )[1];
+    end if;
     if ttl is not null or deliver_at is not null then
         perform postbus_data.check_ttl(ttl);
         if deliver_at > clock_timestamp() then

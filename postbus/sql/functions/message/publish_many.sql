@@ -6,7 +6,8 @@ create or replace function postbus.publish_many(
     bytes bytea[] default null,
     expected_type text default null,
     ttl interval default null,
-    deliver_at timestamptz default null
+    deliver_at timestamptz default null,
+    dedup_ids text[] default null
 )
 returns bigint[]
 language plpgsql
@@ -16,9 +17,10 @@ as $$
 Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
 
 The arrays run side by side: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys and headers may be
-left out, or be null for some messages. See publish for what a message may hold; ttl and deliver_at hold for all.
+left out, or be null for some messages; so may dedup_ids. See publish for what a message may hold; ttl and deliver_at hold for all.
 
-Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages.
+Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages. For
+         duplicates and versions of keys see publish.
 Raises   PB400 with the place and the reason for a message that is not allowed, PB404, PB413.
 Touches  the current segment of the stream (insert).
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
@@ -30,8 +32,9 @@ declare
     message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
     contents json[];
     seqs bigint[];
+    fresh postbus_data.fresh;
 begin
-    perform postbus_data.check_batch(message_count, keys, data, headers, bytes);
+    perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids);
     if message_count = 0 then
         return '{}';
     end if;
@@ -52,19 +55,33 @@ begin
         order by m.place;
     end if;
     perform postbus_data.check_ttl(ttl);
+    if entry.data_type = 'json' then
+        contents := postbus_data.as_json_array(data);
+    end if;
+    if dedup_ids is not null or entry.one_message_per_key then
+        fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null), deliver_at > clock_timestamp());
+        if fresh.seqs is null then
+            return fresh.answers;
+        end if;
+        keys := fresh.keys;
+        data := fresh.data;
+        contents := fresh.contents;
+        headers := fresh.headers;
+        bytes := fresh.bytes;
+        seqs := fresh.seqs;
+    end if;
     if deliver_at > clock_timestamp() then
         select array_agg(
             postbus_data.schedule(entry, m.place::integer, deliver_at, ttl, m.key, m.data, m.header, m.bytes) order by m.place
         )
         into seqs
         from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place);
-        return seqs;
-    end if;
-    if entry.data_type = 'json' then
-        contents := postbus_data.as_json_array(data);
+        return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
     end if;
 
-    select array_agg(nextval(sequence)) into seqs from generate_series(1, message_count);
+    if seqs is null then
+        select array_agg(nextval(sequence)) into seqs from generate_series(1, message_count);
+    end if;
     -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
     -- apart side by side in a target list: unnest of several in FROM would store them all first.
     execute format(
@@ -89,10 +106,10 @@ begin
         entry.layout >> 35,
         case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
     ) using
-        clock_timestamp(),
+        coalesce(fresh.published_at, clock_timestamp()),
         ((entry.layout >> 11) & 16777215)::integer,
         (entry.layout & 2047)::integer,
         seqs, keys, headers, contents, data, bytes, ttl;
-    return seqs;
+    return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
 end
 $$;

@@ -21,6 +21,7 @@ Touches  stream (update).
 declare
     purged integer := postbus_data.stream_id(stream);
     horizon bigint := postbus_data.horizon_of(purged);
+    new_start bigint;
 begin
     if num_nonnulls(before_seq, before_time, nullif(everything, false)) <> 1 then
         raise exception using
@@ -28,15 +29,14 @@ begin
             message = 'purge needs to know what to remove',
             hint = 'give exactly one of before_seq, before_time, everything => true';
     end if;
-    return postbus_data.move_start(
-        purged,
-        least(
-            horizon + 1,
-            case
-                when before_time is not null then postbus_data.seq_before(purged, before_time - interval '1 second') + 1
-                when before_seq is not null then before_seq
-            end
-        )
+    new_start := least(
+        horizon + 1,
+        case
+            when before_time is not null then postbus_data.seq_before(purged, before_time - interval '1 second') + 1
+            when before_seq is not null then before_seq
+        end
     );
+    update postbus_data.stream as s set purged_seq = greatest(s.purged_seq, new_start) where s.id = purged;
+    return postbus_data.move_start(purged, new_start);
 end
 $$;

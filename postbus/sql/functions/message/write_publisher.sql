@@ -61,7 +61,7 @@ $body$
         (layout >> 11) & 16777215,
         layout & 2047,
         case stream.data_type when 'json' then 'data::json' else 'data' end,
-        case when stream.is_full then 'true' else 'false' end
+        case when stream.is_full or stream.one_message_per_key then 'true' else 'false' end
     );
 end
 $$;

@@ -39,7 +39,7 @@ begin
     if later is null then
         return;
     end if;
-    for message in select s.* from postbus_data.settle(reader.id, reader.epoch, drag.token, later) as s loop
+    for message in select s.* from postbus_data.settle(reader.id, reader.epoch, drag.token, later, null) as s loop
         insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
         values (
             reader.id, message.partition, message.seq, message.key, message.attempt - 1, clock_timestamp(),

@@ -35,6 +35,9 @@ begin
                 perform postbus_data.fail(
                     reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired'
                 );
+                if expired.has_history then
+                    perform postbus_data.record(expired, array[message.seq], 'failed', 'the lease expired');
+                end if;
                 failed := failed + 1;
             end loop;
             if reader.ordering = 'key' and (expired.is_split or expired.piece > 0) then

@@ -32,7 +32,18 @@ begin
     from postbus_data.consumer as c
     where c.stream_id = apply_retention.stream_id
         and (c.keep_unread or stream.until_acked);
-    keep_edge := least(keep_edge, horizon + 1);
+    keep_edge := least(
+        keep_edge,
+        horizon + 1,
+        -- What the history shows.
+        (
+            select min((select h.first_seq from postbus_data.history as h where h.consumer_id = c.id order by h.first_seq limit 1))
+            from postbus_data.consumer as c
+            where c.stream_id = apply_retention.stream_id
+                and c.keep_history is not null
+                and stream.until_acked
+        )
+    );
     if stream.retain_at_least is not null then
         keep_edge := least(keep_edge, postbus_data.seq_since(stream_id, clock_timestamp() - stream.retain_at_least));
     end if;

@@ -3,7 +3,10 @@ returns bigint
 language plpgsql
 volatile
 as $$
-/* The seq up to the horizon below which a consumer has finished everything: nothing of it is unread, in flight, failed or parked. */
+/*
+The seq up to the horizon below which a consumer has read everything, and has nothing in flight. What has failed or is parked does not count: it
+is copied out before its segment is dropped, so that one message that fails for days does not keep a whole log.
+*/
 declare
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
     partition_base integer := (layout >> 11) & 16777215;
@@ -32,10 +35,7 @@ begin
             where l.consumer_id = reader.id
                 and l.epoch = reader.epoch
                 and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
-        ),
-        (select min(w.seq) from postbus_data.waiting as w where w.consumer_id = reader.id),
-        (select min(d.seq) from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch),
-        (select min(p.seq) from postbus_data.parked as p where p.consumer_id = reader.id and p.epoch = reader.epoch)
+        )
     );
 end
 $$;

@@ -4,7 +4,7 @@ language plpgsql
 volatile
 as $$
 /*
-Drop sealed segments that hold nothing but purged messages.
+Drop sealed segments that hold nothing but messages that are gone. What a consumer still holds of them is copied out first.
 
 Locks    each table exclusively, if that is possible at once: a reader inside a long transaction puts it off to the next call
          instead of making everybody wait behind this one.
@@ -25,6 +25,7 @@ begin
     loop
         begin
             execute format('lock table %s in access exclusive mode nowait', postbus_data.log_table(stream_id, purged_number));
+            perform postbus_data.keep_needed(stream_id, purged_number);
             perform postbus_data.drop_segment(stream_id, purged_number);
             step_count := step_count + 1;
         exception when lock_not_available then

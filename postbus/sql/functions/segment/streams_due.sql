@@ -32,6 +32,19 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
             or g.open_count > 1
             or g.has_purged
             or s.roll_due
+            or exists (select from postbus_data.kept as k where k.stream_id = s.id)
+            or exists (
+                select
+                from postbus_data.dedup as d
+                where d.stream_id = s.id
+                    and (d.begun_at is null or d.begun_at < clock_timestamp() - s.dedup_window)
+            )
+            or exists (
+                select
+                from postbus_data.consumer as c
+                where c.stream_id = s.id
+                    and num_nonnulls(c.expire_after, c.keep_history) > 0
+            )
             or log.bytes >= postbus_data.roll_bytes(s)
             or (log.bytes > 0 and g.begun_at < clock_timestamp() - postbus_data.roll_age(s))
             or (log.bytes > 0 or s.is_full or g.newest > 1) and (num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) > 0 or s.until_acked)

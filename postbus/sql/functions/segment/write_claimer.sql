@@ -9,6 +9,8 @@ Write the function postbus_data.claim_<stream id>_<number>, which leases message
 Its queries are planned once for a session. Planned at each receive, reading took ten times as long (docs/decisions/0008).
 It lives and goes with the segment's table.
 */
+declare
+    one_message_per_key boolean := (select s.one_message_per_key from postbus_data.stream as s where s.id = stream_id);
 begin
     execute format(
         $template$
@@ -28,7 +30,7 @@ declare
     picked postbus_data.picked;
     batch postbus_data.batch;
 begin
-    if claim.scan is null and claim.blocked is null then
+    if claim.scan is null and claim.blocked is null and (%8$s or claim.lease_until is null) then
         if wanted > %6$s then
             -- An array holds less than 1 GiB.
             select greatest(count(*), 1)
@@ -84,7 +86,8 @@ begin
                 (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
                 and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
                 and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
-                and %5$s as matches
+                and %5$s
+                and %9$s as matches
             from %3$s as l
             where l.partition = partition
                 and l.seq > after_seq
@@ -127,7 +130,13 @@ $body$
             else 'true'
         end,
         (select 900000000 / s.max_message_bytes from postbus_data.stream as s where s.id = stream_id),
-        case data_type when 'bytes' then 'bytea' else 'text' end
+        case data_type when 'bytes' then 'bytea' else 'text' end,
+        case when one_message_per_key then 'false' else 'true' end,
+        case
+            when one_message_per_key
+                then format('exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)', stream_id)
+            else 'true'
+        end
     );
 end
 $$;

@@ -9,6 +9,8 @@ create or replace function postbus.alter_stream(
     max_storage bigint default null,
     until_acked boolean default null,
     when_full text default null,
+    dedup_window interval default null,
+    process_unmodified boolean default null,
     unset text[] default '{}'
 )
 returns void
@@ -19,7 +21,7 @@ as $$
 Change settings of a stream; null leaves a setting as it is. Limits of a message and of segments hold for what is published from now on,
 what is kept from the next maintenance on.
 
-unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage.
+unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
 
 Raises   PB400 for a value that is not allowed, PB404.
 Touches  stream (update).
@@ -31,12 +33,13 @@ declare
 begin
     select u into unknown
     from unnest(unset) as u
-    where u not in ('retain_up_to', 'retain_at_least', 'max_messages', 'max_storage')
+    where u not in ('retain_up_to', 'retain_at_least', 'max_messages', 'max_storage', 'dedup_window')
     limit 1;
     if unknown is not null then
         raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
     end if;
     perform postbus_data.check_limits(null, max_message_bytes, segment_bytes, segment_age);
+    perform postbus_data.check_dedup_window(dedup_window);
     update postbus_data.stream as s
     set max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
         segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
@@ -50,6 +53,8 @@ begin
         max_storage = case when 'max_storage' = any (unset) then null else coalesce(alter_stream.max_storage, s.max_storage) end,
         until_acked = coalesce(alter_stream.until_acked, s.until_acked),
         when_full = coalesce(alter_stream.when_full, s.when_full),
+        dedup_window = case when 'dedup_window' = any (unset) then null else coalesce(alter_stream.dedup_window, s.dedup_window) end,
+        process_unmodified = coalesce(alter_stream.process_unmodified, s.process_unmodified),
         -- Maintenance finds out anew.
         is_full = false
     where s.id = altered
@@ -57,6 +62,11 @@ begin
     perform postbus_data.check_retention(
         settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.when_full
     );
+    if settings.dedup_window is null then
+        perform postbus_data.end_dedup(altered);
+    else
+        perform postbus_data.begin_dedup(altered);
+    end if;
     perform postbus_data.write_publisher(altered);
     perform postbus_data.write_server(altered);
     perform postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -10,7 +10,10 @@ create or replace function postbus.create_stream(
     max_messages bigint default null,
     max_storage bigint default null,
     until_acked boolean default false,
-    when_full text default 'evict'
+    when_full text default 'evict',
+    dedup_window interval default null,
+    one_message_per_key boolean default false,
+    process_unmodified boolean default false
 )
 returns void
 language plpgsql
@@ -33,6 +36,10 @@ when_full          at such a limit the oldest messages go (evict), or new ones a
 until_acked        messages go when all consumers have finished them.
                    A consumer that is too slow for these misses messages, and its stats say so, unless it has keep_unread.
 
+dedup_window         messages may have ids: one whose id was published within this time is not published again.
+one_message_per_key  publishing a key replaces it: consumers get the latest version of a key only, and postbus.state shows all of them.
+process_unmodified   there, data that has not changed is published all the same.
+
 Raises   PB400 for a name or setting that is not allowed, PB409 when the stream exists.
 Touches  stream, segment (insert); creates the stream's two sequences, its first segment and its publisher.
 */
@@ -47,20 +54,21 @@ begin
             hint = 'use json, text or bytes';
     end if;
     if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
-        or until_acked is null or when_full is null
+        or until_acked is null or when_full is null or one_message_per_key is null or process_unmodified is null
     then
         raise exception using errcode = 'PB400', message = 'a stream''s settings cannot be null';
     end if;
     perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
     perform postbus_data.check_retention(retain_up_to, retain_at_least, max_messages, max_storage, when_full);
+    perform postbus_data.check_dedup_window(dedup_window);
 
     insert into postbus_data.stream as s (
         name, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
-        when_full
+        when_full, dedup_window, one_message_per_key, process_unmodified
     )
     values (
         stream, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
-        when_full
+        when_full, dedup_window, one_message_per_key, process_unmodified
     )
     on conflict (name) do nothing
     returning s.id into id;
@@ -75,6 +83,22 @@ begin
     perform setval(format('postbus_data.seq_%s', id), 0);
     perform postbus_data.prepare_segment(id, 1, 0, partitions);
     perform postbus_data.set_layout(id, 1, 0, partitions);
+    if dedup_window is not null then
+        perform postbus_data.begin_dedup(id);
+    end if;
+    if one_message_per_key then
+        execute format(
+            'create table postbus_data.state_%s (
+                key text collate "C" primary key,
+                seq bigint not null,
+                segment integer not null,
+                partition integer not null,
+                hash bytea,
+                is_deleted boolean not null default false
+            ) with (fillfactor = 70)',
+            id
+        );
+    end if;
     perform postbus_data.write_publisher(id);
     perform postbus_data.write_server(id);
 end

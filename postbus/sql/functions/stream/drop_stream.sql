@@ -20,6 +20,8 @@ begin
     execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.serve_%1$s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
+    execute format('drop table if exists postbus_data.state_%s', dropped);
+    perform postbus_data.end_dedup(dropped);
     perform postbus.drop_consumer(stream, c.name) from postbus_data.consumer as c where c.stream_id = dropped;
     for segment_number in
         select s.number from postbus_data.segment as s where s.stream_id = dropped order by s.number

@@ -1,0 +1,51 @@
+"""The state of a stream that keeps one message per key: look at it, delete a key."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from postbus.server import answers
+from postbus.server.answers import Data
+from postbus.server.calls import Call, Endpoints
+from postbus.server.fields import Key, KeyPattern, Limit, given
+from postbus.server.problems import Problem
+
+endpoints = Endpoints()
+
+
+class StateQuery(Struct):
+    limit: Limit = 1000
+    key: Key | UnsetType = UNSET
+    key_pattern: KeyPattern | UnsetType = UNSET
+    after_key: Key | UnsetType = UNSET
+
+
+class DeletedKey(Struct):
+    """The seq of the message that tells consumers so."""
+
+    seq: int
+    deleted: bool = True
+
+
+@endpoints.add("GET", "/api/streams/{stream}/state", scope="consume")
+async def get_state(call: Call, query: StateQuery) -> Data[list[answers.StoredMessage]]:
+    """Get the present version of each key, in order of the keys; for the next page, give the last as `after_key`."""
+    found = await call.bus.state(
+        call.stream,
+        key=given(query.key),
+        key_pattern=given(query.key_pattern),
+        after_key=given(query.after_key) or "",
+        max_messages=query.limit,
+    )
+    stream_id = await call.stream_id()
+    return Data([answers.message(each, stream_id) for each in found])
+
+
+@endpoints.add("DELETE", "/api/streams/{stream}/state/{key}", scope="publish")
+async def delete_key(call: Call) -> Data[DeletedKey]:
+    """Delete a key."""
+    key = call.request.path_params["key"]
+    seq = await call.bus.delete_key(call.stream, key)
+    if seq is None:
+        raise Problem(404, "not_found", f'stream "{call.stream}" has no key "{key}"')
+    return Data(DeletedKey(seq))

@@ -1,0 +1,14 @@
+create or replace function postbus_data.begin_dedup(stream_id integer)
+returns void
+language plpgsql
+as $$
+/* Let a stream remember ids of messages, if it does not yet: its register and the first table. */
+begin
+    if to_regclass('postbus_data.dedup_' || stream_id) is null then
+        perform postbus_data.prepare_dedup(stream_id, 1);
+        update postbus_data.dedup as d set begun_at = clock_timestamp() where d.stream_id = begin_dedup.stream_id;
+        execute format('create sequence postbus_data.dedup_%s cache 1', stream_id);
+        perform nextval(format('postbus_data.dedup_%s', stream_id));
+    end if;
+end
+$$;

@@ -1,0 +1,46 @@
+create or replace function postbus_data.expire_consumers(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Remove the consumers of a stream that nobody has used for their expire_after, and the history that is older than keep_history.
+
+A receive that found nothing has noted its use; one that went the shortest way has moved a position, which is noted here.
+
+Returns  how many consumers went.
+Touches  consumer and all it holds (delete), history (delete), position (insert, delete).
+*/
+declare
+    reader postbus_data.consumer;
+    last_use postbus_data.position;
+    positions bigint;
+    removed integer := 0;
+begin
+    for reader in
+        select c.*
+        from postbus_data.consumer as c
+        where c.stream_id = expire_consumers.stream_id
+            and num_nonnulls(c.expire_after, c.keep_history) > 0
+    loop
+        delete from postbus_data.history as h
+        where h.consumer_id = reader.id
+            and h.finished_at < clock_timestamp() - reader.keep_history;
+        continue when reader.expire_after is null;
+
+        last_use := postbus_data.last_use(reader);
+        select coalesce(sum(p.hi), 0) into positions
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition >= 0;
+        if last_use.hi is null or positions <> last_use.horizon then
+            perform postbus_data.note_use(reader, positions);
+        elsif to_timestamp(last_use.hi / 1000000.0) < clock_timestamp() - reader.expire_after then
+            perform postbus.drop_consumer(reader.stream_name, reader.name);
+            removed := removed + 1;
+        end if;
+    end loop;
+    return removed;
+end
+$$;
