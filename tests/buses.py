@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,8 @@ _threads = ThreadPoolExecutor(64)
 
 
 async def _in_thread(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return await asyncio.get_running_loop().run_in_executor(_threads, partial(function, *args, **kwargs))
+    call = partial(contextvars.copy_context().run, function, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_threads, call)
 
 
 class AwaitableBus:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from postbus import tracing
 from postbus.server import logs, problems
 from postbus.server.problems import Problem
 from postbus.server.service import Service
@@ -19,6 +20,10 @@ from postbus.server.settings import is_loopback
 
 _is_request_id: Final = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}").fullmatch
 _UNKNOWN_ROUTE: Final = "other"
+
+
+def _route_of(scope: Scope) -> str:
+    return str(getattr(scope.get("route"), "path", _UNKNOWN_ROUTE))
 
 
 def request_id_of(scope: Scope) -> str:
@@ -43,7 +48,15 @@ class Observing:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
-            return
+        elif tracing.is_on():
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            with tracing.serving(scope["method"], headers) as span:
+                status = await self._serve(scope, receive, send)
+                tracing.answered(span, method=scope["method"], route=_route_of(scope), status=status)
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> int:
         started = time.perf_counter()
         headers = dict(scope["headers"])
         request_id = _request_id(headers)
@@ -67,6 +80,7 @@ class Observing:
                 await _answer(observed, problem)
         finally:
             self._note(scope, request_id, status, started, size)
+        return status
 
     def _refusal(self, headers: dict[bytes, bytes]) -> Problem | None:
         """An open server on loopback serves programs of this machine, not web pages that a browser here has open."""
@@ -81,10 +95,8 @@ class Observing:
         return None
 
     def _note(self, scope: Scope, request_id: str, status: int, started: float, size: int) -> None:
-        route = scope.get("route")
-        path = getattr(route, "path", _UNKNOWN_ROUTE)
-        method = scope["method"] if route is not None else _UNKNOWN_ROUTE
-        self._service.metrics.count_request(method, path, status, time.perf_counter() - started)
+        method = scope["method"] if "route" in scope else _UNKNOWN_ROUTE
+        self._service.metrics.count_request(method, _route_of(scope), status, time.perf_counter() - started)
         if self._service.settings.access_log:
             logs.request(
                 request_id=request_id,

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from postbus import tracing
 from postbus.model.errors import InvalidInput, TooLarge
 from postbus.model.message import Message
 from postbus.server.connection import Connection
@@ -92,18 +93,15 @@ class Publishing:
 
     async def _send(self, stream: str, messages: Sequence[Message]) -> list[int]:
         bus = self._connection.bus
-        if len(messages) == 1:
+        # What goes together belongs to several traces: each request has said so for itself.
+        with tracing.suppressed():
+            if len(messages) > 1:
+                return await bus.publish_many(stream, messages)
             (message,) = messages
-            return [
-                await bus.publish(
-                    stream,
-                    data=message.data,
-                    key=message.key,
-                    headers=message.headers,
-                    dedup_id=message.dedup_id,
-                )
-            ]
-        return await bus.publish_many(stream, messages)
+            seq = await bus.publish(
+                stream, data=message.data, key=message.key, headers=message.headers, dedup_id=message.dedup_id
+            )
+            return [seq]
 
 
 def _take(waiting: deque[_Waiting]) -> list[_Waiting]:

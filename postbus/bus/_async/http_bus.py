@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
@@ -164,43 +164,35 @@ class AsyncHttpBus(AsyncBus):
         answer = await self._client.call("POST", wire.path("sweep"), body=wire.body(stream=stream))
         return int(answer.data["count"])
 
-    async def publish(
+    async def _publish(
         self,
         stream: str,
-        *,
-        data: Any,
-        key: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        ttl: float | timedelta | None = None,
-        deliver_at: datetime | None = None,
-        delay: float | timedelta | None = None,
-        dedup_id: str | None = None,
-        connection: Connection | None = None,
+        message: Message,
+        ttl: float | timedelta | None,
+        deliver_at: datetime | None,
+        delay: float | timedelta | None,
+        connection: Connection | None,
     ) -> int:
-        message = Message(key=key, data=data, headers=headers, dedup_id=dedup_id)
-        numbers = await self.publish_many(
-            stream, [message], ttl=ttl, deliver_at=deliver_at, delay=delay, connection=connection
-        )
-        return numbers[0]
+        return (await self._publish_many(stream, [message], ttl, deliver_at, delay, connection))[0]
 
-    async def publish_many(
+    async def _publish_many(
         self,
         stream: str,
-        messages: Iterable[Message],
-        *,
-        ttl: float | timedelta | None = None,
-        deliver_at: datetime | None = None,
-        delay: float | timedelta | None = None,
-        connection: Connection | None = None,
+        messages: Sequence[Message],
+        ttl: float | timedelta | None,
+        deliver_at: datetime | None,
+        delay: float | timedelta | None,
+        connection: Connection | None,
     ) -> list[int]:
         refuse(connection)
-        batch = list(messages)
-        if not batch:
+        if not messages:
             return []
-        body = wire.new_messages(batch, ttl_ms=wire.ms(ttl), deliver_at=wire.time(deliver_at), delay_ms=wire.ms(delay))
+        body = wire.new_messages(
+            messages, ttl_ms=wire.ms(ttl), deliver_at=wire.time(deliver_at), delay_ms=wire.ms(delay)
+        )
         # Never repeated: it might publish twice.
-        published = (await self._client.call("POST", wire.path("streams", stream, "messages"), body=body)).data
-        return wire.numbers(published, batch)
+        answer = await self._client.call("POST", wire.path("streams", stream, "messages"), body=body)
+        return wire.numbers(answer.data, messages)
 
     async def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
         refuse(connection)

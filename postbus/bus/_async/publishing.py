@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from postbus import tracing
 from postbus.bus import rows
 from postbus.bus._async.base import AsyncBusBase
 from postbus.db import statements
@@ -59,25 +60,11 @@ class AsyncPublishing(AsyncBusBase):
             TooLarge: The data is larger than the stream allows.
             ConnectionLost: The connection broke on the way: the message may or may not have been published.
         """
-        later = (rows.seconds(ttl), deliver_at, rows.seconds(delay))
-        message = Message(key=key, data=data, headers=headers)
-        known = self._streams.get(stream)
-        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_id) == _PLAIN:
-            try:
-                found = await self._database.rows(
-                    statements.publish_to(known.own_id), rows.publisher_parameters(known.data_type, message)
-                )
-                return int(found[0][0])
-            except NotFound:
-                self._streams.pop(stream, None)  # It was dropped, and perhaps created again: look it up once more.
-        _, found = await self._with_data_type(
-            stream,
-            connection,
-            statements.PUBLISH,
-            lambda data_type: (*rows.publish_parameters(stream, data_type, message), *later, dedup_id),
-        )
-        answer = int(found[0][0])
-        return answer if dedup_id is None else Seq.answered(answer)
+        message = Message(key=key, data=data, headers=headers, dedup_id=dedup_id)
+        if not tracing.is_on():
+            return await self._publish(stream, message, ttl, deliver_at, delay, connection)
+        with tracing.publishing(stream, [message]) as (carrying,):
+            return await self._publish(stream, carrying, ttl, deliver_at, delay, connection)
 
     async def publish_many(
         self,
@@ -110,21 +97,10 @@ class AsyncPublishing(AsyncBusBase):
             ConnectionLost: The connection broke on the way: all messages or none have been published.
         """
         batch = list(messages)
-        later = (rows.seconds(ttl), deliver_at, rows.seconds(delay))
-        _, found = await self._with_data_type(
-            stream,
-            connection,
-            statements.PUBLISH_MANY,
-            lambda data_type: (
-                *rows.publish_many_parameters(stream, data_type, batch),
-                *later,
-                rows.dedup_ids(batch),
-            ),
-        )
-        seqs: list[int] = found[0][0]
-        if any(message.dedup_id is not None for message in batch):
-            return [Seq.answered(seq) for seq in seqs]
-        return seqs
+        if not tracing.is_on():
+            return await self._publish_many(stream, batch, ttl, deliver_at, delay, connection)
+        with tracing.publishing(stream, batch) as carrying:
+            return await self._publish_many(stream, carrying, ttl, deliver_at, delay, connection)
 
     async def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
         """Delete a key of a stream that keeps one message per key. Consumers get a message with the header `postbus-deleted`.
@@ -174,3 +150,57 @@ class AsyncPublishing(AsyncBusBase):
         numbers = BigintArray([ids] if isinstance(ids, int) else ids)
         found = await self._database.rows(statements.RESCHEDULE, (stream, numbers, deliver_at), connection=connection)
         return int(found[0][0])
+
+    async def _publish(
+        self,
+        stream: str,
+        message: Message,
+        ttl: float | timedelta | None,
+        deliver_at: datetime | None,
+        delay: float | timedelta | None,
+        connection: Connection | None,
+    ) -> int:
+        later = (rows.seconds(ttl), deliver_at, rows.seconds(delay))
+        dedup_id = message.dedup_id
+        known = self._streams.get(stream)
+        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_id) == _PLAIN:
+            try:
+                found = await self._database.rows(
+                    statements.publish_to(known.own_id), rows.publisher_parameters(known.data_type, message)
+                )
+                return int(found[0][0])
+            except NotFound:
+                self._streams.pop(stream, None)  # It was dropped, and perhaps created again: look it up once more.
+        _, found = await self._with_data_type(
+            stream,
+            connection,
+            statements.PUBLISH,
+            lambda data_type: (*rows.publish_parameters(stream, data_type, message), *later, dedup_id),
+        )
+        answer = int(found[0][0])
+        return answer if dedup_id is None else Seq.answered(answer)
+
+    async def _publish_many(
+        self,
+        stream: str,
+        messages: Sequence[Message],
+        ttl: float | timedelta | None,
+        deliver_at: datetime | None,
+        delay: float | timedelta | None,
+        connection: Connection | None,
+    ) -> list[int]:
+        later = (rows.seconds(ttl), deliver_at, rows.seconds(delay))
+        _, found = await self._with_data_type(
+            stream,
+            connection,
+            statements.PUBLISH_MANY,
+            lambda data_type: (
+                *rows.publish_many_parameters(stream, data_type, messages),
+                *later,
+                rows.dedup_ids(messages),
+            ),
+        )
+        seqs: list[int] = found[0][0]
+        if any(message.dedup_id is not None for message in messages):
+            return [Seq.answered(seq) for seq in seqs]
+        return seqs

@@ -15,6 +15,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from postbus import tracing
 from postbus.bus import rows
 from postbus.bus.crew import AsyncCrew, GivenUp
 from postbus.bus.hand import Acks, Hand, Job
@@ -346,10 +347,11 @@ class AsyncWorker:
         """Handle a message and settle it. Returns whether this slot goes on."""
         error: BaseException | None = None
         try:
-            if self._transactions is None:
-                await self._crew.handle(job, job.delivery)
+            if tracing.is_on():
+                with tracing.processing(self._consumer.stream, self._consumer.name, job.delivery):
+                    await self._handle(job)
             else:
-                await self._handle_in_transaction(job, self._transactions)
+                await self._handle(job)
         except (Exception, SystemExit) as raised:
             error = raised
         is_wanted = job.is_concluded or self._hand.conclude(job)
@@ -357,6 +359,12 @@ class AsyncWorker:
             job.connection = None
             await self._settle(job, error)
         return is_wanted
+
+    async def _handle(self, job: Job) -> None:
+        if self._transactions is None:
+            await self._crew.handle(job, job.delivery)
+        else:
+            await self._handle_in_transaction(job, self._transactions)
 
     async def _handle_in_transaction(self, job: Job, transactions: AsyncTransactions) -> None:
         async with transactions.begin() as connection:

@@ -17,6 +17,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from postbus import tracing
 from postbus.bus import rows
 from postbus.bus.crew import Crew, GivenUp
 from postbus.bus.hand import Acks, Hand, Job
@@ -348,10 +349,11 @@ class Worker:
         """Handle a message and settle it. Returns whether this slot goes on."""
         error: BaseException | None = None
         try:
-            if self._transactions is None:
-                self._crew.handle(job, job.delivery)
+            if tracing.is_on():
+                with tracing.processing(self._consumer.stream, self._consumer.name, job.delivery):
+                    self._handle(job)
             else:
-                self._handle_in_transaction(job, self._transactions)
+                self._handle(job)
         except (Exception, SystemExit) as raised:
             error = raised
         is_wanted = job.is_concluded or self._hand.conclude(job)
@@ -359,6 +361,12 @@ class Worker:
             job.connection = None
             self._settle(job, error)
         return is_wanted
+
+    def _handle(self, job: Job) -> None:
+        if self._transactions is None:
+            self._crew.handle(job, job.delivery)
+        else:
+            self._handle_in_transaction(job, self._transactions)
 
     def _handle_in_transaction(self, job: Job, transactions: Transactions) -> None:
         with transactions.begin() as connection:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import httpx
 
+from postbus import tracing
 from postbus.http import errors
 from postbus.http.request import Request
 from postbus.http.url import checked, checked_token
@@ -118,10 +119,13 @@ class AsyncHttpClient:
         Raises:
             postbus.Error: What the server answered, or why it did not.
         """
+        headers = {} if body is None else {"content-type": "application/json"}
+        if tracing.is_on():
+            headers |= tracing.current_headers()
         request = Request(
             method=method,
             url=str(httpx.URL(self.url + path, params=_given(query) or None)),
-            headers={} if body is None else {"content-type": "application/json"},
+            headers=headers,
             body=body,
             has_token=self._token is not None,
         )

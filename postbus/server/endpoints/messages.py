@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from postbus import tracing
 from postbus.model.consumer import ConsumerInfo
 from postbus.model.message import Message
 from postbus.model.patterns import matches
@@ -76,7 +77,7 @@ async def send_messages(call: Call, body: NewMessages) -> Data[answers.Published
     messages = _messages(body.messages, _trace(call))
     later = (moment(body.deliver_at), seconds(body.delay_ms))
     if body.ttl_ms is UNSET and later == (None, None):
-        seqs = await call.service.publishing.publish(call.stream, messages)
+        seqs = await _publish(call, messages)
         answer = answers.published(seqs)
         call.service.metrics.count_published(call.stream, answer.published)
         return Data(answer)
@@ -153,6 +154,13 @@ async def _newest(call: Call, key: str) -> Message:
     raise Problem(503, "unavailable", "the search took too long", hint="read with from_seq or from_time instead")
 
 
+async def _publish(call: Call, messages: Sequence[Message]) -> list[int]:
+    if not tracing.is_on():
+        return await call.service.publishing.publish(call.stream, messages)
+    with tracing.publishing(call.stream, messages) as carrying:
+        return await call.service.publishing.publish(call.stream, carrying)
+
+
 def _messages(bodies: Sequence[NewMessage], trace: dict[str, str]) -> list[Message]:
     return [
         Message(
@@ -175,8 +183,11 @@ def _data(place: int, body: NewMessage) -> Any:
 
 
 def _trace(call: Call) -> dict[str, str]:
-    """The trace that the request belongs to goes along, so that who receives a message can go on with it."""
+    """The trace that the request belongs to goes along, so that who receives a message can go on with it.
+
+    With OpenTelemetry it is the trace of a span for the publish.
+    """
     headers = call.request.headers
-    if "traceparent" not in headers:
+    if "traceparent" not in headers or tracing.is_on():
         return {}
     return {name: headers[name] for name in _TRACE_HEADERS if name in headers}
