@@ -151,3 +151,4 @@ ARCHIVE_FILES: Final = "select f.* from postbus_data.archive_files($1, $2, $3, $
 ARCHIVE_PARTS: Final = "select p.* from postbus_data.archive_parts($1) as p"
 ARCHIVE_STEPS: Final = "select s.* from postbus_data.archive_steps($1) as s"
 COMMIT_ARCHIVE: Final = "select postbus_data.commit_archive($1, $2, $3, $4, $5::jsonb, $6)"
+ARCHIVE_START: Final = "select postbus_data.archive_start($1, $2, $3)"

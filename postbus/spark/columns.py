@@ -150,6 +150,8 @@ def _headers(texts: Any, wanted: Any) -> Any:
 
     if texts.null_count == len(texts):
         return pyarrow.nulls(len(texts), wanted)
+    if pyarrow.types.is_map(texts.type):
+        return pyarrow.array(texts.to_pylist(), type=wanted)
     return pyarrow.array(
         [None if text is None else list(orjson.loads(text).items()) for text in texts.to_pylist()], type=wanted
     )

@@ -27,6 +27,7 @@ READ_OPTIONS: Final = (
     "maxMessagesPerTrigger",
     "maxBytesPerTrigger",
     "failOnDataLoss",
+    "includeArchive",
 )
 # What option read may say. All but messages are small, and read as they are now.
 VIEWS: Final = ("messages", "deadLetters", "consumerStates")
@@ -109,6 +110,7 @@ class ReadOptions:
     max_messages: int | None
     max_bytes: int | None
     fail_on_data_loss: bool
+    include_archive: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         max_messages=_count(values, "maxMessagesPerTrigger"),
         max_bytes=_count(values, "maxBytesPerTrigger"),
         fail_on_data_loss=_truth(values, "failOnDataLoss", default=True),
+        include_archive=_truth(values, "includeArchive", default=False),
     )
 
 

@@ -16,14 +16,23 @@ from postbus.spark.columns import Columns, check_schema, fetched_columns
 from postbus.spark.compat import OptionalPushdown
 from postbus.spark.errors import hide_traceback, plainly
 from postbus.spark.filters import Pushed, push
+from postbus.spark.lake import Archive, find_archive
+from postbus.spark.lake_files import read_files
 from postbus.spark.options import Address, Position, ReadOptions
-from postbus.spark.slices import Slice, cut, state_of
+from postbus.spark.slices import Slice, State, state_of
+from postbus.spark.tiers import LakeSlice, cut_tiers, floor, start_at_time
 
 
-def read_slice(address: Address, schema: StructType, part: Slice, *, fail_on_data_loss: bool) -> Iterator[Any]:
-    """What a task does: connect, read its slice, turn it into columns."""
+def read_slice(
+    address: Address, schema: StructType, part: Slice | LakeSlice, *, fail_on_data_loss: bool
+) -> Iterator[Any]:
+    """What a task does: connect, or open files, read its slice, turn it into columns."""
+    columns = fetched_columns(schema)
     try:
-        batches = read_batches(address.resolve(), part.system, part.range, fetched_columns(schema), part.messages)
+        if isinstance(part, LakeSlice):
+            batches = read_files(part.range, columns, part.messages)
+        else:
+            batches = read_batches(address.resolve(), part.system, part.range, columns, part.messages)
         yield from Columns(schema).convert(batches)
     except SegmentDropped:
         if fail_on_data_loss:
@@ -54,12 +63,15 @@ class Reader(DataSourceReader):
         with session.transaction(options.address.resolve()) as database:
             state = state_of(database, options.stream)
             check_schema(self._schema, state.data_type)
-            wanted = self._narrowed(database)
+            archive = find_archive(database, options.stream) if options.include_archive else None
+            wanted = self._narrowed(database, state, archive)
             ahead = options.start.partitions or ()
-            slices = cut(
+            slices = cut_tiers(
                 database,
                 state,
-                max(state.start_seq - 1, wanted.after_seq, 0),
+                archive,
+                options.stream,
+                max(floor(state, archive), wanted.after_seq),
                 min(state.horizon, wanted.to_seq),
                 messages=wanted.messages,
                 min_count=options.min_partitions,
@@ -69,7 +81,7 @@ class Reader(DataSourceReader):
         # Spark would make one task of nothing out of an empty list, and read it.
         return list(slices) or [InputPartition(None)]
 
-    def _narrowed(self, database: Session) -> Pushed:
+    def _narrowed(self, database: Session, state: State, archive: Archive | None) -> Pushed:
         """What is wanted, with positions and patterns turned into bounds and conditions."""
         options, wanted = self._options, self._wanted
         messages = wanted.messages
@@ -84,7 +96,7 @@ class Reader(DataSourceReader):
         low = max(wanted.after_seq, self._start(database, options.start))
         high = min(wanted.to_seq, options.end.seq if options.end.seq is not None else wanted.to_seq)
         if messages.from_time is not None:
-            low = max(low, database.value(session.SPARK_START, (options.stream, None, None, messages.from_time)))
+            low = max(low, start_at_time(database, options.stream, state, archive, messages.from_time))
         if messages.to_time is not None:
             since = database.value(session.SEQ_SINCE, (options.stream, messages.to_time))
             high = high if since is None else min(high, since)
@@ -96,7 +108,7 @@ class Reader(DataSourceReader):
         return 0 if start.seq is None else start.seq - 1
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, Slice):
+        if not isinstance(partition, Slice | LakeSlice):
             return iter(())
         return read_slice(
             self._options.address, self._schema, partition, fail_on_data_loss=self._options.fail_on_data_loss

@@ -45,6 +45,10 @@ class PostbusDataSource(DataSource):
     - `failOnDataLoss`: `true` (default) fails when messages were purged before they were read, or the database went back
       in time (a failover, a restore); `false` goes on and warns.
 
+    - `includeArchive`: `true` reads lake and log as one stream: what `postbus pipeline run archive` has archived from its files,
+      which every executor has to reach, and the rest from Postgres. `false` is the default. `maxBytesPerTrigger` bounds only
+      what comes from the log.
+
     A message whose time to live is over is read like any other, as `bus.read` does: the log is not changed, and only
     consumers pass over it.
 

@@ -10,16 +10,18 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from postbus.db import session
+from postbus.db import session, statements
 from postbus.db.arrow import MessageFilter
 from postbus.db.session import Session
 from postbus.model.errors import Conflict
 from postbus.spark.columns import check_schema
 from postbus.spark.errors import plainly
+from postbus.spark.lake import Archive, find_archive
 from postbus.spark.offsets import Offset, history_of
 from postbus.spark.options import ReadOptions
 from postbus.spark.reader import read_slice
-from postbus.spark.slices import Slice, State, cut, state_of
+from postbus.spark.slices import Slice, State, state_of
+from postbus.spark.tiers import LakeSlice, cut_tiers, floor, start_at_time
 
 _log: Final = logging.getLogger("postbus.spark")
 _ON_LOSS: Final = (
@@ -44,13 +46,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             state = state_of(database, self._options.stream)
             check_schema(self._schema, state.data_type)
             if start.partitions is None:
-                seq = database.value(session.SPARK_START, (self._options.stream, start.word, start.seq, start.time))
-                return Offset.at(state, seq).as_json()
+                return Offset.at(state, self._start(database, state)).as_json()
             ahead = tuple((partition, max(seq - 1, 0)) for partition, seq in start.partitions)
             seq = database.value(session.SPARK_START, (self._options.stream, "earliest", None, None))
+            seq = min(seq, floor(state, self._archive(database)))
             if len(ahead) >= state.partition_count:
                 seq = max(seq, min(place for _, place in ahead))
             return Offset.at(state, seq, ahead).as_json()
+
+    def _start(self, database: Session, state: State) -> int:
+        """The seq after which to begin."""
+        start, archive = self._options.start, self._archive(database)
+        if start.time is not None:
+            return start_at_time(database, self._options.stream, state, archive, start.time)
+        seq = int(database.value(session.SPARK_START, (self._options.stream, start.word, start.seq, None)))
+        if archive is None or start.word == "latest" or seq > max(state.start_seq - 1, 0):
+            return seq
+        return max(floor(state, archive), 0 if start.seq is None else start.seq - 1)
+
+    def _archive(self, database: Session) -> Archive | None:
+        return find_archive(database, self._options.stream) if self._options.include_archive else None
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._options.max_messages is not None:
@@ -62,7 +77,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with self._database() as database:
             state = state_of(database, self._options.stream)
             last = Offset.of(start)
-            begin = self._begin(database, state, last)
+            archive = self._archive(database)
+            begin = self._begin(database, state, archive, last)
+            if archive is not None and begin < archive.position_seq:
+                seq = self._archived_end(database, archive, begin, limit)
+                return Offset.at(state, seq, last.ahead, begin if begin != last.seq else None).as_json()
             seq = database.value(
                 session.SPARK_END,
                 (
@@ -78,7 +97,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             is_gap = begin != last.seq or last.history() != history_of(state)
             return Offset.at(state, seq, last.ahead, begin if is_gap else None).as_json()
 
-    def _begin(self, database: Session, state: State, last: Offset) -> int:
+    def _archived_end(self, database: Session, archive: Archive, begin: int, limit: ReadLimit) -> int:
+        """Where a batch ends that begins in the archive: there too, so that batches are as small as asked for."""
+        end = archive.position_seq if self._last_seq is None else min(archive.position_seq, self._last_seq)
+        first = database.value(statements.ARCHIVE_START, (self._options.stream, begin, None))
+        if first is not None and isinstance(limit, ReadMaxRows):
+            end = min(end, int(first) + limit.max_rows)
+        return max(end, begin)
+
+    def _begin(self, database: Session, state: State, archive: Archive | None, last: Offset) -> int:
         """Where the batch after an offset begins: there, unless messages are lost."""
         if last.history() != history_of(state):
             self._lose(
@@ -89,6 +116,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if last.seq > state.horizon:
             self._lose(f"the checkpoint is at seq {last.seq}, and the stream ends at {state.horizon}")
             return state.horizon
+        if archive is not None and archive.start_after <= last.seq < archive.position_seq:
+            return last.seq
         (row,) = database.rows(session.SPARK_LOST, (state.stream_id, last.seq))
         if row[0]:
             self._lose(f"messages from seq {last.seq + 1} to {state.start_seq - 1} were purged before they were read")
@@ -121,12 +150,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             state = state_of(database, self._options.stream)
             if last.history() != history_of(state):
                 self._lose("the batch to repeat was read from another history of the database")
+            archive = self._archive(database)
             ((_, dropped),) = database.rows(session.SPARK_LOST, (state.stream_id, begin))
-            if dropped:
+            if dropped and (archive is None or begin < archive.start_after):
                 self._lose(f"messages above seq {begin} were purged before they were read")
-            return cut(
+            return cut_tiers(
                 database,
                 state,
+                archive,
+                self._options.stream,
                 begin,
                 last.seq,
                 messages=self._filter,
@@ -135,7 +167,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, Slice):
+        if not isinstance(partition, Slice | LakeSlice):
             return iter(())
         return read_slice(
             self._options.address, self._schema, partition, fail_on_data_loss=self._options.fail_on_data_loss

@@ -820,6 +820,24 @@ as $$
     order by f.first_seq, f.id, p.partition
 $$;
 
+create or replace function postbus_data.archive_start(stream text, after_seq bigint, since timestamptz default null)
+returns bigint
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The seq after which the next message of an archive lies, above after_seq and not before a time: what lies between holds nothing. Null when it has no such message.
+Raises PB404.
+*/
+    select greatest(min(f.first_seq) - 1, after_seq)
+    from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.removed_at is null
+        and f.last_seq > after_seq
+        and (since is null or f.last_published_at >= since)
+$$;
+
 create or replace function postbus_data.archive_state(
     stream text,
     out root text,
@@ -8556,7 +8574,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('c8ea5d273510138d')
+insert into postbus_data.installation (functions_digest) values ('1e109b4d93239452')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -1,0 +1,78 @@
+"""Lake and log as one stream: what is archived is read from the files, what is younger from Postgres.
+
+The archive has everything between its start and its position, and retention keeps what lies above the position, so there is
+neither a gap nor an overlap, whatever happens between planning and reading.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql.datasource import InputPartition
+
+from postbus.db import session, statements
+from postbus.db.arrow import MessageFilter
+from postbus.db.session import Session
+from postbus.spark.lake import Archive
+from postbus.spark.lake_files import LakeRange
+from postbus.spark.slices import Slice, State, cut, even_ranges
+
+
+@dataclass
+class LakeSlice(InputPartition):
+    """What one task reads from files."""
+
+    range: LakeRange
+    messages: MessageFilter
+
+
+def floor(state: State, archive: Archive | None) -> int:
+    """The seq above which everything can be read."""
+    log = max(state.start_seq - 1, 0)
+    if archive is None or archive.position_seq < log:
+        return log
+    return min(log, archive.start_after)
+
+
+def cut_tiers(
+    database: Session,
+    state: State,
+    archive: Archive | None,
+    stream: str,
+    after_seq: int,
+    to_seq: int,
+    *,
+    messages: MessageFilter,
+    min_count: int | None = None,
+    partition: int | None = None,
+    ahead: tuple[tuple[int, int], ...] = (),
+) -> list[Slice | LakeSlice]:
+    """The slices of a range, those of the lake first; none when it is empty."""
+
+    def log(low: int, high: int) -> list[Slice]:
+        return cut(database, state, low, high, messages=messages, min_count=min_count, partition=partition, ahead=ahead)
+
+    if archive is None:
+        return [*log(after_seq, to_seq)]
+    # What the lake has let go of already may still be in the log.
+    start = min(max(after_seq, archive.start_after), to_seq)
+    edge = min(max(start, archive.position_seq), to_seq)
+    times = (messages.from_time, messages.to_time)
+    files = database.rows(statements.ARCHIVE_FILES, (stream, start, edge, *times)) if start < edge else []
+    archived: list[Slice | LakeSlice] = []
+    for low, high in even_ranges(start, edge, min_count):
+        chosen = tuple((first, path) for _, path, _, _, first, last, _, _ in files if first <= high and last > low)
+        if chosen:
+            archived.append(LakeSlice(LakeRange(archive.root, chosen, low, high, partition, ahead), messages))
+    return [*log(after_seq, start), *archived, *log(edge, to_seq)]
+
+
+def start_at_time(database: Session, stream: str, state: State, archive: Archive | None, time: datetime) -> int:
+    """A seq above which every message since a time lies."""
+    found = int(database.value(session.SPARK_START, (stream, None, None, time)))
+    if archive is None or found > max(state.start_seq - 1, 0):
+        return found
+    # It was before the oldest message of the log.
+    low = database.value(statements.ARCHIVE_START, (stream, archive.start_after, time))
+    return archive.position_seq if low is None else int(low)
