@@ -237,7 +237,7 @@ def dead_letter(data_type: DataType, row: Row) -> DeadLetter:
 
 
 def peeked(data_type: DataType, row: Row) -> Peeked:
-    seq, partition, key, data, data_bytes, headers, published_at, state, attempts, until, reason = row
+    seq, partition, key, data, data_bytes, headers, published_at, state, attempts, until, reason, ack_id = row
     return Peeked(
         seq=seq,
         partition=partition,
@@ -249,6 +249,7 @@ def peeked(data_type: DataType, row: Row) -> Peeked:
         attempts=attempts,
         until=until,
         reason=reason,
+        ack_id=ack_id,
     )
 
 

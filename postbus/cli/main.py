@@ -38,6 +38,7 @@ ENTRIES: Final[dict[str, _Entry]] = {
     "pipeline": _Entry("pipelines", help="Pipelines on Spark: run, list."),
     "context": _Entry("context", help="Contexts: which bus commands work on."),
     "token": _Entry("tokens", help="Tokens for the HTTP server."),
+    "observe": _Entry("observe.command", "observe", TARGET, help="Watch the bus on the screen, like htop."),
     "migrate": _Entry(
         "running", "migrate", (*TARGET, "as_json", "quiet"), help="Install Postbus, or bring it up to date."
     ),

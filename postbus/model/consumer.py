@@ -154,6 +154,7 @@ class Peeked:
         attempts: How often it was delivered.
         until: When its lease ends or its retry is due.
         reason: Why it failed last.
+        ack_id: Names the delivery in flight, if there is one: what can be acked or nacked in its stead.
     """
 
     seq: int
@@ -166,6 +167,7 @@ class Peeked:
     attempts: int
     until: datetime | None
     reason: str | None
+    ack_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

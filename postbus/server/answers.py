@@ -146,7 +146,7 @@ class Received(msgspec.Struct):
 
 
 class PeekInfo(msgspec.Struct):
-    ack_id: None
+    ack_id: str | None
     state: MessageState
     deliver_count: int
     not_visible_until: datetime | None
@@ -324,7 +324,7 @@ def received(deliveries: Sequence[Delivery], stream_id: str) -> list[Received]:
 
 def peeked(found: Peeked, stream_id: str) -> PeekedMessage:
     info = PeekInfo(
-        ack_id=None,
+        ack_id=found.ack_id,
         state=found.state,
         deliver_count=found.attempts,
         not_visible_until=None if found.until is None else _utc(found.until),

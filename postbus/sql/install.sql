@@ -643,7 +643,8 @@ create type postbus.dead_letter as (
     died_at timestamptz
 );
 
--- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when a lease ends or a retry is due.
+-- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when a lease ends or a retry is due. ack_id names the
+-- delivery that is in flight, so that somebody who looks on can settle what a worker never will.
 create type postbus.peeked as (
     seq bigint,
     partition integer,
@@ -655,7 +656,8 @@ create type postbus.peeked as (
     state text,
     attempts integer,
     until timestamptz,
-    reason text
+    reason text,
+    ack_id text
 );
 
 -- A pipeline and how it is getting on. list_pipelines says what each field means.
@@ -1624,7 +1626,8 @@ begin
         where state is null or state = 'available'
         union all
         select
-            d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason
+            d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
+            null::text
         from postbus_data.dead_letter as d
         where d.consumer_id = reader.id
             and d.seq > after_seq
@@ -1665,7 +1668,8 @@ begin
             reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
         );
         return query
-        select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text
+        select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
+            null::text
         from unnest(messages) as m
         where postbus_data.passes(reader, m)
             and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));
@@ -1690,13 +1694,14 @@ declare
 begin
     for held in
         select h.partition, array_agg(h.seq) as seqs, array_agg(h.attempt) as attempts, array_agg(h.state) as states,
-            array_agg(h.until) as untils, array_agg(h.reason) as reasons
+            array_agg(h.until) as untils, array_agg(h.reason) as reasons, array_agg(h.ack_id) as ack_ids
         from (
             select h.*
             from (
                 select
                     l.partition, m.seq, coalesce(m.attempt, 1) as attempt, l.deadline as until, null::text as reason,
-                    case when l.deadline > now_at then 'delivered' else 'available' end as state
+                    case when l.deadline > now_at then 'delivered' else 'available' end as state,
+                    case when l.deadline > now_at then lpad(to_hex(l.token), 16, '0') || '-' || m.seq end as ack_id
                 from postbus_data.lease as l
                 cross join lateral unnest(l.seqs, l.attempts) as m (seq, attempt)
                 where l.consumer_id = reader.id
@@ -1705,16 +1710,16 @@ begin
                 union all
                 select
                     w.partition, w.seq, w.attempts, w.due_at, w.reason,
-                    case when w.due_at > now_at then 'waiting' else 'available' end
+                    case when w.due_at > now_at then 'waiting' else 'available' end, null
                 from postbus_data.waiting as w
                 where w.consumer_id = reader.id
                 union all
-                select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting'
+                select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting', null
                 from postbus_data.parked as p
                 where p.consumer_id = reader.id
                     and p.epoch = reader.epoch
                 union all
-                select d.partition, d.seq, d.attempts, null, null, 'available'
+                select d.partition, d.seq, d.attempts, null, null, 'available', null
                 from postbus_data.due as d
                 where d.consumer_id = reader.id
                     and d.epoch = reader.epoch
@@ -1727,8 +1732,10 @@ begin
     loop
         return query
         select
-            m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason
-        from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons) as h (seq, attempt, state, until, reason)
+            m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
+            h.ack_id
+        from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids)
+            as h (seq, attempt, state, until, reason, ack_id)
         join unnest(
             postbus_data.fetch_named(
                 reader.stream_id,
@@ -8388,7 +8395,8 @@ sizes    say what they hold, too, which takes a look at the files of each segmen
     select
         s.name, s.start_seq, pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id)), s.is_full, s.until_acked,
         (select count(*) from postbus_data.consumer as c where c.stream_id = s.id),
-        held.message_estimate, held.bytes
+        case when sizes then held.message_estimate end,
+        case when sizes then held.bytes end
     from postbus_data.stream as s
     left join lateral (
         select
@@ -8397,9 +8405,11 @@ sizes    say what they hold, too, which takes a look at the files of each segmen
         from (
             select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
             from postbus_data.segment as g
-            where g.stream_id = s.id
+            -- Asked here, and not in the join, so that nothing is looked at that nobody wants to know.
+            where sizes
+                and g.stream_id = s.id
         ) as t
-    ) as held on sizes
+    ) as held on true
     where s.name > after_name
     order by s.name
     limit max_streams
@@ -8574,7 +8584,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('1e109b4d93239452')
+insert into postbus_data.installation (functions_digest) values ('534c9f096618dec3')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

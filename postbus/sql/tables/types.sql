@@ -179,7 +179,8 @@ create type postbus.dead_letter as (
     died_at timestamptz
 );
 
--- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when a lease ends or a retry is due.
+-- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when a lease ends or a retry is due. ack_id names the
+-- delivery that is in flight, so that somebody who looks on can settle what a worker never will.
 create type postbus.peeked as (
     seq bigint,
     partition integer,
@@ -191,7 +192,8 @@ create type postbus.peeked as (
     state text,
     attempts integer,
     until timestamptz,
-    reason text
+    reason text,
+    ack_id text
 );
 
 -- A pipeline and how it is getting on. list_pipelines says what each field means.

@@ -48,7 +48,8 @@ begin
         where state is null or state = 'available'
         union all
         select
-            d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason
+            d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
+            null::text
         from postbus_data.dead_letter as d
         where d.consumer_id = reader.id
             and d.seq > after_seq

@@ -26,7 +26,8 @@ begin
             reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
         );
         return query
-        select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text
+        select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
+            null::text
         from unnest(messages) as m
         where postbus_data.passes(reader, m)
             and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));

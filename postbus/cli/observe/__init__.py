@@ -1,0 +1,1 @@
+"""`postbus observe`: the bus on a screen, like htop."""

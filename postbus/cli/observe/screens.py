@@ -1,0 +1,121 @@
+"""What all screens have: a line on top that says where this is and whether it is up to date, and keys below."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.css.query import NoMatches
+from textual.dom import DOMNode
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from postbus.cli.observe.dialogs import Confirm
+from postbus.model.errors import Error
+
+if TYPE_CHECKING:
+    from postbus.cli.observe.app import Observe
+    from postbus.cli.observe.feed import Feed
+
+
+_PATIENCE_SECONDS: Final = 3.0
+
+
+def in_background(node: DOMNode, work: Any, group: str) -> None:
+    """Run something that waits, instead of what runs in that group; given as a function, for it may never be begun."""
+    node.run_worker(work, exclusive=True, group=group)
+
+
+class Top(Static):
+    """The line on top."""
+
+    DEFAULT_CSS = """
+    Top { height: 1; background: $panel; color: $text-accent; text-style: bold; padding: 0 1; }
+    Top.-problem { background: $error; color: $text; }
+    """
+
+
+class LiveScreen(Screen[None]):
+    """A screen that is asked to look again each time the bus was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "back", "Back"),
+    ]
+
+    @property
+    def program(self) -> Observe:
+        return cast("Observe", self.app)
+
+    @property
+    def feed(self) -> Feed:
+        return self.program.feed
+
+    def compose(self) -> ComposeResult:
+        yield Top()
+        yield from self.compose_body()
+        yield Footer(compact=True, show_command_palette=False)
+
+    def compose_body(self) -> ComposeResult:
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        in_background(self, self.look_again, "look")
+
+    async def look_again(self) -> None:
+        """Ask what this screen shows, and show it, unless it was left meanwhile."""
+        try:
+            await self.look()
+        except Error as error:
+            self.feed.problem = error
+        except NoMatches:
+            return
+        if self.is_mounted:
+            self.show_top()
+
+    async def look(self) -> None:
+        raise NotImplementedError
+
+    def where(self) -> str:
+        """What this screen is about."""
+        raise NotImplementedError
+
+    def show_top(self) -> None:
+        top = self.query_one(Top)
+        problem = self._problem()
+        top.set_class(problem is not None, "-problem")
+        top.update(Text(problem or self.where(), no_wrap=True, overflow="ellipsis"))
+
+    def _problem(self) -> str | None:
+        problem, answered = self.feed.problem, self.feed.answered_at
+        if problem is None and self.feed.silent_for < _PATIENCE_SECONDS:
+            return None
+        since = "" if answered is None else f" for {time.monotonic() - answered:.0f} s"
+        message = "still waiting" if problem is None else f"trying again: {problem.message.splitlines()[0]}"
+        return f"no answer{since}, {message}"
+
+    def action_back(self) -> None:
+        self.app.pop_screen()
+
+    def confirm(self, question: str, action: Callable[[], Any]) -> None:
+        """Do something if the answer is yes; say what came of it."""
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                in_background(self, partial(self.attempt, action), "action")
+
+        self.app.push_screen(Confirm(question), answered)
+
+    async def attempt(self, action: Callable[[], Any]) -> None:
+        """Do something, say what came of it, and look again."""
+        try:
+            said = await action()
+        except Error as error:
+            self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="error", markup=False)
+        else:
+            self.notify(said, markup=False, timeout=3)
+        await self.look_again()
