@@ -286,6 +286,7 @@ def peeked(found: Mapping[str, Any]) -> Peeked:
         attempts=info["deliver_count"],
         until=_some_moment(info["not_visible_until"]),
         reason=info["reason"],
+        ack_id=info["ack_id"],
     )
 
 

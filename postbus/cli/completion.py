@@ -59,7 +59,11 @@ def _ask(given: Mapping[str, Any], question: Callable[[Bus], list[str]]) -> list
         if target.url is None and not EmbeddedServer(target.data_dir).is_running:
             return []
         with postbus.connect(
-            target.url, data_dir=target.data_dir, pool_size=1, connect_timeout=_CONNECT_SECONDS
+            target.url,
+            token=target.token,
+            data_dir=target.data_dir,
+            pool_size=1,
+            connect_timeout=_CONNECT_SECONDS,
         ) as bus:
             return question(bus)
     except Error:

@@ -49,7 +49,10 @@ def open_bus() -> Iterator[Bus]:
     import postbus
 
     target = targets.target()
-    with postbus.connect(target.url, data_dir=target.data_dir, pool_size=2) as bus, _suggesting_streams(bus):
+    with (
+        postbus.connect(target.url, token=target.token, data_dir=target.data_dir, pool_size=2) as bus,
+        _suggesting_streams(bus),
+    ):
         yield bus
 
 

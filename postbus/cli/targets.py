@@ -80,7 +80,8 @@ def stored_contexts() -> Contexts:
 
 def _by_url(url: str, chosen_by: str) -> Target:
     found = Context(url=url).resolved()
-    return Target(url=found.url, token=os.environ.get("POSTBUS_TOKEN"), chosen_by=chosen_by)
+    token = os.environ.get("POSTBUS_TOKEN") or None
+    return Target(url=found.url, token=token if found.is_http else None, chosen_by=chosen_by)
 
 
 def _by_context(name: str, chosen_by: str) -> Target:

@@ -11,6 +11,9 @@ from postbus.cli import targets
 from postbus.cli.options import complete_consumer, complete_stream, seconds
 from postbus.model.errors import Error, InvalidInput
 
+# Not long, so that a lost connection is soon said to be lost.
+_CONNECT_SECONDS = 5.0
+
 
 def observe(
     stream: Annotated[
@@ -42,7 +45,9 @@ async def _observe(stream: str | None, consumer: str | None, interval: float) ->
     from postbus.db.url import without_password
 
     target = targets.target()
-    async with await postbus.connect_async(target.url, data_dir=target.data_dir, pool_size=2) as bus:
+    async with await postbus.connect_async(
+        target.url, token=target.token, data_dir=target.data_dir, pool_size=2, connect_timeout=_CONNECT_SECONDS
+    ) as bus:
         if stream is not None:
             await bus.consumer_overview(stream)  # One that does not exist is an error here.
         shown = "embedded Postgres" if target.url is None else without_password(target.url).partition("?")[0]
