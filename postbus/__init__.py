@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from postbus.bus._async.bus import AsyncBus
     from postbus.bus._async.connect import connect_async
     from postbus.bus._async.consumer import AsyncConsumer
+    from postbus.bus._async.group import AsyncGroup, AsyncMember
     from postbus.bus._async.queue import AsyncQueue
     from postbus.bus._async.worker import AsyncWorker
     from postbus.bus._sync.bus import Bus
     from postbus.bus._sync.connect import connect
     from postbus.bus._sync.consumer import Consumer
+    from postbus.bus._sync.group import Group, Member
     from postbus.bus._sync.queue import Queue
     from postbus.bus._sync.worker import Worker
     from postbus.model.consumer import (
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         Unavailable,
         WrongIsolation,
     )
+    from postbus.model.group import Claim
     from postbus.model.message import Message, Page, Scheduled, Seq
     from postbus.model.outcome import Reject, Retry, WorkSummary
     from postbus.model.overview import ConsumerOverview, StreamOverview
@@ -65,6 +68,8 @@ _HOMES = {
     "postbus.bus._sync.bus": ("Bus",),
     "postbus.bus._sync.connect": ("connect",),
     "postbus.bus._async.consumer": ("AsyncConsumer",),
+    "postbus.bus._async.group": ("AsyncGroup", "AsyncMember"),
+    "postbus.bus._sync.group": ("Group", "Member"),
     "postbus.bus._async.queue": ("AsyncQueue",),
     "postbus.bus._sync.queue": ("Queue",),
     "postbus.bus._sync.consumer": ("Consumer",),
@@ -96,6 +101,7 @@ _HOMES = {
         "Unavailable",
         "WrongIsolation",
     ),
+    "postbus.model.group": ("Claim",),
     "postbus.model.message": ("Message", "Page", "Scheduled", "Seq"),
     "postbus.model.outcome": ("Reject", "Retry", "WorkSummary"),
     "postbus.model.overview": ("ConsumerOverview", "StreamOverview"),
@@ -108,10 +114,13 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "AsyncBus",
     "AsyncConsumer",
+    "AsyncGroup",
+    "AsyncMember",
     "AsyncQueue",
     "AsyncWorker",
     "Batch",
     "Bus",
+    "Claim",
     "Conflict",
     "ConnectionLost",
     "Consumer",
@@ -124,9 +133,11 @@ __all__ = [
     "Error",
     "Exponential",
     "Filter",
+    "Group",
     "HistoryEntry",
     "HorizonHolder",
     "InvalidInput",
+    "Member",
     "Message",
     "MigrationDue",
     "NotAllowed",

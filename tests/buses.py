@@ -40,6 +40,9 @@ class AwaitableBus:
     def queue(self, name: str) -> AwaitableConsumer:
         return AwaitableConsumer(self._bus.queue(name))
 
+    def group(self, stream: str, group: str) -> AwaitableGroup:
+        return AwaitableGroup(self._bus.group(stream, group))
+
     async def create_consumer(self, *args: Any, **kwargs: Any) -> AwaitableConsumer:
         return AwaitableConsumer(await _in_thread(self._bus.create_consumer, *args, **kwargs))
 
@@ -52,6 +55,40 @@ class AwaitableConsumer:
 
     def __getattr__(self, name: str) -> Any:
         return _awaitable(getattr(self._consumer, name))
+
+
+class AwaitableGroup:
+    """Passes each call to a sync group in a thread."""
+
+    def __init__(self, group: postbus.Group) -> None:
+        self._group = group
+
+    def __getattr__(self, name: str) -> Any:
+        return _awaitable(getattr(self._group, name))
+
+    def join(self, *args: Any, **kwargs: Any) -> AwaitableMember:
+        return AwaitableMember(self._group.join(*args, **kwargs))
+
+
+class AwaitableMember:
+    """Passes each call to a sync member of a group in a thread."""
+
+    def __init__(self, member: postbus.Member) -> None:
+        self._member = member
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        return self._member.partitions
+
+    def __getattr__(self, name: str) -> Any:
+        return _awaitable(getattr(self._member, name))
+
+    async def __aenter__(self) -> AwaitableMember:
+        await _in_thread(self._member.__enter__)
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await _in_thread(self._member.__exit__, *error)
 
 
 def _awaitable(method: Any) -> Any:

@@ -33,6 +33,8 @@ RENAMED = {
     "AsyncPublishing": "Publishing",
     "AsyncReading": "Reading",
     "AsyncQueue": "Queue",
+    "AsyncGroup": "Group",
+    "AsyncMember": "Member",
     "AsyncConsumer": "Consumer",
     "AsyncWakeups": "Wakeups",
     "AsyncWaiter": "Waiter",

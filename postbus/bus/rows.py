@@ -24,6 +24,7 @@ from postbus.model.consumer import (
 )
 from postbus.model.delivery import Batch, Delivery
 from postbus.model.errors import InvalidInput
+from postbus.model.group import Claim
 from postbus.model.message import Message, Page, Scheduled
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
@@ -120,6 +121,10 @@ def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence
     if data_type == "bytes":
         return stream, TextArray(keys), None, some_headers, BytesArray(contents), data_type
     return stream, TextArray(keys), TextArray(contents), some_headers, None, data_type
+
+
+def claim(row: Row) -> Claim:
+    return Claim(**dict(zip(Claim.__dataclass_fields__, row, strict=True)))
 
 
 def dedup_ids(messages: Sequence[Message]) -> TextArray | None:

@@ -233,6 +233,7 @@ def consumer_info(found: Mapping[str, Any]) -> ConsumerInfo:
         keep_unread=found["keep_unread"],
         expire_after=_some_duration(found["expire_after_ms"]),
         keep_history=_some_duration(found["keep_history_ms"]),
+        is_group=found["is_group"],
         paused=found["status"] == "disabled",
         created_at=_moment(found["inserted_at"]),
     )

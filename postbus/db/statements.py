@@ -85,6 +85,20 @@ select postbus.alter_consumer($1, $2, ack_wait => $3, max_ack_pending => $4, max
     filter_headers_not => $16::jsonb, filter_data => $17, on_expired => $18, keep_unread => $19, expire_after => $20,
     keep_history => $21, unset => $22)
 """
+CREATE_GROUP: Final = """
+select postbus.create_group($1, $2, keep_unread => $3, expire_after => $4, start => $5, from_seq => $6, from_time => $7)
+"""
+CLAIM: Final = "select c.* from postbus.claim($1, $2, max_messages => $3, lease => $4, worker => $5) as c"
+FETCH: Final = """
+select m.*
+from unnest($2::bigint[], $3::bigint[], $4::bigint[]) with ordinality as c (partition, from_seq, to_seq, place)
+cross join lateral postbus.fetch($1, c.partition::integer, c.from_seq, c.to_seq, $5) as m
+order by c.place, m.seq
+"""
+COMMIT: Final = "select postbus.commit($1, $2, $3, to_seq => $4)"
+RELEASE: Final = "select postbus.release($1, $2, $3)"
+JOIN_GROUP: Final = "select postbus.join_group($1, $2, $3, session => $4)"
+LEAVE_GROUP: Final = "select postbus.leave_group($1, $2, $3)"
 DROP_CONSUMER: Final = "select postbus.drop_consumer($1, $2)"
 CONSUMER_INFO: Final = "select i.* from postbus.consumer_info($1, $2) as i"
 LIST_CONSUMERS: Final = "select i.* from postbus.list_consumers($1) as i"

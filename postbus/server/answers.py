@@ -233,6 +233,7 @@ class Consumer(msgspec.Struct):
     keep_unread: bool
     expire_after_ms: int | None
     keep_history_ms: int | None
+    is_group: bool
     inserted_at: datetime
     updated_at: datetime
 
@@ -420,6 +421,7 @@ def consumer(info: ConsumerInfo, stream_id: str) -> Consumer:
         keep_unread=info.keep_unread,
         expire_after_ms=_ms(info.expire_after),
         keep_history_ms=_ms(info.keep_history),
+        is_group=info.is_group,
         inserted_at=_utc(info.created_at),
         updated_at=_utc(info.created_at),
     )

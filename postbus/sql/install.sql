@@ -178,6 +178,8 @@ create table postbus_data.consumer (
     expire_after interval,
     -- For how long it is remembered what became of each delivery; null for not at all.
     keep_history interval,
+    -- It is read by position: claim, fetch, commit.
+    is_group boolean not null default false,
     paused boolean not null default false,
     -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
     epoch integer not null default 1,
@@ -192,9 +194,9 @@ create index consumer_stream on postbus_data.consumer (stream_id);
 
 -- A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition's mutex, inserts the next row and
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
--- Besides partitions there are rows by the numbers of functions/consumer/mutex_class.sql: how far the redelivery log was read (-1), up to
--- which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep), and when it was used last,
--- if that matters (-3; horizon is then the sum of its positions).
+-- Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired
+-- leases and due retries were swept (-2; horizon is then the last full sweep), and when it was used last, if that matters (-5; horizon is then
+-- the sum of its positions).
 create table postbus_data.position (
     consumer_id integer not null,
     epoch integer not null,
@@ -336,6 +338,24 @@ create index history_finished on postbus_data.history (consumer_id, finished_at)
 
 -- What the log has to keep for it, and the failures of a message.
 create index history_first_seq on postbus_data.history (consumer_id, first_seq);
+
+-- A row is a worker of a group, for as long as it is heard of.
+create table postbus_data.group_worker (
+    consumer_id integer not null references postbus_data.consumer on delete cascade,
+    worker text collate "C" not null,
+    joined_at timestamptz not null default clock_timestamp(),
+    -- It is taken for dead after this.
+    expires_at timestamptz not null,
+    primary key (consumer_id, worker)
+);
+
+-- A row says which worker of a group reads a partition.
+create table postbus_data.group_owner (
+    consumer_id integer not null references postbus_data.consumer on delete cascade,
+    partition integer not null,
+    worker text collate "C" not null,
+    primary key (consumer_id, partition)
+);
 
 -- A row is up to 10,000 messages that one attempt at a task of Spark wants to publish, until its batch commits or is given up. A row for each
 -- message would have to be deleted again one by one.
@@ -588,6 +608,7 @@ create type postbus.consumer_info as (
     keep_unread boolean,
     expire_after interval,
     keep_history interval,
+    is_group boolean,
     paused boolean,
     created_at timestamptz
 );
@@ -693,6 +714,16 @@ create type postbus.history_entry as (
     finished_at timestamptz,
     duration interval,
     last_error text
+);
+
+-- A range of a partition that a group has given to one of its workers. token names it for commit; null when it was given for good.
+create type postbus.claimed as (
+    partition integer,
+    from_seq bigint,
+    to_seq bigint,
+    message_count integer,
+    token text,
+    deadline timestamptz
 );
 
 -- A row is a token with which somebody may use the HTTP server. The token itself is not here, only its SHA-256.
@@ -1492,7 +1523,7 @@ as $$
     from postbus_data.position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
-        and p.partition = -3
+        and p.partition = -5
     order by p.hi desc
     limit 1
 $$;
@@ -1512,7 +1543,7 @@ begin
         c.stream_name, c.name, c.id, c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.backoff, c.backoff_factor, c.backoff_cap,
         c.backoff_jitter, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.filter_key_pattern, c.filter_headers,
         (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
-        c.filter_data::text, c.on_expired, c.keep_unread, c.expire_after, c.keep_history, c.paused, c.created_at
+        c.filter_data::text, c.on_expired, c.keep_unread, c.expire_after, c.keep_history, c.is_group, c.paused, c.created_at
     from postbus_data.consumer as c
     where c.stream_id = listed
     order by c.name;
@@ -1529,6 +1560,7 @@ The class of a consumer's mutexes, two-key advisory locks. The second key is a p
     -1  who reads the redelivery log
     -2  who sweeps
     -3  who may go near max_ack_pending
+    -4  who shares out the partitions of a group
 They lie above the classes of publishers' locks (functions/horizon/lock_class.sql); class 1610612736 itself is maintenance.
 */
     select 1610612736 + consumer_id
@@ -1555,10 +1587,10 @@ begin
     delete from postbus_data.position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
-        and p.partition = -3
+        and p.partition = -5
         and p.hi <= last_use.hi;
     insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
-    values (reader.id, reader.epoch, -3, now_at, coalesce(positions, last_use.horizon, 0), 0)
+    values (reader.id, reader.epoch, -5, now_at, coalesce(positions, last_use.horizon, 0), 0)
     on conflict do nothing;
 end
 $$;
@@ -2521,7 +2553,7 @@ as $$
 /*
 Check the arguments and circumstances of a receive, and begin its claim. Hot: one statement.
 
-Raises   PB400 for arguments out of range, PB409 for another type of data, PB412 outside READ COMMITTED: under a snapshot that is kept,
+Raises   PB400 for arguments out of range, PB409 for a group or another type of data, PB412 outside READ COMMITTED: under a snapshot that is kept,
          messages would be skipped or delivered twice.
 */
 declare
@@ -2537,6 +2569,12 @@ begin
         raise exception using
             errcode = 'PB400',
             message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
+    end if;
+    if reader.is_group then
+        raise exception using
+            errcode = 'PB409',
+            message = format('"%s" of stream "%s" is a group', reader.name, reader.stream_name),
+            hint = 'claim from it, or create a consumer of another name';
     end if;
     perform postbus_data.check_isolation();
     select
@@ -4286,6 +4324,7 @@ begin
         and c.on_dead <> 'hold'::text
         and c.max_per_key is null
         and c.keep_history is null
+        and not c.is_group
         and c.filter_key_regex is null
         and c.filter_headers is null
         and c.filter_headers_not is null
@@ -4419,6 +4458,465 @@ $body$
         postbus_data.log_table(stream.id, (layout >> 35)::integer),
         case when stream.one_message_per_key then 'false' else 'true' end
     );
+end
+$$;
+
+create or replace function postbus.claim(
+    stream text,
+    "group" text,
+    max_messages integer default 100,
+    lease interval default null,
+    worker text default null
+)
+returns setof postbus.claimed
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Claim the next messages of a group: ranges of partitions, of up to max_messages messages together, to be read with fetch.
+
+lease    without one the group moves on at once: a range whose claimer dies is lost (at most once). With one, a range that is not committed in this time is
+         given again (at least once), and nobody gets more of its partition before.
+worker   only partitions that are assigned to this worker; see join_group.
+
+Returns  no rows when there is nothing. Which partition comes first is random, so that none starves.
+Raises   PB400 for arguments out of range, PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
+Touches  position, lease (insert, delete).
+Locks    the partition's mutex, until the transaction ends; partitions that somebody else claims from are passed over.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    partition_base integer := (layout >> 11) & 16777215;
+    partition_count integer := layout & 2047;
+    start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
+    first integer := floor(random() * partition_count);
+    partition integer;
+    remaining integer := max_messages;
+    claimed postbus.claimed;
+    owned integer[];
+    busy boolean;
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+begin
+    perform postbus_data.check_isolation();
+    if (max_messages between 1 and 10000) is not true or (lease between interval '1 millisecond' and interval '7 days') is false then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s or lease = %s is not allowed', coalesce(max_messages::text, 'null'), lease),
+            hint = 'max_messages is between 1 and 10000, a lease between 1 millisecond and 7 days';
+    end if;
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
+    end if;
+    if worker is not null then
+        owned := postbus_data.owned_partitions(reader.id, worker);
+    end if;
+    if reader.paused then
+        return;
+    end if;
+    loop
+        busy := false;
+        for step in 0 .. partition_count - 1 loop
+            exit when remaining <= 0;
+            partition := partition_base + mod(first + step, partition_count);
+            continue when worker is not null and not partition = any (owned);
+            if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
+                busy := true;
+                continue;
+            end if;
+            claimed := postbus_data.claim_range(reader, partition, start_seq, partition_count, remaining, lease);
+            if claimed.message_count > 0 then
+                remaining := remaining - claimed.message_count;
+                return next claimed;
+            end if;
+        end loop;
+        exit when remaining < max_messages or not busy or clock_timestamp() > wait_until;
+        perform pg_sleep(0.002);
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.claim_range(
+    reader postbus_data.consumer,
+    partition integer,
+    start_seq bigint,
+    partition_count integer,
+    wanted integer,
+    lease interval
+)
+returns postbus.claimed
+language plpgsql
+volatile
+as $$
+/*
+Give the next range of a partition, or one whose lease has expired. message_count is 0 when there is none.
+
+Its caller holds the partition's mutex. Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
+Touches  position, lease (insert, delete).
+*/
+#variable_conflict use_variable
+declare
+    claimed postbus.claimed;
+    place postbus_data.position;
+    held postbus_data.lease;
+    seqs bigint[];
+    token bigint;
+    attempt integer := 1;
+begin
+    claimed.partition := partition;
+    claimed.message_count := 0;
+    place := (
+        select p
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1
+    );
+    if place.hi is null then
+        place := postbus_data.first_place(reader, partition, reader.start_after);
+    end if;
+    if place.leases is not null then
+        select l.* into held from postbus_data.lease as l where l.token = place.leases[1] and l.piece = 0 for update;
+        if held.deadline > clock_timestamp() then
+            return claimed;
+        end if;
+    end if;
+
+    if held.token is not null then
+        seqs := held.seqs;
+        attempt := coalesce(held.attempts[1], 1) + 1;
+        delete from postbus_data.lease as l where l.token = held.token;
+    else
+        if place.horizon - place.hi < wanted * partition_count then
+            place.horizon := postbus_data.horizon_of(reader.stream_id);
+        end if;
+        if place.hi < start_seq - 1 then
+            place.missed_count := place.missed_count + (start_seq - 1 - place.hi) / partition_count;
+        end if;
+        seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
+        if seqs is null then
+            return claimed;
+        end if;
+    end if;
+
+    place.leases := null;
+    if lease is not null then
+        token := postbus_data.new_token();
+        claimed.token := lpad(to_hex(token), 16, '0');
+        claimed.deadline := clock_timestamp() + lease;
+        place.leases := array[token];
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
+        values (
+            token, reader.id, reader.epoch, partition, seqs, case when attempt > 1 then array_fill(attempt, array[cardinality(seqs)]) end,
+            clock_timestamp(), claimed.deadline
+        );
+    end if;
+    perform postbus_data.move_on(place, greatest(place.hi, seqs[cardinality(seqs)]));
+    claimed.from_seq := seqs[1];
+    claimed.to_seq := seqs[cardinality(seqs)];
+    claimed.message_count := cardinality(seqs);
+    return claimed;
+end
+$$;
+
+create or replace function postbus.commit(stream text, "group" text, tokens text[], to_seq bigint default null)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Finish ranges that were claimed with a lease, in the caller's transaction: all of each, or only up to a seq.
+
+Returns  how many counted. One whose lease has expired and was given to somebody else does not: a late commit moves nothing back.
+Raises   PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
+Touches  lease (delete, or update for a part).
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    finished integer := 0;
+    changed integer;
+    named text;
+begin
+    perform postbus_data.check_isolation();
+    foreach named in array (select coalesce(array_agg(t order by t), '{}') from unnest(tokens) as t) loop
+        if to_seq is not null then
+            update postbus_data.lease as l
+            set seqs = array(select s from unnest(l.seqs) as s where s > to_seq order by s),
+                attempts = null
+            where l.token = postbus_data.parse_token(named)
+                and l.consumer_id = reader.id
+                and l.epoch = reader.epoch
+                and l.seqs[cardinality(l.seqs)] > to_seq;
+            get diagnostics changed = row_count;
+            finished := finished + changed;
+            continue when changed > 0;
+        end if;
+        delete from postbus_data.lease as l
+        where l.token = postbus_data.parse_token(named)
+            and l.consumer_id = reader.id
+            and l.epoch = reader.epoch;
+        get diagnostics changed = row_count;
+        finished := finished + changed;
+    end loop;
+    return finished;
+end
+$$;
+
+create or replace function postbus.create_group(
+    stream text,
+    "group" text,
+    keep_unread boolean default false,
+    expire_after interval default null,
+    "start" text default null,
+    from_seq bigint default null,
+    from_time timestamptz default null
+)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer.
+
+Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when a group or consumer of that name exists.
+*/
+begin
+    perform postbus.create_consumer(
+        stream, "group", ordering => 'partition', keep_unread => keep_unread, expire_after => expire_after, "start" => "start",
+        from_seq => from_seq, from_time => from_time
+    );
+    update postbus_data.consumer as c
+    set is_group = true
+    where c.stream_name = create_group.stream
+        and c.name = create_group."group";
+end
+$$;
+
+create or replace function postbus.fetch(stream text, partition integer, from_seq bigint, to_seq bigint, expected_type text default null)
+returns setof postbus.message
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The messages of a range that was claimed, in order. What is gone from the stream since is left out.
+
+Raises   PB404, PB409 for another type of data.
+*/
+#variable_conflict use_variable
+declare
+    source postbus_data.stream;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    if expected_type <> source.data_type then
+        raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
+    end if;
+    return query
+    select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, null::text
+    from unnest(
+        postbus_data.fetch_messages(source.id, partition, greatest(from_seq, source.start_seq) - 1, to_seq, 10000)
+    ) as m
+    order by m.seq;
+end
+$$;
+
+create or replace function postbus_data.find_group(stream text, "group" text)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* The row of a group. Raises PB404 when there is none of that name, PB409 when it is a consumer that is not read by position. */
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, "group");
+begin
+    if not reader.is_group then
+        raise exception using
+            errcode = 'PB409',
+            message = format('"%s" of stream "%s" is a consumer, not a group', "group", stream),
+            hint = 'receive from it, or create a group of another name';
+    end if;
+    return reader;
+end
+$$;
+
+create or replace function postbus.join_group(stream text, "group" text, worker text, session interval default interval '30 seconds')
+returns integer[]
+language plpgsql
+volatile
+set enable_seqscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Be a worker of a group, and say so again before the session is over: the partitions are shared out evenly among the workers that are alive. A worker keeps
+what it has as far as its share allows, gives up the rest and takes what is free. Then claim with the worker's name.
+
+A worker that is not heard of for its session is taken for dead, and the next that calls this takes its place. What it has claimed stays its own until it is
+committed or the lease is over, so a partition never has two readers.
+
+Returns  the partitions of the worker.
+Raises   PB400 for a name or session that is not allowed, PB404, PB409 for a consumer that is not a group.
+Touches  group_worker, group_owner (insert, update, delete).
+Locks    the group's assignment, until the transaction ends.
+*/
+#variable_conflict use_column
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    partition_base integer := (layout >> 11) & 16777215;
+    partition_count integer := layout & 2047;
+    worker_count integer;
+    rank integer;
+    share integer;
+    owned integer;
+begin
+    perform postbus_data.check_isolation();
+    perform postbus_data.check_name('worker', worker);
+    if (session between interval '1 second' and interval '1 day') is not true then
+        raise exception using errcode = 'PB400', message = format('session = %s is not between 1 second and 1 day', session);
+    end if;
+    perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), -4);
+
+    insert into postbus_data.group_worker as w (consumer_id, worker, expires_at)
+    values (reader.id, join_group.worker, clock_timestamp() + session)
+    on conflict (consumer_id, worker) do update set expires_at = excluded.expires_at;
+    delete from postbus_data.group_worker as w where w.consumer_id = reader.id and w.expires_at <= clock_timestamp();
+    delete from postbus_data.group_owner as o
+    where o.consumer_id = reader.id
+        and (
+            o.partition not between partition_base and partition_base + partition_count - 1
+            or not exists (select from postbus_data.group_worker as w where w.consumer_id = o.consumer_id and w.worker = o.worker)
+        );
+
+    select count(*), count(*) filter (where w.worker < join_group.worker) into worker_count, rank
+    from postbus_data.group_worker as w
+    where w.consumer_id = reader.id;
+    share := partition_count / worker_count + case when rank < mod(partition_count, worker_count) then 1 else 0 end;
+    delete from postbus_data.group_owner as o
+    where o.consumer_id = reader.id
+        and o.partition in (
+            select o.partition
+            from postbus_data.group_owner as o
+            where o.consumer_id = reader.id
+                and o.worker = join_group.worker
+            order by o.partition
+            offset share
+        );
+    select count(*) into owned from postbus_data.group_owner as o where o.consumer_id = reader.id and o.worker = join_group.worker;
+    insert into postbus_data.group_owner (consumer_id, partition, worker)
+    select reader.id, p.n, join_group.worker
+    from generate_series(partition_base, partition_base + partition_count - 1) as p (n)
+    where not exists (select from postbus_data.group_owner as o where o.consumer_id = reader.id and o.partition = p.n)
+    order by p.n
+    limit share - owned;
+    return postbus_data.owned_partitions(reader.id, worker);
+end
+$$;
+
+create or replace function postbus.leave_group(stream text, "group" text, worker text)
+returns void
+language plpgsql
+volatile
+set enable_seqscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/* Be a worker of a group no more: the others take its partitions when they call join_group again. Raises PB404, PB409. */
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+begin
+    perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), -4);
+    delete from postbus_data.group_owner as o where o.consumer_id = reader.id and o.worker = leave_group.worker;
+    delete from postbus_data.group_worker as w where w.consumer_id = reader.id and w.worker = leave_group.worker;
+end
+$$;
+
+create or replace function postbus_data.next_seqs(stream_id integer, partition integer, after_seq bigint, to_seq bigint, max_messages integer)
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/* The seqs of the next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. */
+#variable_conflict use_variable
+declare
+    segment record;
+    found_here bigint[];
+    seqs bigint[];
+begin
+    for segment in
+        select g.number, g.after_seq
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+            and (g.sealed_at is null or g.last_seq > after_seq)
+            and g.after_seq < to_seq
+        order by g.number
+    loop
+        exit when cardinality(seqs) >= max_messages and seqs[max_messages] <= segment.after_seq;
+        execute 'select array_agg(m.seq) from (select l.seq from postbus_data.log_' || stream_id::text || '_' || segment.number::text
+            || ' as l where l.partition = $1 and l.seq > $2 and l.seq <= $3 order by l.seq limit $4) as m'
+        into found_here
+        using partition, after_seq, to_seq, max_messages;
+        if seqs is null then
+            seqs := found_here;
+        elsif found_here is not null then
+            seqs := array(select s from unnest(seqs || found_here) as s order by s limit max_messages);
+        end if;
+    end loop;
+    return seqs;
+end
+$$;
+
+create or replace function postbus_data.owned_partitions(consumer_id integer, worker text)
+returns integer[]
+language sql
+volatile
+as $$
+/* The partitions that are assigned to a worker of a group; none when it has not been heard of for too long. */
+    select coalesce(array_agg(o.partition order by o.partition), '{}')
+    from postbus_data.group_worker as w
+    join postbus_data.group_owner as o on o.consumer_id = w.consumer_id and o.worker = w.worker
+    where w.consumer_id = owned_partitions.consumer_id
+        and w.worker = owned_partitions.worker
+        and w.expires_at > clock_timestamp()
+$$;
+
+create or replace function postbus.release(stream text, "group" text, tokens text[])
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give ranges back that were claimed with a lease: the next claim gets them.
+
+Returns  how many counted.
+Raises   PB404, PB409 for a consumer that is not a group.
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    released integer;
+begin
+    update postbus_data.lease as l
+    set deadline = clock_timestamp()
+    where l.token = any (array(select postbus_data.parse_token(t) from unnest(tokens) as t))
+        and l.consumer_id = reader.id
+        and l.epoch = reader.epoch;
+    get diagnostics released = row_count;
+    return released;
 end
 $$;
 
@@ -6012,7 +6510,7 @@ declare
     made integer := 0;
 begin
     for reader in
-        select c.* from postbus_data.consumer as c where only_id is null or c.stream_id = only_id order by c.id
+        select c.* from postbus_data.consumer as c where (only_id is null or c.stream_id = only_id) and not c.is_group order by c.id
     loop
         made := made + postbus_data.sweep_consumer(reader);
     end loop;
@@ -8584,7 +9082,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('534c9f096618dec3')
+insert into postbus_data.installation (functions_digest) values ('af40414efb9544c3')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

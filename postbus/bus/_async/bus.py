@@ -8,6 +8,7 @@ from typing import Self
 
 from postbus.bus import rows
 from postbus.bus._async.consumer import AsyncConsumer
+from postbus.bus._async.group import AsyncGroup
 from postbus.bus._async.publishing import AsyncPublishing
 from postbus.bus._async.queue import AsyncQueue
 from postbus.bus._async.reading import AsyncReading
@@ -176,6 +177,41 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
             await self.drop_stream(name)
             raise
         return self.queue(name)
+
+    async def create_group(
+        self,
+        stream: str,
+        group: str,
+        *,
+        keep_unread: bool = False,
+        expire_after: float | timedelta | None = None,
+        start: Start | None = None,
+        from_seq: int | None = None,
+        from_time: datetime | None = None,
+    ) -> AsyncGroup:
+        """Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks.
+
+        Args:
+            stream: The stream's name.
+            group: Its own name, unlike that of any consumer of the stream.
+            keep_unread: The stream keeps what the group has not claimed, whatever its retention says.
+            expire_after: It is removed when nobody has claimed from it for so long; None never.
+            start: "earliest", which is the default, or "latest".
+            from_seq: Start with this message.
+            from_time: Start with what was published since.
+
+        Raises:
+            InvalidInput: A name or setting is not allowed.
+            NotFound: There is no such stream.
+            Conflict: A group or consumer of that name exists.
+        """
+        settings = (keep_unread, rows.seconds(expire_after), start, from_seq, from_time)
+        await self._database.rows(statements.CREATE_GROUP, (stream, group, *settings))
+        return self.group(stream, group)
+
+    def group(self, stream: str, group: str) -> AsyncGroup:
+        """A group that exists; its first use says if it does not."""
+        return AsyncGroup(self, stream, group)
 
     def queue(self, name: str) -> AsyncQueue:
         """A queue that exists; its first use says if it does not."""

@@ -39,6 +39,8 @@ create table postbus_data.consumer (
     expire_after interval,
     -- For how long it is remembered what became of each delivery; null for not at all.
     keep_history interval,
+    -- It is read by position: claim, fetch, commit.
+    is_group boolean not null default false,
     paused boolean not null default false,
     -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
     epoch integer not null default 1,
@@ -53,9 +55,9 @@ create index consumer_stream on postbus_data.consumer (stream_id);
 
 -- A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition's mutex, inserts the next row and
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
--- Besides partitions there are rows by the numbers of functions/consumer/mutex_class.sql: how far the redelivery log was read (-1), up to
--- which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep), and when it was used last,
--- if that matters (-3; horizon is then the sum of its positions).
+-- Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired
+-- leases and due retries were swept (-2; horizon is then the last full sweep), and when it was used last, if that matters (-5; horizon is then
+-- the sum of its positions).
 create table postbus_data.position (
     consumer_id integer not null,
     epoch integer not null,
@@ -197,3 +199,21 @@ create index history_finished on postbus_data.history (consumer_id, finished_at)
 
 -- What the log has to keep for it, and the failures of a message.
 create index history_first_seq on postbus_data.history (consumer_id, first_seq);
+
+-- A row is a worker of a group, for as long as it is heard of.
+create table postbus_data.group_worker (
+    consumer_id integer not null references postbus_data.consumer on delete cascade,
+    worker text collate "C" not null,
+    joined_at timestamptz not null default clock_timestamp(),
+    -- It is taken for dead after this.
+    expires_at timestamptz not null,
+    primary key (consumer_id, worker)
+);
+
+-- A row says which worker of a group reads a partition.
+create table postbus_data.group_owner (
+    consumer_id integer not null references postbus_data.consumer on delete cascade,
+    partition integer not null,
+    worker text collate "C" not null,
+    primary key (consumer_id, partition)
+);

@@ -124,6 +124,7 @@ create type postbus.consumer_info as (
     keep_unread boolean,
     expire_after interval,
     keep_history interval,
+    is_group boolean,
     paused boolean,
     created_at timestamptz
 );
@@ -229,4 +230,14 @@ create type postbus.history_entry as (
     finished_at timestamptz,
     duration interval,
     last_error text
+);
+
+-- A range of a partition that a group has given to one of its workers. token names it for commit; null when it was given for good.
+create type postbus.claimed as (
+    partition integer,
+    from_seq bigint,
+    to_seq bigint,
+    message_count integer,
+    token text,
+    deadline timestamptz
 );

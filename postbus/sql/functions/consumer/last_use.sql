@@ -8,7 +8,7 @@ as $$
     from postbus_data.position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
-        and p.partition = -3
+        and p.partition = -5
     order by p.hi desc
     limit 1
 $$;

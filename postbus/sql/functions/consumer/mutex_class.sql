@@ -8,6 +8,7 @@ The class of a consumer's mutexes, two-key advisory locks. The second key is a p
     -1  who reads the redelivery log
     -2  who sweeps
     -3  who may go near max_ack_pending
+    -4  who shares out the partitions of a group
 They lie above the classes of publishers' locks (functions/horizon/lock_class.sql); class 1610612736 itself is maintenance.
 */
     select 1610612736 + consumer_id

@@ -19,10 +19,10 @@ begin
     delete from postbus_data.position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
-        and p.partition = -3
+        and p.partition = -5
         and p.hi <= last_use.hi;
     insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
-    values (reader.id, reader.epoch, -3, now_at, coalesce(positions, last_use.horizon, 0), 0)
+    values (reader.id, reader.epoch, -5, now_at, coalesce(positions, last_use.horizon, 0), 0)
     on conflict do nothing;
 end
 $$;

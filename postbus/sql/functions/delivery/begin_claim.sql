@@ -11,7 +11,7 @@ as $$
 /*
 Check the arguments and circumstances of a receive, and begin its claim. Hot: one statement.
 
-Raises   PB400 for arguments out of range, PB409 for another type of data, PB412 outside READ COMMITTED: under a snapshot that is kept,
+Raises   PB400 for arguments out of range, PB409 for a group or another type of data, PB412 outside READ COMMITTED: under a snapshot that is kept,
          messages would be skipped or delivered twice.
 */
 declare
@@ -27,6 +27,12 @@ begin
         raise exception using
             errcode = 'PB400',
             message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
+    end if;
+    if reader.is_group then
+        raise exception using
+            errcode = 'PB409',
+            message = format('"%s" of stream "%s" is a group', reader.name, reader.stream_name),
+            hint = 'claim from it, or create a consumer of another name';
     end if;
     perform postbus_data.check_isolation();
     select

@@ -47,6 +47,7 @@ begin
         and c.on_dead <> 'hold'::text
         and c.max_per_key is null
         and c.keep_history is null
+        and not c.is_group
         and c.filter_key_regex is null
         and c.filter_headers is null
         and c.filter_headers_not is null

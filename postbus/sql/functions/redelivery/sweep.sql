@@ -20,7 +20,7 @@ declare
     made integer := 0;
 begin
     for reader in
-        select c.* from postbus_data.consumer as c where only_id is null or c.stream_id = only_id order by c.id
+        select c.* from postbus_data.consumer as c where (only_id is null or c.stream_id = only_id) and not c.is_group order by c.id
     loop
         made := made + postbus_data.sweep_consumer(reader);
     end loop;

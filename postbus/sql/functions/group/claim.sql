@@ -1,0 +1,79 @@
+create or replace function postbus.claim(
+    stream text,
+    "group" text,
+    max_messages integer default 100,
+    lease interval default null,
+    worker text default null
+)
+returns setof postbus.claimed
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Claim the next messages of a group: ranges of partitions, of up to max_messages messages together, to be read with fetch.
+
+lease    without one the group moves on at once: a range whose claimer dies is lost (at most once). With one, a range that is not committed in this time is
+         given again (at least once), and nobody gets more of its partition before.
+worker   only partitions that are assigned to this worker; see join_group.
+
+Returns  no rows when there is nothing. Which partition comes first is random, so that none starves.
+Raises   PB400 for arguments out of range, PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
+Touches  position, lease (insert, delete).
+Locks    the partition's mutex, until the transaction ends; partitions that somebody else claims from are passed over.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    partition_base integer := (layout >> 11) & 16777215;
+    partition_count integer := layout & 2047;
+    start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
+    first integer := floor(random() * partition_count);
+    partition integer;
+    remaining integer := max_messages;
+    claimed postbus.claimed;
+    owned integer[];
+    busy boolean;
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+begin
+    perform postbus_data.check_isolation();
+    if (max_messages between 1 and 10000) is not true or (lease between interval '1 millisecond' and interval '7 days') is false then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s or lease = %s is not allowed', coalesce(max_messages::text, 'null'), lease),
+            hint = 'max_messages is between 1 and 10000, a lease between 1 millisecond and 7 days';
+    end if;
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
+    end if;
+    if worker is not null then
+        owned := postbus_data.owned_partitions(reader.id, worker);
+    end if;
+    if reader.paused then
+        return;
+    end if;
+    loop
+        busy := false;
+        for step in 0 .. partition_count - 1 loop
+            exit when remaining <= 0;
+            partition := partition_base + mod(first + step, partition_count);
+            continue when worker is not null and not partition = any (owned);
+            if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
+                busy := true;
+                continue;
+            end if;
+            claimed := postbus_data.claim_range(reader, partition, start_seq, partition_count, remaining, lease);
+            if claimed.message_count > 0 then
+                remaining := remaining - claimed.message_count;
+                return next claimed;
+            end if;
+        end loop;
+        exit when remaining < max_messages or not busy or clock_timestamp() > wait_until;
+        perform pg_sleep(0.002);
+    end loop;
+end
+$$;

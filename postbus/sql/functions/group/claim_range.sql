@@ -1,0 +1,84 @@
+create or replace function postbus_data.claim_range(
+    reader postbus_data.consumer,
+    partition integer,
+    start_seq bigint,
+    partition_count integer,
+    wanted integer,
+    lease interval
+)
+returns postbus.claimed
+language plpgsql
+volatile
+as $$
+/*
+Give the next range of a partition, or one whose lease has expired. message_count is 0 when there is none.
+
+Its caller holds the partition's mutex. Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
+Touches  position, lease (insert, delete).
+*/
+#variable_conflict use_variable
+declare
+    claimed postbus.claimed;
+    place postbus_data.position;
+    held postbus_data.lease;
+    seqs bigint[];
+    token bigint;
+    attempt integer := 1;
+begin
+    claimed.partition := partition;
+    claimed.message_count := 0;
+    place := (
+        select p
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1
+    );
+    if place.hi is null then
+        place := postbus_data.first_place(reader, partition, reader.start_after);
+    end if;
+    if place.leases is not null then
+        select l.* into held from postbus_data.lease as l where l.token = place.leases[1] and l.piece = 0 for update;
+        if held.deadline > clock_timestamp() then
+            return claimed;
+        end if;
+    end if;
+
+    if held.token is not null then
+        seqs := held.seqs;
+        attempt := coalesce(held.attempts[1], 1) + 1;
+        delete from postbus_data.lease as l where l.token = held.token;
+    else
+        if place.horizon - place.hi < wanted * partition_count then
+            place.horizon := postbus_data.horizon_of(reader.stream_id);
+        end if;
+        if place.hi < start_seq - 1 then
+            place.missed_count := place.missed_count + (start_seq - 1 - place.hi) / partition_count;
+        end if;
+        seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
+        if seqs is null then
+            return claimed;
+        end if;
+    end if;
+
+    place.leases := null;
+    if lease is not null then
+        token := postbus_data.new_token();
+        claimed.token := lpad(to_hex(token), 16, '0');
+        claimed.deadline := clock_timestamp() + lease;
+        place.leases := array[token];
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
+        values (
+            token, reader.id, reader.epoch, partition, seqs, case when attempt > 1 then array_fill(attempt, array[cardinality(seqs)]) end,
+            clock_timestamp(), claimed.deadline
+        );
+    end if;
+    perform postbus_data.move_on(place, greatest(place.hi, seqs[cardinality(seqs)]));
+    claimed.from_seq := seqs[1];
+    claimed.to_seq := seqs[cardinality(seqs)];
+    claimed.message_count := cardinality(seqs);
+    return claimed;
+end
+$$;

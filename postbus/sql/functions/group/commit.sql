@@ -1,0 +1,47 @@
+create or replace function postbus.commit(stream text, "group" text, tokens text[], to_seq bigint default null)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Finish ranges that were claimed with a lease, in the caller's transaction: all of each, or only up to a seq.
+
+Returns  how many counted. One whose lease has expired and was given to somebody else does not: a late commit moves nothing back.
+Raises   PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
+Touches  lease (delete, or update for a part).
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    finished integer := 0;
+    changed integer;
+    named text;
+begin
+    perform postbus_data.check_isolation();
+    foreach named in array (select coalesce(array_agg(t order by t), '{}') from unnest(tokens) as t) loop
+        if to_seq is not null then
+            update postbus_data.lease as l
+            set seqs = array(select s from unnest(l.seqs) as s where s > to_seq order by s),
+                attempts = null
+            where l.token = postbus_data.parse_token(named)
+                and l.consumer_id = reader.id
+                and l.epoch = reader.epoch
+                and l.seqs[cardinality(l.seqs)] > to_seq;
+            get diagnostics changed = row_count;
+            finished := finished + changed;
+            continue when changed > 0;
+        end if;
+        delete from postbus_data.lease as l
+        where l.token = postbus_data.parse_token(named)
+            and l.consumer_id = reader.id
+            and l.epoch = reader.epoch;
+        get diagnostics changed = row_count;
+        finished := finished + changed;
+    end loop;
+    return finished;
+end
+$$;

@@ -1,0 +1,29 @@
+create or replace function postbus.create_group(
+    stream text,
+    "group" text,
+    keep_unread boolean default false,
+    expire_after interval default null,
+    "start" text default null,
+    from_seq bigint default null,
+    from_time timestamptz default null
+)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer.
+
+Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when a group or consumer of that name exists.
+*/
+begin
+    perform postbus.create_consumer(
+        stream, "group", ordering => 'partition', keep_unread => keep_unread, expire_after => expire_after, "start" => "start",
+        from_seq => from_seq, from_time => from_time
+    );
+    update postbus_data.consumer as c
+    set is_group = true
+    where c.stream_name = create_group.stream
+        and c.name = create_group."group";
+end
+$$;

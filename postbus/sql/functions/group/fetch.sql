@@ -1,0 +1,30 @@
+create or replace function postbus.fetch(stream text, partition integer, from_seq bigint, to_seq bigint, expected_type text default null)
+returns setof postbus.message
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The messages of a range that was claimed, in order. What is gone from the stream since is left out.
+
+Raises   PB404, PB409 for another type of data.
+*/
+#variable_conflict use_variable
+declare
+    source postbus_data.stream;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    if expected_type <> source.data_type then
+        raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
+    end if;
+    return query
+    select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, null::text
+    from unnest(
+        postbus_data.fetch_messages(source.id, partition, greatest(from_seq, source.start_seq) - 1, to_seq, 10000)
+    ) as m
+    order by m.seq;
+end
+$$;

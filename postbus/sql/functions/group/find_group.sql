@@ -1,0 +1,18 @@
+create or replace function postbus_data.find_group(stream text, "group" text)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* The row of a group. Raises PB404 when there is none of that name, PB409 when it is a consumer that is not read by position. */
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, "group");
+begin
+    if not reader.is_group then
+        raise exception using
+            errcode = 'PB409',
+            message = format('"%s" of stream "%s" is a consumer, not a group', "group", stream),
+            hint = 'receive from it, or create a group of another name';
+    end if;
+    return reader;
+end
+$$;
