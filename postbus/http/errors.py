@@ -17,6 +17,7 @@ _BY_STATUS: Final[dict[int, type[errors.Error]]] = {
     403: errors.NotAllowed,
     404: errors.NotFound,
     405: errors.NotFound,
+    408: errors.Unavailable,
     409: errors.Conflict,
     413: errors.TooLarge,
     422: errors.InvalidInput,

@@ -23,6 +23,7 @@ _STATUS_TEXT: Final = {
     403: "The token does not allow this.",
     404: "It does not exist.",
     405: "The method is not possible here.",
+    408: "The body did not arrive.",
     409: "It does not go with what is there.",
     413: "The body or a message is too large.",
     422: "A setting is not allowed.",
@@ -118,7 +119,7 @@ def _operation(
 def _statuses(endpoint: Endpoint, *, is_open: bool) -> list[int]:
     statuses = {400, 403, 404, 409, 503}
     if endpoint.body is not None:
-        statuses |= {413, endpoint.invalid_status}
+        statuses |= {408, 413, endpoint.invalid_status}
     if endpoint.scope == "publish":
         statuses.add(507)
     if not is_open:

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import uvicorn
 
 from postbus.model.errors import Conflict, InvalidInput
 from postbus.server import application
+from postbus.server.protocol import Protocol
 from postbus.server.service import Service
 from postbus.server.settings import Settings
 from postbus.server.workers import Workers
@@ -119,6 +121,8 @@ def _config(settings: Settings, app: Any) -> uvicorn.Config:
         app,
         host=settings.host,
         port=settings.port,
+        http=partial(Protocol, arrival_timeout=settings.arrival_timeout),  # type: ignore[arg-type]
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

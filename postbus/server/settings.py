@@ -25,6 +25,7 @@ class Settings:
         pool_size: How many connections to Postgres each of them opens at most.
         connect_timeout: How many seconds a request waits for a connection before it is answered 503.
         max_body_bytes: The largest body that is read.
+        arrival_timeout: How many seconds a request may take to arrive: its head, and each part of its body.
         coalesce: Publish what arrives at the same time in one statement.
         access_log: Write a line of JSON for each request.
         services: Sweep and maintain.
@@ -42,6 +43,7 @@ class Settings:
     pool_size: int = 10
     connect_timeout: float = 5.0
     max_body_bytes: int = 16 * 1024 * 1024
+    arrival_timeout: float = 20.0
     coalesce: bool = True
     access_log: bool = True
     services: bool = True

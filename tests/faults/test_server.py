@@ -36,11 +36,10 @@ def test_a_killed_server_loses_nothing_of_what_it_answered(
         for consumer in SCOPES:
             bus.create_consumer(STREAM, consumer, order=consumer, max_deliver=5, backoff=(0, 0.05))  # type: ignore[arg-type]
     with Crew(own_url, tmp_path, seed=random.randrange(2**32)) as crew:
-        for _ in range(2):
-            crew.publisher(url=http_server.url)
+        crew.publisher(url=http_server.url)
         for consumer in SCOPES:
-            crew.worker(consumer, url=http_server.url)
-            crew.worker(consumer, url=http_server.url)
+            for _ in range(min(kills, 2)):
+                crew.worker(consumer, url=http_server.url)
         crew.wait_for_more()
         for _ in range(kills):
             time.sleep(crew.chance.uniform(0, 0.1))

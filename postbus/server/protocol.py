@@ -1,0 +1,94 @@
+"""uvicorn's HTTP, with bounds on what comes before a request is one: no end of headers, and no client that never gets there."""
+
+from __future__ import annotations
+
+import asyncio
+import http
+from typing import Any, Final
+
+import httptools
+import msgspec
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from postbus.server import problems
+from postbus.server.problems import Problem
+
+_MOST_HEAD_BYTES: Final = 64 * 1024
+_MOST_HEADERS: Final = 200
+
+
+class Protocol(HttpToolsProtocol):
+    """One connection.
+
+    Args:
+        arrival_timeout: How many seconds the head of a request may take.
+        arguments: uvicorn's.
+    """
+
+    def __init__(self, *, arrival_timeout: float, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._arrival_timeout = arrival_timeout
+        self._timer: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+        self._refusal: Problem | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._begin_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_head()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        super().data_received(data)
+        # The body may have come with it: then the head is over.
+        if self._timer is not None and self._head_bytes > _MOST_HEAD_BYTES:
+            self._refuse(Problem(431, "too_large", f"the head of a request has {_MOST_HEAD_BYTES} bytes at most"))
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._timer is None:
+            self._begin_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(self.headers) >= _MOST_HEADERS:
+            self._refusal = Problem(431, "too_large", f"a request has {_MOST_HEADERS} headers at most")
+            raise httptools.HttpParserError
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._end_head()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP, or too much of it, as everything else is answered."""
+        self._refuse(self._refusal or Problem(400, "invalid_http", "this is not a request of HTTP"))
+
+    def _begin_head(self) -> None:
+        self._head_bytes = 0
+        self._timer = self.loop.call_later(self._arrival_timeout, self._give_up)
+
+    def _end_head(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        if self._head_bytes:
+            self._refuse(Problem(408, "too_slow", f"the request did not arrive within {self._arrival_timeout:g} s"))
+        else:
+            self.transport.close()  # Nothing was asked.
+
+    def _refuse(self, problem: Problem) -> None:
+        self._end_head()
+        if self.transport.is_closing():
+            return
+        body = msgspec.json.encode(problems.answer(problem))
+        head = (
+            f"HTTP/1.1 {problem.status} {http.HTTPStatus(problem.status).phrase}\r\n"
+            f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()

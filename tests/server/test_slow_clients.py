@@ -1,0 +1,101 @@
+"""Clients that take their time, never come to an end, or do not speak HTTP: they are told, and let go."""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.server.serving import Api, serving
+
+TIMEOUT = 0.3
+
+
+@pytest.fixture(scope="module")
+def impatient(url: str) -> Iterator[Api]:
+    with serving(url, arrival_timeout=TIMEOUT) as api:
+        yield api
+
+
+@contextmanager
+def connected(api: Api) -> Iterator[socket.socket]:
+    host, port = api.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as line:
+        yield line
+
+
+def answer(line: socket.socket) -> tuple[int, str]:
+    """The status and the code of an answer after which the connection is closed."""
+    received = b""
+    while part := line.recv(65536):
+        received += part
+    head, _, body = received.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)["code"]
+
+
+def test_a_head_that_does_not_come_to_an_end_is_408(impatient: Api) -> None:
+    with connected(impatient) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nHost: local")
+        assert answer(line) == (408, "too_slow")
+
+
+def test_a_head_that_comes_byte_by_byte_is_408(impatient: Api) -> None:
+    with connected(impatient) as line:
+        for byte in b"GET /health HTTP/1.1\r\nHost: localhost\r\n":
+            line.sendall(bytes([byte]))
+            if select.select([line], [], [], TIMEOUT / 20)[0]:
+                break
+        assert answer(line) == (408, "too_slow")
+
+
+def test_a_body_that_stops_coming_is_408_and_one_that_is_slow_is_not(impatient: Api) -> None:
+    impatient.data("POST", "/api/streams", {"name": "slow-clients"})
+    head = b"POST /api/streams/slow-clients/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    body = b'{"messages": [{"key": "k", "data": 1}]}'
+    with connected(impatient) as line:
+        line.sendall(head % len(body) + body[:10])
+        assert answer(line) == (408, "too_slow")
+    with connected(impatient) as line:
+        line.sendall(head % len(body))
+        for start in range(0, len(body), 8):
+            time.sleep(TIMEOUT / 3)
+            line.sendall(body[start : start + 8])
+        assert line.recv(65536).startswith(b"HTTP/1.1 200")
+    assert len(impatient.data("GET", "/api/streams/slow-clients/messages")) == 1
+
+
+def test_a_connection_on_which_nothing_is_asked_is_closed(impatient: Api) -> None:
+    with connected(impatient) as line:
+        assert line.recv(1) == b""
+
+
+def test_a_connection_that_was_used_may_rest(impatient: Api) -> None:
+    request = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with connected(impatient) as line:
+        for _ in range(2):
+            line.sendall(request)
+            assert line.recv(65536).startswith(b"HTTP/1.1 200")
+            time.sleep(2 * TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (b"GET /health HTTP/1.1\r\nX: " + b"x" * 100_000, (431, "too_large")),
+        (b"GET /" + b"x" * 100_000, (431, "too_large")),
+        (b"GET /health HTTP/1.1\r\n" + b"X: 1\r\n" * 202, (431, "too_large")),
+        (b"\x16\x03\x01\x00nonsense\r\n\r\n", (400, "invalid_http")),
+        (b"GET /health HTTP/1.1\r\nContent-Length: -1\r\n\r\n", (400, "invalid_http")),
+    ],
+    ids=["endless header", "endless path", "many headers", "not HTTP", "wrong length"],
+)
+def test_too_much_and_what_is_not_http_is_refused(impatient: Api, sent: bytes, expected: tuple[int, str]) -> None:
+    with connected(impatient) as line:
+        line.sendall(sent)
+        assert answer(line) == expected
+    assert impatient.get("/health").status_code == 200
