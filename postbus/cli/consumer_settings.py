@@ -24,6 +24,10 @@ MaxPerKey = Annotated[int | None, typer.Option(help="In order key: how many mess
 MaxWaiting = Annotated[int | None, typer.Option(help="In order key: how many messages may be parked.")]
 OnDead = Annotated[str | None, typer.Option(help="In order key: a dead letter lets its key continue, or holds it.")]
 OnExpired = Annotated[str | None, typer.Option(help="What is past its time to live: skip or bury.")]
+ExpireAfter = Annotated[str | None, typer.Option(help="It is removed when nobody received for so long, such as 7d.")]
+KeepHistory = Annotated[
+    str | None, typer.Option(help="For how long history knows what became of deliveries, such as 1d.")
+]
 KeepUnread = Annotated[
     bool | None, typer.Option("--keep-unread/--drop-unread", help="The stream keeps what it has not finished.")
 ]

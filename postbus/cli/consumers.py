@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from postbus.cli import consumer_settings, deliveries, output
+from postbus.cli import consumer_settings, deliveries, output, requests
 from postbus.cli.consumer_settings import (
     AckWait,
     Backoff,
+    ExpireAfter,
     FilterData,
     FilterHeader,
     FilterHeaderNot,
     FilterKey,
+    KeepHistory,
     KeepUnread,
     MaxAckPending,
     MaxDeliver,
@@ -29,7 +31,7 @@ from postbus.cli.consumer_settings import (
     given,
 )
 from postbus.cli.options import ConsumerName, NewName, StreamName, Yes, confirm, names, open_bus, open_consumer, seconds
-from postbus.cli.shared import Commands
+from postbus.cli.shared import Commands, current
 
 app = Commands("Consumers: add, list, look at, change, receive, move.")
 
@@ -54,6 +56,8 @@ def add(
     on_dead: OnDead = None,
     on_expired: OnExpired = None,
     keep_unread: KeepUnread = None,
+    expire_after: ExpireAfter = None,
+    keep_history: KeepHistory = None,
     defaults: Annotated[bool, typer.Option("--defaults", help="Ask nothing.")] = False,
 ) -> None:
     """Create a consumer. Without settings, on a terminal, it asks for them.
@@ -73,11 +77,14 @@ def add(
         on_dead=on_dead,
         on_expired=on_expired,
         keep_unread=keep_unread,
+        expire_after=seconds(expire_after),
+        keep_history=seconds(keep_history),
         **consumer_settings.start(start),
     )
     with open_bus() as bus:
         if not settings and not defaults and sys.stdin.isatty():
-            bus.list_consumers(stream)  # A stream that does not exist is said before anything is asked.
+            with requests.preparing():
+                bus.list_consumers(stream)  # A stream that does not exist is said before anything is asked.
             settings = consumer_settings.ask()
         created = bus.create_consumer(stream, consumer, **settings)
         if output.as_json():
@@ -105,7 +112,7 @@ def info(stream: StreamName, consumer: ConsumerName) -> None:
     Example: postbus consumer info orders billing
     """
     with open_consumer(stream, consumer) as found:
-        settings, stats = found.info(), found.stats()
+        settings, stats = requests.all_of(found.info, found.stats)
     if output.as_json():
         output.emit_json({"settings": settings, "stats": stats})
         return
@@ -131,6 +138,8 @@ def edit(
     on_dead: OnDead = None,
     on_expired: OnExpired = None,
     keep_unread: KeepUnread = None,
+    expire_after: ExpireAfter = None,
+    keep_history: KeepHistory = None,
     unset: Annotated[list[str] | None, typer.Option(help="A setting to put back to none; may be repeated.")] = None,
 ) -> None:
     """Change settings of a consumer.
@@ -150,6 +159,8 @@ def edit(
             on_dead=on_dead,  # type: ignore[arg-type]
             on_expired=on_expired,  # type: ignore[arg-type]
             keep_unread=keep_unread,
+            expire_after=seconds(expire_after),
+            keep_history=seconds(keep_history),
             unset=names(unset),
         )
         if output.as_json():
@@ -165,7 +176,7 @@ def rm(stream: StreamName, consumer: ConsumerName, yes: Yes = False) -> None:
     Example: postbus consumer rm orders billing --yes
     """
     with open_consumer(stream, consumer) as found:
-        if not yes:
+        if not yes and not current().as_curl:
             found.info()
             confirm(f"Remove consumer {consumer} of {stream}?", yes)
         found.drop()

@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import ConsumerName, KeyPattern, StreamName, Yes, confirm, open_consumer
-from postbus.cli.shared import Commands
+from postbus.cli.shared import Commands, current
 
 app = Commands("Dead letters: list, redrive, discard.")
 Seqs = Annotated[list[int] | None, typer.Option("--seq", help="Only this one; may be repeated.")]
@@ -74,7 +74,7 @@ def discard(
     Example: postbus dead discard orders billing --yes
     """
     with open_consumer(stream, consumer) as found:
-        if not yes:
+        if not yes and not current().as_curl:
             found.info()
             confirm(f"Remove dead letters of {consumer} for good?", yes)
         count = found.discard(seqs=seqs, key_pattern=key_pattern, reason_like=reason)

@@ -13,7 +13,18 @@ import typer
 from postbus.cli import output
 from postbus.cli.consumer_settings import AckWait
 from postbus.cli.consumer_settings import start as start_of
-from postbus.cli.options import ConsumerName, KeyPattern, StreamName, Yes, confirm, open_consumer, position, seconds
+from postbus.cli.options import (
+    ConsumerName,
+    KeyPattern,
+    StreamName,
+    Yes,
+    confirm,
+    moment,
+    open_consumer,
+    position,
+    seconds,
+)
+from postbus.cli.shared import current
 from postbus.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -157,6 +168,24 @@ def peek(
     output.emit(page, columns, empty="no messages")
 
 
+def history(
+    stream: StreamName,
+    consumer: ConsumerName,
+    outcome: Annotated[str | None, typer.Option(help="acked, failed or dead.")] = None,
+    before: Annotated[str | None, typer.Option(help="Only what was finished before this time, or so long ago.")] = None,
+    count: Count = 100,
+) -> None:
+    """What became of deliveries, the newest first, where the consumer keeps a history.
+
+    Example: postbus consumer history orders billing --outcome failed
+    """
+    with open_consumer(stream, consumer) as found:
+        entries = found.history(outcome=outcome, before_time=moment(before), max_messages=count)  # type: ignore[arg-type]
+    output.emit(
+        entries, ("seq", "outcome", "attempt", "finished_at", "duration", "key", "last_error"), empty="no history"
+    )
+
+
 def seek(
     stream: StreamName,
     consumer: ConsumerName,
@@ -168,7 +197,7 @@ def seek(
     Example: postbus consumer seek orders billing 1h --yes
     """
     with open_consumer(stream, consumer) as found:
-        in_flight = 0 if yes else found.stats().in_flight
+        in_flight = 0 if yes or current().as_curl else found.stats().in_flight
         if in_flight:
             confirm(f"Give up {in_flight:,} messages in flight?", yes)
         seq = found.seek(**start_of(to))
@@ -206,6 +235,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "extend": extend,
     "terminate": terminate,
     "peek": peek,
+    "history": history,
     "seek": seek,
     "replay": replay,
 }

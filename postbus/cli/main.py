@@ -29,7 +29,7 @@ class _Entry:
 ENTRIES: Final[dict[str, _Entry]] = {
     "up": _Entry("running", "up", TARGET, help="Run the server, and Postgres if need be."),
     "stream": _Entry("streams", help="Streams: add, list, look at, change, remove, read, purge."),
-    "message": _Entry("messages", help="Messages: send."),
+    "message": _Entry("messages", help="Messages: send, delete."),
     "consumer": _Entry("consumers", help="Consumers: add, list, look at, change, receive, move."),
     "receive": _Entry("deliveries", "receive", help="Receive messages; the same as: postbus consumer receive."),
     "queue": _Entry("queues", help="Queues: add, list, look at, remove, send, receive, settle."),

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from postbus.cli import output
+from postbus.cli import output, requests
 from postbus.cli.options import StreamName, open_bus, pairs, seconds
 from postbus.cli.shared import Commands
-from postbus.model.errors import InvalidInput
+from postbus.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from postbus import Bus
 
-app = Commands("Messages: send.")
+app = Commands("Messages: send, delete.")
 
 Key = Annotated[str | None, typer.Argument(help="The key; '-' for none.")]
 Data = Annotated[str | None, typer.Argument(help="JSON, or text in a text stream; '-' reads stdin.")]
@@ -27,12 +27,10 @@ File = Annotated[
 Skip = Annotated[int, typer.Option(min=0, help="With --file: go on after so many lines.")]
 Header = Annotated[list[str] | None, typer.Option("--header", "-H", help="NAME=VALUE; may be repeated.")]
 DeliverIn = Annotated[str | None, typer.Option(help="Deliver it later, such as in 10m.")]
+DedupId = Annotated[
+    str | None, typer.Option(help="Names it: within the stream's dedup window it is not published again.")
+]
 Ttl = Annotated[str | None, typer.Option(help="How long it lives, such as 1h.")]
-
-
-@app.callback()
-def messages() -> None:
-    """Messages: send."""
 
 
 @app.command("send")
@@ -45,6 +43,7 @@ def send(
     header: Header = None,
     deliver_in: DeliverIn = None,
     ttl: Ttl = None,
+    dedup_id: DedupId = None,
 ) -> None:
     """Publish a message, or a file of them.
 
@@ -61,7 +60,20 @@ def send(
     if data is None:
         raise InvalidInput("there is no data", f"""postbus message send {stream} {key or "KEY"} '{{"quantity": 4}}'""")
     with open_bus() as bus:
-        publish(bus, stream, key, data, header, deliver_in, ttl)
+        publish(bus, stream, key, data, header, deliver_in, ttl, dedup_id)
+
+
+@app.command("delete")
+def delete(stream: StreamName, key: Annotated[str, typer.Argument(help="The key.")]) -> None:
+    """Delete a key, in a stream that keeps one message per key; consumers are told by a message.
+
+    Example: postbus message delete customers customers.cus_a
+    """
+    with open_bus() as bus:
+        seq = bus.delete_key(stream, key)
+    if seq is None:
+        raise NotFound(f'key "{key}" does not exist', f"see: postbus stream state {stream}")
+    output.emit_number(seq, f"deleted {key}", name="seq")
 
 
 def publish(
@@ -72,19 +84,26 @@ def publish(
     header: list[str] | None,
     deliver_in: str | None,
     ttl: str | None,
+    dedup_id: str | None,
 ) -> None:
     """Publish one message, and print its number."""
     content = sys.stdin.read() if data == "-" else data
+    with requests.preparing():
+        data_type = bus.stream_info(stream).data_type
     number = bus.publish(
         stream,
         key=None if key in (None, "-") else key,
-        data=_value(bus.stream_info(stream).data_type, content),
+        data=_value(data_type, content),
         headers=pairs(header),
         delay=seconds(deliver_in),
         ttl=seconds(ttl),
+        dedup_id=dedup_id,
     )
     if deliver_in is None:
-        output.emit_number(number, f"published as seq {number}", name="seq")
+        is_duplicate = getattr(number, "is_duplicate", False)
+        output.emit_number(
+            number, f"{'was published before' if is_duplicate else 'published'} as seq {number}", name="seq"
+        )
     else:
         output.emit_number(number, f"scheduled; cancel with: postbus schedule cancel {stream} {number}", name="id")
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from postbus.cli import targets
-from postbus.model.errors import InvalidInput, NotFound
+from postbus.cli import requests, targets
+from postbus.cli.shared import current
+from postbus.model.errors import Error, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from postbus import Bus, Consumer
@@ -45,10 +46,14 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 @contextmanager
 def open_bus() -> Iterator[Bus]:
-    """The bus that a command works on."""
+    """The bus that a command works on; with --as-curl one whose requests are printed instead."""
     import postbus
 
     target = targets.target()
+    if current().as_curl:
+        with requests.showing(target) as shown:
+            yield shown
+        return
     with (
         postbus.connect(target.url, token=target.token, data_dir=target.data_dir, pool_size=2) as bus,
         _suggesting_streams(bus),
@@ -65,7 +70,7 @@ def open_consumer(stream: str, consumer: str) -> Iterator[Consumer]:
         except NotFound as error:
             if 'consumer "' not in error.message:
                 raise
-            names = [info.name for info in bus.list_consumers(stream)]
+            names = _names(lambda: bus.list_consumers(stream))
             raise NotFound(
                 error.message, suggestion(consumer, names, f"postbus consumer add {stream} {consumer}")
             ) from error
@@ -79,8 +84,16 @@ def _suggesting_streams(bus: Bus) -> Iterator[None]:
         if not error.message.startswith('stream "'):
             raise
         name = error.message.split('"')[1]
-        names = [info.name for info in bus.list_streams()]
+        names = _names(lambda: bus.overview())
         raise NotFound(error.message, suggestion(name, names, f"postbus stream add {name}")) from error
+
+
+def _names(ask: Callable[[], Iterable[Any]]) -> list[str]:
+    """What there is; nothing where a token may not know."""
+    try:
+        return [info.name for info in ask()]
+    except Error:
+        return []
 
 
 def suggestion(name: str, names: list[str], create: str) -> str:
@@ -165,7 +178,7 @@ def names(values: list[str] | None) -> tuple[str, ...]:
 
 def confirm(question: str, yes: bool) -> None:
     """Ask before something is lost; without a terminal the answer must have been given."""
-    if yes:
+    if yes or current().as_curl:
         return
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Nobody is there to ask", "add --yes")

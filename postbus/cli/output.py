@@ -18,12 +18,12 @@ from postbus.cli.shared import current
 
 
 def emit(values: Iterable[Any], columns: Sequence[str], *, empty: str) -> None:
-    """Print dataclasses: these attributes as columns, or all of them as JSON."""
+    """Print dataclasses or mappings: these attributes as columns, or all of them as JSON."""
     if current().as_json:
         for value in values:
             emit_json(value)
         return
-    rows = [[cell(getattr(value, column)) for column in columns] for value in values]
+    rows = [[cell(_attributes(value)[column]) for column in columns] for value in values]
     if not rows:
         say(empty)
         return

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from postbus.cli import deliveries, messages, output
-from postbus.cli.consumer_settings import AckWait, Backoff, MaxDeliver, Order, RetainDead, backoff, given
+from postbus.cli import deliveries, messages, output, requests
+from postbus.cli.consumer_settings import AckWait, Backoff, KeepHistory, MaxDeliver, Order, RetainDead, backoff, given
 from postbus.cli.options import NewName, Yes, confirm, open_bus, open_consumer, seconds
-from postbus.cli.shared import Commands
+from postbus.cli.shared import Commands, current
 from postbus.model.errors import InvalidInput
 
 app = Commands("Queues: add, list, look at, remove, send, receive, settle.")
@@ -34,6 +34,7 @@ def add(
     max_deliver: MaxDeliver = None,
     delays: Backoff = None,
     retain_dead: RetainDead = None,
+    keep_history: KeepHistory = None,
 ) -> None:
     """Create a queue.
 
@@ -45,8 +46,14 @@ def add(
         max_deliver=max_deliver,
         backoff=backoff(delays),
         retain_dead=seconds(retain_dead),
+        keep_history=seconds(keep_history),
     )
     with open_bus() as bus:
+        if current().as_curl:
+            requests.all_of(
+                lambda: bus.create_stream(queue, partitions=partitions, data_type=data_type, until_acked=True),  # type: ignore[arg-type]
+                lambda: bus.create_consumer(queue, queue, **{"order": "none", **settings}),
+            )
         created = bus.create_queue(queue, partitions=partitions, data_type=data_type, **settings)  # type: ignore[arg-type]
         if output.as_json():
             output.emit_json(created.info())
@@ -73,7 +80,7 @@ def info(queue: QueueName) -> None:
     Example: postbus queue info emails
     """
     with open_consumer(queue, queue) as found:
-        settings, stats = found.info(), found.stats()
+        settings, stats = requests.all_of(found.info, found.stats)
     if output.as_json():
         output.emit_json({"settings": settings, "stats": stats})
         return
@@ -88,7 +95,7 @@ def rm(queue: QueueName, yes: Yes = False) -> None:
     Example: postbus queue rm emails --yes
     """
     with open_bus() as bus:
-        if not yes:
+        if not yes and not current().as_curl:
             count = bus.stream_info(queue).message_estimate
             confirm(f"Remove queue {queue} with about {count:,} messages?", yes)
         bus.queue(queue).drop()
@@ -105,6 +112,7 @@ def send(
     header: messages.Header = None,
     deliver_in: messages.DeliverIn = None,
     ttl: messages.Ttl = None,
+    dedup_id: messages.DedupId = None,
 ) -> None:
     """Put a message into a queue, or a file of them.
 
@@ -112,7 +120,7 @@ def send(
     """
     if data is None and file is None:
         raise InvalidInput("there is no data", f"""postbus queue send {queue} '{{"to": "ada@example.com"}}'""")
-    messages.send(queue, key or ("-" if file is None else None), data, file, skip, header, deliver_in, ttl)
+    messages.send(queue, key or ("-" if file is None else None), data, file, skip, header, deliver_in, ttl, dedup_id)
 
 
 @app.command("receive")

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from postbus.cli import output
+from postbus.cli import output, requests
 from postbus.cli.shared import current
 from postbus.model.errors import ConnectionLost, InvalidInput
 from postbus.model.message import Message
@@ -30,14 +30,20 @@ def send_file(bus: Bus, stream: str, file: Path, skip: int, *, ttl: float | None
     sent = skip
     with _opened(file) as source, _reporting(_size(file)) as report:
         read = _Counter()
-        for batch in _batches(_parsed(islice(read.lines(source), skip, None), skip, bus.stream_info(stream).data_type)):
+        with requests.preparing():
+            data_type = bus.stream_info(stream).data_type
+        for batch in _batches(_parsed(islice(read.lines(source), skip, None), skip, data_type)):
             try:
                 bus.publish_many(stream, batch, ttl=ttl, delay=delay)
+            except requests.Shown:
+                continue
             except BaseException as error:
                 _say_where_to_go_on(stream, sent, len(batch), error)
                 raise
             sent += len(batch)
             report(sent - skip, read.bytes)
+    if current().as_curl:
+        return
     elapsed = max(time.monotonic() - started, 1e-6)
     count = sent - skip
     output.emit_number(count, f"published {count:,} messages, {count / elapsed:,.0f} per second", name="published")
@@ -95,6 +101,7 @@ def _parsed(lines: Iterable[bytes], skipped: int, data_type: str) -> Iterator[Me
                 key=value.get("key"),
                 data=data.encode() if data_type == "bytes" else data,
                 headers=value.get("headers"),
+                dedup_id=value.get("dedup_id"),
             )
         except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise InvalidInput(f'line {number} is not an object with "data": {error}') from error

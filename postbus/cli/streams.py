@@ -10,7 +10,7 @@ from postbus.cli import output
 from postbus.cli.options import KeyPattern, NewName, StreamName, Yes, confirm, moment, names, open_bus, position
 from postbus.cli.options import seconds as duration
 from postbus.cli.options import size as number_of_bytes
-from postbus.cli.shared import Commands
+from postbus.cli.shared import Commands, current
 
 app = Commands("Streams: add, list, look at, change, remove, read, purge.")
 
@@ -25,6 +25,10 @@ UntilAcked = Annotated[
     bool | None, typer.Option("--until-acked/--keep-acked", help="Messages go when all consumers have finished them.")
 ]
 WhenFull = Annotated[str | None, typer.Option(help="At a limit: evict the oldest messages, or refuse new ones.")]
+
+DedupWindow = Annotated[
+    str | None, typer.Option(help="For how long a message with the same dedup id is not published again, such as 10m.")
+]
 
 
 @app.command("add")
@@ -41,21 +45,27 @@ def add(
     max_storage: MaxStorage = None,
     until_acked: UntilAcked = None,
     when_full: WhenFull = None,
+    dedup_window: DedupWindow = None,
+    one_message_per_key: Annotated[
+        bool, typer.Option("--one-message-per-key", help="Publishing a key replaces it; see: postbus stream state.")
+    ] = False,
 ) -> None:
     """Create a stream.
 
     Example: postbus stream add orders --partitions 16 --retain-up-to 30d
     """
     settings = _settings(
-        max_message_bytes,
-        segment_bytes,
-        segment_age,
-        retain_up_to,
-        retain_at_least,
-        max_messages,
-        max_storage,
-        until_acked,
-        when_full,
+        max_message_bytes=max_message_bytes,
+        segment_bytes=segment_bytes,
+        segment_age=segment_age,
+        retain_up_to=retain_up_to,
+        retain_at_least=retain_at_least,
+        max_messages=max_messages,
+        max_storage=max_storage,
+        until_acked=until_acked,
+        when_full=when_full,
+        dedup_window=dedup_window,
+        one_message_per_key=one_message_per_key or None,
     )
     with open_bus() as bus:
         bus.create_stream(stream, partitions=partitions, data_type=data_type, **settings)  # type: ignore[arg-type]
@@ -66,15 +76,15 @@ def add(
 
 
 def _settings(
+    *,
     max_message_bytes: str | None,
     segment_bytes: str | None,
     segment_age: str | None,
     retain_up_to: str | None,
     retain_at_least: str | None,
-    max_messages: int | None,
     max_storage: str | None,
-    until_acked: bool | None,
-    when_full: str | None,
+    dedup_window: str | None,
+    **plain: Any,
 ) -> dict[str, Any]:
     """The settings that were given."""
     given = {
@@ -83,10 +93,9 @@ def _settings(
         "segment_age": duration(segment_age),
         "retain_up_to": duration(retain_up_to),
         "retain_at_least": duration(retain_at_least),
-        "max_messages": max_messages,
         "max_storage": number_of_bytes(max_storage),
-        "until_acked": until_acked,
-        "when_full": when_full,
+        "dedup_window": duration(dedup_window),
+        **plain,
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -124,6 +133,7 @@ def edit(
     max_storage: MaxStorage = None,
     until_acked: UntilAcked = None,
     when_full: WhenFull = None,
+    dedup_window: DedupWindow = None,
     unset: Annotated[list[str] | None, typer.Option(help="A limit to take away; may be repeated.")] = None,
 ) -> None:
     """Change settings of a stream.
@@ -131,15 +141,16 @@ def edit(
     Example: postbus stream edit orders --max-storage 10G --unset retain-up-to
     """
     settings = _settings(
-        max_message_bytes,
-        segment_bytes,
-        segment_age,
-        retain_up_to,
-        retain_at_least,
-        max_messages,
-        max_storage,
-        until_acked,
-        when_full,
+        max_message_bytes=max_message_bytes,
+        segment_bytes=segment_bytes,
+        segment_age=segment_age,
+        retain_up_to=retain_up_to,
+        retain_at_least=retain_at_least,
+        max_messages=max_messages,
+        max_storage=max_storage,
+        until_acked=until_acked,
+        when_full=when_full,
+        dedup_window=dedup_window,
     )
     with open_bus() as bus:
         bus.alter_stream(stream, **settings, unset=names(unset))
@@ -156,7 +167,7 @@ def rm(stream: StreamName, yes: Yes = False) -> None:
     Example: postbus stream rm orders --yes
     """
     with open_bus() as bus:
-        if not yes:
+        if not yes and not current().as_curl:
             count = bus.stream_info(stream).message_estimate
             confirm(f"Remove stream {stream} with about {count:,} messages?", yes)
         bus.drop_stream(stream)
@@ -195,6 +206,22 @@ def read(
                 break
     columns = ("seq", "published_at", "key", "data", "headers")
     output.emit(found, columns, empty="no messages")
+
+
+@app.command("state")
+def state(
+    stream: StreamName,
+    key_pattern: KeyPattern = None,
+    after_key: Annotated[str, typer.Option("--after", help="Only keys behind this one.")] = "",
+    count: Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="How many at most.")] = 100,
+) -> None:
+    """The present version of each key, in a stream that keeps one message per key.
+
+    Example: postbus stream state customers --filter 'customers.>'
+    """
+    with open_bus() as bus:
+        found = bus.state(stream, key_pattern=key_pattern, after_key=after_key, max_messages=count)
+    output.emit(found, ("key", "seq", "published_at", "data"), empty="no keys")
 
 
 @app.command("purge")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Final
 
 import typer
 
-from postbus.cli import output, targets
+from postbus.cli import output, targets, token_store
 from postbus.cli.shared import Commands
+from postbus.cli.token_store import TokenStore
 from postbus.model.errors import InvalidInput, NotFound
 
-if TYPE_CHECKING:
-    from postbus.server.access import Token, Tokens
-
 app = Commands("Tokens for the HTTP server.")
-_Result = TypeVar("_Result")
+SCOPES: Final = ("publish", "consume", "manage")
 
 
 @app.command("create")
@@ -36,23 +32,17 @@ def create(
 
     Example: postbus token create billing --scope consume --stream 'orders*' --days 90
     """
-    from postbus.server.access import SCOPES
-
     scopes = [each for each in SCOPES if scope is None or each in scope]
     unknown = set(scope or ()) - set(SCOPES)
     if unknown:
         raise InvalidInput(f"there is no scope {sorted(unknown)[0]!r}", f"there are: {', '.join(SCOPES)}")
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    text, token = _with_tokens(
-        lambda tokens: tokens.create(
-            name, scopes=scopes, streams=stream or ["*"], rate_limit=rate, expires_at=expires_at
-        ),
-    )
+    created = _tokens().create(name, scopes, stream or ["*"], rate, expires_at)
     if output.as_json():
-        output.emit_json({"token": text, **_shown(token)})
+        output.emit_json(created)
         return
-    typer.echo(text)
-    output.say(f"token {token.id} is shown this once; revoke it with: postbus token rm {token.id}")
+    typer.echo(created["token"])
+    output.say(f"token {created['id']} is shown this once; revoke it with: postbus token rm {created['id']}")
 
 
 @app.command("ls")
@@ -61,13 +51,8 @@ def ls() -> None:
 
     Example: postbus token ls
     """
-    found = _with_tokens(lambda tokens: tokens.list())
-    if output.as_json():
-        for token in found:
-            output.emit_json(_shown(token))
-        return
     columns = ("id", "name", "scopes", "streams", "rate_limit", "expires_at")
-    output.emit(found, columns, empty="no tokens yet; create one: postbus token create NAME")
+    output.emit(_tokens().list(), columns, empty="no tokens yet; create one: postbus token create NAME")
 
 
 @app.command("rm")
@@ -76,26 +61,11 @@ def rm(id: Annotated[int, typer.Argument(help="Its id.")]) -> None:
 
     Example: postbus token rm 3
     """
-    if not _with_tokens(lambda tokens: tokens.revoke(id)):
+    if not _tokens().revoke(id):
         raise NotFound(f"token {id} does not exist", "see: postbus token ls")
     output.done(f"revoked token {id}", revoked=id)
 
 
-def _shown(token: Token) -> dict[str, Any]:
-    return {field.name: getattr(token, field.name) for field in fields(token) if field.name != "digest"}
-
-
-def _with_tokens(use: Callable[[Tokens], Awaitable[_Result]]) -> _Result:
-    import asyncio
-
-    with targets.postgres(for_what="token") as url:
-        return asyncio.run(_use(url, use))
-
-
-async def _use(url: str, use: Callable[[Tokens], Awaitable[_Result]]) -> _Result:
-    from postbus.db._async.database import AsyncDatabase
-    from postbus.server.access import Tokens
-
-    async with AsyncDatabase(url, pool_size=1) as database:
-        await database.check_installed()
-        return await use(Tokens(database))
+def _tokens() -> TokenStore:
+    target = targets.target()
+    return token_store.OverHttp(target) if target.is_http else token_store.InPostgres()

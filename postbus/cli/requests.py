@@ -1,0 +1,85 @@
+"""`--as-curl`: the requests of a command, printed as commands for curl instead of sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from postbus.cli.shared import current
+
+if TYPE_CHECKING:
+    from postbus import Bus
+    from postbus.cli.targets import Target
+    from postbus.http._sync.client import HttpClient
+    from postbus.http.request import Request
+
+_Result = TypeVar("_Result")
+_prepares: ContextVar[bool] = ContextVar("the request only prepares the command", default=False)
+
+
+class Shown(BaseException):
+    """A request was printed instead of sent, so there is no answer to go on with."""
+
+
+@contextmanager
+def showing(target: Target) -> Iterator[Bus]:
+    """A bus whose first request is printed; what would come after it is left out."""
+    from postbus.bus._sync.http_bus import HttpBus
+
+    with client(target) as found, ending():
+        yield HttpBus(found)
+
+
+@contextmanager
+def client(target: Target) -> Iterator[HttpClient]:
+    """A client of a server; with --as-curl it prints requests."""
+    from postbus.http._sync.client import HttpClient
+
+    found = HttpClient(target.url or "", token=target.token, on_request=_show if current().as_curl else None)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+@contextmanager
+def ending() -> Iterator[None]:
+    """End the command when its request was shown."""
+    try:
+        yield
+    except Shown:
+        raise typer.Exit from None
+
+
+@contextmanager
+def preparing() -> Iterator[None]:
+    """What is asked here is no part of the command: with --as-curl it is asked all the same."""
+    token = _prepares.set(True)
+    try:
+        yield
+    finally:
+        _prepares.reset(token)
+
+
+def all_of(*questions: Callable[[], Any]) -> list[Any]:
+    """The answers to several questions; with --as-curl the requests of all."""
+    answers = []
+    for question in questions:
+        try:
+            answers.append(question())
+        except Shown:
+            continue
+    if len(answers) < len(questions):
+        raise Shown
+    return answers
+
+
+def _show(request: Request) -> None:
+    if _prepares.get():
+        return
+    typer.echo(request.as_curl())
+    raise Shown

@@ -1,0 +1,226 @@
+"""`--as-curl` on every command that talks HTTP: what it prints does with curl what the command does.
+
+Two buses start alike. Each step is done on one by the command, on the other by curl; then they have to be alike again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import postbus
+from postbus.cli.main import build
+from tests import servers
+from tests.cli.shell import Shell
+from tests.server.serving import Api, serving
+from tools.cli_reference import commands
+
+pytestmark = pytest.mark.newest_server
+
+# Not about a bus, or about Postgres itself, or about a screen.
+WITHOUT_HTTP = {"up", "migrate", "observe", "doctor", "context", "pipeline", "completion"}
+
+
+@dataclass(frozen=True)
+class Side:
+    """A server with a token, and the database behind it."""
+
+    api: Api
+    database: str
+    token: str
+
+    def by_command(self, *arguments: str, input: str | None = None) -> list[Any]:
+        return Shell(self.api.url).objects(*arguments, input=input)
+
+    def by_curl(self, *arguments: str, input: str | None = None) -> list[Any]:
+        printed = Shell(self.api.url)(*arguments, "--as-curl", input=input)
+        assert self.token not in printed
+        return [self._run(line) for line in printed.splitlines()]
+
+    def _run(self, line: str) -> Any:
+        assert '"Authorization: Bearer $POSTBUS_TOKEN"' in line
+        done = subprocess.run(
+            ["bash", "-c", f"{line} --silent --fail-with-body"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PATH": os.environ["PATH"], "POSTBUS_TOKEN": self.token},
+        )
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        return json.loads(done.stdout)
+
+    def state(self) -> Any:
+        """Everything that a step can change, but for what differs by nature."""
+        with postbus.connect(self.database) as bus:
+            return json.loads(json.dumps([_stream(bus, info) for info in bus.list_streams()], default=str))
+
+
+def _stream(bus: postbus.Bus, info: postbus.StreamInfo) -> Any:
+    return {
+        "settings": _alike(info, "id", "created_at", "message_estimate", "bytes"),
+        "messages": [(m.seq, m.key, m.data, m.headers) for m in bus.scan(info.name)],
+        "scheduled": [(s.key, s.data, s.ttl) for s in bus.list_scheduled(info.name)],
+        "consumers": [_consumer(bus.consumer(info.name, each.name)) for each in bus.list_consumers(info.name)],
+    }
+
+
+def _consumer(consumer: postbus.Consumer) -> Any:
+    return {
+        "settings": _alike(consumer.info(), "id", "created_at"),
+        "messages": [(p.seq, p.state, p.attempts, p.reason) for p in consumer.peek()],
+        "history": [(h.seq, h.outcome) for h in consumer.history()],
+    }
+
+
+def _alike(value: Any, *different: str) -> dict[str, Any]:
+    return {name: each for name, each in asdict(value).items() if name not in different}
+
+
+@pytest.fixture
+def sides(server: servers.Server) -> Iterator[tuple[Side, Side]]:
+    with servers.database(server.url) as one, servers.database(server.url) as other:
+        tokens = [json.loads(Shell(url)("token", "create", "test", "--json"))["token"] for url in (one, other)]
+        with serving(one, require_tokens=True) as first, serving(other, require_tokens=True) as second:
+            yield Side(first, one, tokens[0]), Side(second, other, tokens[1])
+
+
+def test_what_curl_does_is_what_the_command_does(
+    sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commanded, curled = sides
+    walked: set[str] = set()
+
+    def step(*arguments: str, input: str | None = None) -> tuple[list[Any], list[Any]]:
+        """Do it both ways; what came of it, and what curl said."""
+        walked.add(" ".join(arguments[:1] if arguments[0] == "receive" else arguments[:2]))
+        monkeypatch.setenv("POSTBUS_TOKEN", commanded.token)
+        ours = commanded.by_command(*arguments, input=input)
+        monkeypatch.setenv("POSTBUS_TOKEN", curled.token)
+        theirs = curled.by_curl(*arguments, input=input)
+        assert commanded.state() == curled.state(), arguments
+        return ours, theirs
+
+    def settle(verb: str, target: Sequence[str], *more: str) -> None:
+        """Receive one message on both sides, and settle it by the ack ids that each has."""
+        (ours,), (theirs,) = step(*(("queue", "receive", target[0]) if len(target) == 1 else ("receive", *target)))
+        walked.add(f"{'queue' if len(target) == 1 else 'consumer'} {verb}")
+        kind = "queue" if len(target) == 1 else "consumer"
+        monkeypatch.setenv("POSTBUS_TOKEN", commanded.token)
+        commanded.by_command(kind, verb, *target, ours["ack_id"], *more)
+        monkeypatch.setenv("POSTBUS_TOKEN", curled.token)
+        curled.by_curl(kind, verb, *target, theirs["data"][0]["ack_id"], *more)
+        assert commanded.state() == curled.state(), verb
+
+    step("stream", "add", "orders", "--partitions", "1", "--retain-up-to", "30d", "--dedup-window", "1m")
+    step("stream", "edit", "orders", "--max-storage", "10M", "--unset", "retain-up-to")
+    ours, theirs = step("stream", "ls")
+    assert [each["name"] for each in theirs[0]["data"]] == [each["name"] for each in ours] == ["orders"]
+    ours, theirs = step("stream", "info", "orders")
+    assert theirs[0]["data"]["max_storage"] == ours[0]["max_storage"] == 10 * 2**20
+    step("message", "send", "orders", "orders.a'b.1", '{"note": "it\'s $HOME `id` \\"ü\\""}', "--header", "type=new")
+    step("message", "send", "orders", "orders.b.1", "-", "--ttl", "1h", "--dedup-id", "once", input="17")
+    (tmp_path / "lines").write_text("".join(json.dumps({"key": f"orders.c.{n}", "data": n}) + "\n" for n in range(5)))
+    step("message", "send", "orders", "--file", str(tmp_path / "lines"))
+    ours, theirs = step("stream", "read", "orders", "--filter", "orders.>", "--from", "1h", "-n", "2")
+    assert [each["message"]["seq"] if "message" in each else each["seq"] for each in theirs[0]["data"]][:2] == [1, 2]
+    assert [each["seq"] for each in ours] == [1, 2]
+
+    step("consumer", "add", "orders", "billing", "--order", "none", "--filter", "orders.>", "--keep-history", "1h")
+    step("consumer", "edit", "orders", "billing", "--ack-wait", "2m", "--max-deliver", "3")
+    ours, theirs = step("consumer", "ls", "orders")
+    assert [each["name"] for each in theirs[0]["data"]] == ["billing"]
+    ours, theirs = step("consumer", "info", "orders", "billing")
+    assert theirs[1]["data"]["lag_estimate"] == ours[0]["stats"]["lag_estimate"] == 7
+    settle("ack", ("orders", "billing"))
+    settle("nack", ("orders", "billing"), "--delay", "1h", "--reason", "no luck")
+    settle("extend", ("orders", "billing"), "--ack-wait", "1h")
+    settle("terminate", ("orders", "billing"), "--reason", "broken")
+    step("consumer", "receive", "orders", "billing")
+    ours, theirs = step("consumer", "peek", "orders", "billing", "--state", "waiting")
+    assert len(theirs[0]["data"]) == len(ours) == 1
+    ours, theirs = step("consumer", "history", "orders", "billing")
+    assert len(theirs[0]["data"]) == len(ours) > 0
+    ours, theirs = step("dead", "ls", "orders", "billing")
+    assert theirs[0]["data"][0]["reason"] == ours[0]["reason"] == "broken"
+    step("dead", "redrive", "orders", "billing")
+    settle("terminate", ("orders", "billing"))
+    step("dead", "discard", "orders", "billing", "--yes")
+    step("consumer", "pause", "orders", "billing")
+    step("consumer", "resume", "orders", "billing")
+    step("consumer", "replay", "orders", "billing", "--from", "1", "--to", "1")
+    step("consumer", "seek", "orders", "billing", "3", "--yes")
+
+    step("message", "send", "orders", "k", "1", "--deliver-in", "1h")
+    ours, theirs = step("schedule", "ls", "orders")
+    number = str(ours[0]["id"])
+    assert number == str(theirs[0]["data"][0]["id"])
+    step("schedule", "move", "orders", number, "--in", "2h")
+    step("schedule", "cancel", "orders", number)
+
+    step("stream", "add", "customers", "--one-message-per-key", "--partitions", "1")
+    step("message", "send", "customers", "a", "1")
+    ours, theirs = step("stream", "state", "customers")
+    assert len(theirs[0]["data"]) == len(ours) == 1
+    step("message", "delete", "customers", "a")
+
+    step("queue", "add", "emails", "--max-deliver", "5", "--partitions", "1")
+    for number in ("1", "2"):
+        step("queue", "send", "emails", number)
+    ours, theirs = step("queue", "ls")
+    assert [each["name"] for each in ours] == ["emails"]
+    step("queue", "info", "emails")
+    settle("ack", ("emails",))
+    settle("nack", ("emails",), "--delay", "1h")
+    step("queue", "rm", "emails", "--yes")
+
+    ours, theirs = step("token", "create", "billing", "--scope", "consume")
+    assert theirs[0]["data"]["scopes"] == ours[0]["scopes"] == ["consume"]
+    ours, theirs = step("token", "ls")
+    assert [each["name"] for each in theirs[0]["data"]] == [each["name"] for each in ours] == ["test", "billing"]
+    step("token", "rm", str(ours[1]["id"]))
+
+    step("consumer", "rm", "orders", "billing", "--yes")
+    step("stream", "purge", "orders", "--before", "3", "--yes")
+    step("stream", "rm", "orders", "--yes")
+    assert walked == _with_http()
+
+
+def _with_http() -> set[str]:
+    """Every command that has --as-curl."""
+    found = {
+        path.removeprefix("postbus ")
+        for path, command in commands(typer.main.get_command(build()), "postbus")
+        if any("--as-curl" in option.opts for option in command.params)
+    }
+    return {path for path in found if path.split()[0] not in WITHOUT_HTTP}
+
+
+def test_every_command_has_as_curl_but_for_those_that_never_talk_http() -> None:
+    for path, _ in commands(typer.main.get_command(build()), "postbus"):
+        name = path.removeprefix("postbus ")
+        assert name in _with_http() or name.split()[0] in WITHOUT_HTTP, path
+
+
+def test_nothing_is_sent_and_the_token_is_a_variable(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
+    side, _ = sides
+    monkeypatch.setenv("POSTBUS_TOKEN", side.token)
+    before = side.state()
+    said = Shell(side.api.url).run("stream", "add", "orders", "--as-curl")
+    assert side.state() == before
+    assert re.match(
+        r"curl '?http://127\.0\.0\.1:\d+/api/streams'? -H 'content-type: application/json' -H \"Auth", said.out
+    )
+    assert (side.token in said.out, said.err) == (False, "")
+
+
+def test_it_works_without_a_server_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Shell("http://127.0.0.1:1")("stream", "ls", "--as-curl") == "curl http://127.0.0.1:1/api/streams\n"
