@@ -41,6 +41,7 @@ RENAMED = {
     "AsyncHttpBus": "HttpBus",
     "AsyncHttpConsumer": "HttpConsumer",
     "AsyncHttpQueue": "HttpQueue",
+    "AsyncHttpGroup": "HttpGroup",
     "AsyncHttpClient": "HttpClient",
     "AsyncWatch": "Watch",
     "AsyncPostgresWatch": "PostgresWatch",

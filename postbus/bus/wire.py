@@ -26,6 +26,7 @@ from postbus.model.consumer import (
 )
 from postbus.model.delivery import Batch, Delivery
 from postbus.model.errors import InvalidInput, TooLarge
+from postbus.model.group import Claim
 from postbus.model.message import Message, Page, Scheduled, Seq
 from postbus.model.overview import ConsumerOverview
 from postbus.model.stream import HorizonHolder, StreamInfo
@@ -312,6 +313,10 @@ def history_entry(found: Mapping[str, Any]) -> HistoryEntry:
         duration=_duration(found["duration_ms"]),
         last_error=found["last_error"],
     )
+
+
+def claim(found: Mapping[str, Any]) -> Claim:
+    return Claim(**{**found, "deadline": _some_moment(found["deadline"])})
 
 
 def scheduled(found: Mapping[str, Any]) -> Scheduled:

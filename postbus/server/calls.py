@@ -35,7 +35,7 @@ class Call:
         request: The request itself.
         token: With which token it came.
         stream: The name of the stream in its path, or "".
-        consumer: The name of the consumer in its path, or "".
+        consumer: The name of the consumer or group in its path, or "".
         headers: Headers of the answer.
     """
 
@@ -202,7 +202,7 @@ class Caller:
         if not any(token.may(scope, stream) for scope in (endpoint.scope, *endpoint.also)):
             # In the words of the path: the name behind an id is not this token's business.
             raise Problem(403, "forbidden", f'this token does not allow "{endpoint.scope}" on stream "{named}"')
-        consumer = request.path_params.get("consumer", "")
+        consumer = request.path_params.get("consumer") or request.path_params.get("group", "")
         if consumer:
             consumer = await service.directory.consumer_name(stream, consumer)
         return Call(service, request, token, stream, consumer)

@@ -36,17 +36,25 @@ def described(server: servers.Server) -> Iterator[Api]:
 
 def prepare(api: Api) -> None:
     """What an earlier example may have deleted."""
-    if api.get("/api/streams/orders/consumers/billing").status_code == 200:
+    if all(api.get(f"/api/streams/orders/consumers/{name}").status_code == 200 for name in ("billing", "readers")):
         return
     api.post("/api/streams", {"name": "orders", "partitions": 2})
     api.post("/api/streams/orders/consumers", {"name": "billing"})
+    api.post("/api/streams/orders/groups", {"name": "readers"})
     api.post("/api/streams/orders/messages", {"messages": [{"key": "orders.a", "data": 1}]})
 
 
 @schemathesis.hook
 def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) -> dict[str, Any] | None:
     """Most requests go to what exists."""
-    known = {"stream": "orders", "consumer": "billing", "key": "orders.a", "id": "1"}
+    known = {
+        "stream": "orders",
+        "consumer": "billing",
+        "group": "readers",
+        "worker": "w1",
+        "key": "orders.a",
+        "id": "1",
+    }
     return path_parameters and {name: known.get(name, value) for name, value in path_parameters.items()}
 
 

@@ -157,6 +157,12 @@ class AsyncGroup:
         """
         return AsyncMember(self, worker or f"worker-{secrets.token_hex(6)}", rows.seconds(session) or timedelta())
 
+    async def _join(self, worker: str, session: timedelta) -> tuple[int, ...]:
+        return tuple((await self._call(statements.JOIN_GROUP, worker, session, repeatable=True))[0][0])
+
+    async def _leave(self, worker: str) -> None:
+        await self._call(statements.LEAVE_GROUP, worker)
+
     async def _call(
         self, statement: str, *more: Any, connection: Connection | None = None, repeatable: bool = False
     ) -> Sequence[tuple[Any, ...]]:
@@ -189,12 +195,16 @@ class AsyncMember:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._group._call(statements.LEAVE_GROUP, self.worker)
+        await self.leave()
+
+    async def leave(self) -> None:
+        """Be a worker no more: the others take its partitions when they are heard of next."""
+        await self._group._leave(self.worker)
+        self.partitions = ()
 
     async def heartbeat(self) -> tuple[int, ...]:
         """Say that it is alive, and find out which partitions are its own now."""
-        found = await self._group._call(statements.JOIN_GROUP, self.worker, self._session, repeatable=True)
-        self.partitions = tuple(found[0][0])
+        self.partitions = await self._group._join(self.worker, self._session)
         self._next_beat = time.monotonic() + self._session.total_seconds() / _HEARTBEATS
         return self.partitions
 

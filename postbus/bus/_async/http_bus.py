@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from postbus.bus import wire
 from postbus.bus._async.bus import AsyncBus
 from postbus.bus._async.http_consumer import AsyncHttpConsumer, AsyncHttpQueue, refuse
+from postbus.bus._async.http_group import AsyncHttpGroup
 from postbus.db._async.database import Connection
 from postbus.db._async.transactions import AsyncTransactions
 from postbus.http._async.client import Answer, AsyncHttpClient
@@ -322,6 +323,31 @@ class AsyncHttpBus(AsyncBus):
         )
         await self._client.call("POST", wire.path("streams", stream, "consumers"), body=body)
         return self.consumer(stream, consumer)
+
+    async def create_group(
+        self,
+        stream: str,
+        group: str,
+        *,
+        keep_unread: bool = False,
+        expire_after: float | timedelta | None = None,
+        start: Start | None = None,
+        from_seq: int | None = None,
+        from_time: datetime | None = None,
+    ) -> AsyncHttpGroup:
+        body = wire.body(
+            name=group,
+            keep_unread=keep_unread,
+            expire_after_ms=wire.ms(expire_after),
+            start=start,
+            from_seq=from_seq,
+            from_time=wire.time(from_time),
+        )
+        await self._client.call("POST", wire.path("streams", stream, "groups"), body=body)
+        return self.group(stream, group)
+
+    def group(self, stream: str, group: str) -> AsyncHttpGroup:
+        return AsyncHttpGroup(self, stream, group)
 
     def queue(self, name: str) -> AsyncHttpQueue:
         return AsyncHttpQueue(self, name)

@@ -157,6 +157,12 @@ class Group:
         """
         return Member(self, worker or f"worker-{secrets.token_hex(6)}", rows.seconds(session) or timedelta())
 
+    def _join(self, worker: str, session: timedelta) -> tuple[int, ...]:
+        return tuple((self._call(statements.JOIN_GROUP, worker, session, repeatable=True))[0][0])
+
+    def _leave(self, worker: str) -> None:
+        self._call(statements.LEAVE_GROUP, worker)
+
     def _call(
         self, statement: str, *more: Any, connection: Connection | None = None, repeatable: bool = False
     ) -> Sequence[tuple[Any, ...]]:
@@ -189,12 +195,16 @@ class Member:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._group._call(statements.LEAVE_GROUP, self.worker)
+        self.leave()
+
+    def leave(self) -> None:
+        """Be a worker no more: the others take its partitions when they are heard of next."""
+        self._group._leave(self.worker)
+        self.partitions = ()
 
     def heartbeat(self) -> tuple[int, ...]:
         """Say that it is alive, and find out which partitions are its own now."""
-        found = self._group._call(statements.JOIN_GROUP, self.worker, self._session, repeatable=True)
-        self.partitions = tuple(found[0][0])
+        self.partitions = self._group._join(self.worker, self._session)
         self._next_beat = time.monotonic() + self._session.total_seconds() / _HEARTBEATS
         return self.partitions
 

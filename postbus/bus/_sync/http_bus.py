@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from postbus.bus import wire
 from postbus.bus._sync.bus import Bus
 from postbus.bus._sync.http_consumer import HttpConsumer, HttpQueue, refuse
+from postbus.bus._sync.http_group import HttpGroup
 from postbus.db._sync.database import Connection
 from postbus.db._sync.transactions import Transactions
 from postbus.http._sync.client import Answer, HttpClient
@@ -324,6 +325,31 @@ class HttpBus(Bus):
         )
         self._client.call("POST", wire.path("streams", stream, "consumers"), body=body)
         return self.consumer(stream, consumer)
+
+    def create_group(
+        self,
+        stream: str,
+        group: str,
+        *,
+        keep_unread: bool = False,
+        expire_after: float | timedelta | None = None,
+        start: Start | None = None,
+        from_seq: int | None = None,
+        from_time: datetime | None = None,
+    ) -> HttpGroup:
+        body = wire.body(
+            name=group,
+            keep_unread=keep_unread,
+            expire_after_ms=wire.ms(expire_after),
+            start=start,
+            from_seq=from_seq,
+            from_time=wire.time(from_time),
+        )
+        self._client.call("POST", wire.path("streams", stream, "groups"), body=body)
+        return self.group(stream, group)
+
+    def group(self, stream: str, group: str) -> HttpGroup:
+        return HttpGroup(self, stream, group)
 
     def queue(self, name: str) -> HttpQueue:
         return HttpQueue(self, name)

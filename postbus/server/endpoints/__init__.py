@@ -5,6 +5,7 @@ from postbus.server.endpoints import (
     consumers,
     dead_letters,
     deliveries,
+    groups,
     messages,
     overviews,
     scheduled,
@@ -17,6 +18,18 @@ from postbus.server.endpoints import (
 # Routes are tried in this order: what is asked most comes first.
 ALL: list[Endpoint] = [
     each
-    for module in (messages, deliveries, consumers, streams, dead_letters, scheduled, state, overviews, tokens, upkeep)
+    for module in (
+        messages,
+        deliveries,
+        consumers,
+        streams,
+        dead_letters,
+        scheduled,
+        state,
+        groups,
+        overviews,
+        tokens,
+        upkeep,
+    )
     for each in module.endpoints.all
 ]

@@ -1,0 +1,100 @@
+# Generated from postbus/bus/_async/http_group.py by `make generate`; edit that file.
+
+"""A group over HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from postbus.bus import rows, wire
+from postbus.bus._sync.group import Group
+from postbus.bus._sync.http_consumer import refuse
+from postbus.model.group import Claim, Claims, as_list
+from postbus.model.message import Message
+
+if TYPE_CHECKING:
+    from postbus.bus._sync.http_bus import HttpBus
+    from postbus.db._sync.database import Connection
+    from postbus.http._sync.client import Answer
+    from postbus.model.consumer import ConsumerStats, Start
+
+
+class HttpGroup(Group):
+    """The same names as `AsyncGroup`, by requests to a server."""
+
+    _bus: HttpBus
+
+    def claim(
+        self,
+        max_messages: int = 100,
+        *,
+        lease: float | timedelta | None = None,
+        wait: float | timedelta = 0,
+        worker: str | None = None,
+        connection: Connection | None = None,
+    ) -> list[Claim]:
+        refuse(connection)
+        wait_for = wire.ms(wait) or 0
+        answer = self._post(
+            "claim",
+            wait=wait_for / 1000,
+            batch_size=max_messages,
+            lease_ms=wire.ms(lease),
+            worker=worker,
+            wait_for=wait_for or None,
+        )
+        return [wire.claim(each) for each in answer.data]
+
+    def fetch(self, claims: Claims) -> list[Message]:
+        ranges = [
+            {"partition": each.partition, "from_seq": each.from_seq, "to_seq": each.to_seq} for each in as_list(claims)
+        ]
+        return wire.messages((self._post("fetch", ranges=ranges)).data) if ranges else []
+
+    def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
+        refuse(connection)
+        return int((self._post("commit", tokens=_tokens(claims), to_seq=to_seq)).data["count"])
+
+    def release(self, claims: Claims) -> int:
+        return int((self._post("release", tokens=_tokens(claims))).data["count"])
+
+    def extend(self, claims: Claims, lease: float | timedelta) -> int:
+        return int((self._post("extend", tokens=_tokens(claims), lease_ms=wire.ms(lease))).data["count"])
+
+    def seek(
+        self, start: Start | None = None, *, from_seq: int | None = None, from_time: datetime | None = None
+    ) -> int:
+        answer = self._post("seek", start=start, from_seq=from_seq, from_time=wire.time(from_time))
+        return int(answer.data["position_seq"])
+
+    def stats(self) -> ConsumerStats:
+        answer = self._bus._client.call("GET", self._path("stats"), repeatable=True)
+        return wire.consumer_stats(answer.data)
+
+    def pause(self) -> None:
+        self._bus.consumer(self.stream, self.name).pause()
+
+    def resume(self) -> None:
+        self._bus.consumer(self.stream, self.name).resume()
+
+    def drop(self) -> None:
+        self._bus._client.call("DELETE", self._path())
+
+    def _join(self, worker: str, session: timedelta) -> tuple[int, ...]:
+        body = wire.body(session_ms=wire.ms(rows.seconds(session)))
+        answer = self._bus._client.call("PUT", self._path("workers", worker), body=body, repeatable=True)
+        return tuple(answer.data["partitions"])
+
+    def _leave(self, worker: str) -> None:
+        self._bus._client.call("DELETE", self._path("workers", worker), repeatable=True)
+
+    def _post(self, verb: str, wait: float = 0.0, **fields: Any) -> Answer:
+        return self._bus._client.call("POST", self._path(verb), body=wire.body(**fields), wait=wait)
+
+    def _path(self, *more: str) -> str:
+        return wire.path("streams", self.stream, "groups", self.name, *more)
+
+
+def _tokens(claims: Claims) -> list[str]:
+    return [each.token for each in as_list(claims) if each.token is not None]

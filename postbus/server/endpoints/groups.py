@@ -1,0 +1,228 @@
+"""Groups: consumers that are read by position, with claim, fetch and commit."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, ClassVar
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+import postbus
+from postbus.model.consumer import Start
+from postbus.model.group import Claim
+from postbus.server import answers
+from postbus.server.answers import Count, Data
+from postbus.server.calls import Call, Endpoints
+from postbus.server.endpoints.consumers import ExpireAfter, Position, Seek
+from postbus.server.fields import Limit, Milliseconds, Name, Seq, Time, given, moment, seconds
+
+endpoints = Endpoints()
+
+_MAX_WAIT_MS = 300_000
+# A wait looks this often whether the server stops.
+_SLICE_SECONDS = 1.0
+Token = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+Tokens = Annotated[list[Token], Meta(max_length=10_000)]
+Partition = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Session = Annotated[int, Meta(ge=1000, le=24 * 60 * 60 * 1000)]
+
+
+class NewGroup(Struct, forbid_unknown_fields=True):
+    """At most one of `start`, `from_seq` and `from_time`; without them it starts with the oldest message."""
+
+    schema_extra: ClassVar[dict[str, Any]] = {
+        "not": {
+            "anyOf": [
+                {"required": both}
+                for both in (["start", "from_seq"], ["start", "from_time"], ["from_seq", "from_time"])
+            ]
+        },
+    }
+
+    name: Name
+    keep_unread: bool = False
+    expire_after_ms: ExpireAfter | None = None
+    start: Start | UnsetType = UNSET
+    from_seq: Seq | UnsetType = UNSET
+    from_time: Time | UnsetType = UNSET
+
+
+class NewClaim(Struct, forbid_unknown_fields=True):
+    """Without `lease_ms` the group moves on at once (at most once); with it, what is not committed in time is given again.
+
+    With `worker`, only partitions that are assigned to it. `wait_for` milliseconds are waited if there is nothing.
+    """
+
+    batch_size: Limit = 100
+    lease_ms: Milliseconds | UnsetType = UNSET
+    worker: Name | UnsetType = UNSET
+    wait_for: Annotated[int, Meta(ge=0, le=_MAX_WAIT_MS)] = 0
+
+
+class ClaimedRange(Struct):
+    partition: int
+    from_seq: int
+    to_seq: int
+    message_count: int
+    token: str | None
+    deadline: Time | None
+
+
+class Range(Struct, forbid_unknown_fields=True):
+    partition: Partition
+    from_seq: Seq
+    to_seq: Seq
+
+
+class Fetch(Struct, forbid_unknown_fields=True):
+    ranges: Annotated[list[Range], Meta(max_length=1024)]
+
+
+class Commit(Struct, forbid_unknown_fields=True):
+    """With `to_seq`, only up to there; the rest stays claimed."""
+
+    tokens: Tokens
+    to_seq: Seq | UnsetType = UNSET
+
+
+class Release(Struct, forbid_unknown_fields=True):
+    tokens: Tokens
+
+
+class Extend(Struct, forbid_unknown_fields=True):
+    tokens: Tokens
+    lease_ms: Milliseconds
+
+
+class Heartbeat(Struct, forbid_unknown_fields=True):
+    """The worker is taken for dead when it is not heard of for so long."""
+
+    session_ms: Session = 30_000
+
+
+class Assigned(Struct):
+    partitions: list[int]
+
+
+def _group(call: Call) -> postbus.AsyncGroup:
+    return call.bus.group(call.stream, call.consumer)
+
+
+def _claims(tokens: list[str]) -> list[Claim]:
+    return [Claim(partition=0, from_seq=0, to_seq=0, message_count=0, token=token, deadline=None) for token in tokens]
+
+
+@endpoints.add("GET", "/api/streams/{stream}/groups", scope="manage")
+async def list_groups(call: Call) -> Data[list[answers.Consumer]]:
+    """List the groups of a stream."""
+    stream_id = await call.stream_id()
+    found = await call.bus.list_consumers(call.stream)
+    return Data([answers.consumer(each, stream_id) for each in found if each.is_group])
+
+
+@endpoints.add("POST", "/api/streams/{stream}/groups", scope="manage", invalid_status=422)
+async def create_group(call: Call, body: NewGroup) -> Data[answers.Consumer]:
+    """Create a group."""
+    await call.bus.create_group(
+        call.stream,
+        body.name,
+        keep_unread=body.keep_unread,
+        expire_after=seconds(body.expire_after_ms),
+        start=given(body.start),
+        from_seq=given(body.from_seq),
+        from_time=moment(body.from_time),
+    )
+    call.service.directory.forget(call.stream)
+    return Data(answers.consumer(await call.bus.consumer(call.stream, body.name).info(), await call.stream_id()))
+
+
+@endpoints.add("DELETE", "/api/streams/{stream}/groups/{group}", scope="manage")
+async def delete_group(call: Call) -> Data[answers.Deleted]:
+    """Delete a group."""
+    info = await call.reader.info()
+    await _group(call).drop()
+    call.service.directory.forget(call.stream)
+    return Data(answers.Deleted(id=str(info.id), name=info.name))
+
+
+@endpoints.add("GET", "/api/streams/{stream}/groups/{group}/stats", scope="manage", also=("consume",))
+async def get_group_stats(call: Call) -> Data[answers.ConsumerPlace]:
+    """Get where a group stands: position and lag, by partition and in all."""
+    return Data(answers.consumer_place(await _group(call).stats()))
+
+
+@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/claim", scope="consume")
+async def claim(call: Call, body: NewClaim) -> Data[list[ClaimedRange]]:
+    """Claim the next messages of a group, as ranges to fetch."""
+    end = time.monotonic() + body.wait_for / 1000
+    while True:
+        left = 0.0 if call.service.stopping else max(0.0, end - time.monotonic())
+        claims = await _group(call).claim(
+            body.batch_size,
+            lease=seconds(body.lease_ms),
+            worker=given(body.worker),
+            wait=min(left, _SLICE_SECONDS),
+        )
+        if claims or left <= _SLICE_SECONDS:
+            break
+    return Data([ClaimedRange(c.partition, c.from_seq, c.to_seq, c.message_count, c.token, c.deadline) for c in claims])
+
+
+@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/fetch", scope="consume")
+async def fetch(call: Call, body: Fetch) -> Data[list[answers.StoredMessage]]:
+    """Get the messages of ranges that were claimed, up to 10,000 of each."""
+    claims = [
+        Claim(
+            partition=each.partition,
+            from_seq=each.from_seq,
+            to_seq=each.to_seq,
+            message_count=0,
+            token=None,
+            deadline=None,
+        )
+        for each in body.ranges
+    ]
+    stream_id = await call.stream_id()
+    return Data([answers.message(each, stream_id) for each in await _group(call).fetch(claims)])
+
+
+@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/commit", scope="consume")
+async def commit(call: Call, body: Commit) -> Data[Count]:
+    """Finish ranges that were claimed with a lease; answers how many counted."""
+    return Data(Count(await _group(call).commit(_claims(body.tokens), to_seq=given(body.to_seq))))
+
+
+@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/release", scope="consume")
+async def release(call: Call, body: Release) -> Data[Count]:
+    """Give ranges back: the next claim gets them."""
+    return Data(Count(await _group(call).release(_claims(body.tokens))))
+
+
+@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/extend", scope="consume")
+async def extend(call: Call, body: Extend) -> Data[Count]:
+    """Lease ranges for longer; answers how many messages they hold."""
+    return Data(Count(await _group(call).extend(_claims(body.tokens), body.lease_ms / 1000)))
+
+
+@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/seek", scope="manage")
+async def seek(call: Call, body: Seek) -> Data[Position]:
+    """Read on from another position; what is claimed is given up."""
+    position = await _group(call).seek(
+        given(body.start), from_seq=given(body.from_seq), from_time=moment(body.from_time)
+    )
+    return Data(Position(position))
+
+
+@endpoints.add("PUT", "/api/streams/{stream}/groups/{group}/workers/{worker}", scope="consume")
+async def join(call: Call, body: Heartbeat | None = None) -> Data[Assigned]:
+    """Be a worker of a group, or say that it is alive; answers its partitions."""
+    session = (body or Heartbeat()).session_ms / 1000
+    member = _group(call).join(call.request.path_params["worker"], session=session)
+    return Data(Assigned(list(await member.heartbeat())))
+
+
+@endpoints.add("DELETE", "/api/streams/{stream}/groups/{group}/workers/{worker}", scope="consume")
+async def leave(call: Call) -> Data[Count]:
+    """Be a worker of a group no more."""
+    await _group(call).join(call.request.path_params["worker"]).leave()
+    return Data(Count(1))
