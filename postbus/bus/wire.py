@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -25,12 +26,14 @@ from postbus.model.consumer import (
     Peeked,
 )
 from postbus.model.delivery import Batch, Delivery
-from postbus.model.errors import InvalidInput, TooLarge
+from postbus.model.errors import Error, InvalidInput, TooLarge
 from postbus.model.group import Claim
 from postbus.model.message import Message, Page, Scheduled, Seq
-from postbus.model.overview import ConsumerOverview
+from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.stream import HorizonHolder, StreamInfo
 
+_Parameters = ParamSpec("_Parameters")
+_Value = TypeVar("_Value")
 _MOST_MESSAGES: Final = 10_000
 _UNSET_NAMES: Final = {
     "retain_up_to": "retain_up_to_ms",
@@ -167,6 +170,22 @@ def filters(chosen: Filter | str | None) -> dict[str, Any]:
 # What is answered.
 
 
+def _understood(parse: Callable[_Parameters, _Value]) -> Callable[_Parameters, _Value]:
+    """Say it in words when an answer lacks something: client and server may be of different versions."""
+
+    @wraps(parse)
+    def understand(*arguments: _Parameters.args, **more: _Parameters.kwargs) -> _Value:
+        try:
+            return parse(*arguments, **more)
+        except (KeyError, TypeError) as error:
+            raise Error(
+                f"the server's answer is not understood: {error}", "use the same version of Postbus here and there"
+            ) from error
+
+    return understand
+
+
+@_understood
 def stream_info(found: Mapping[str, Any]) -> StreamInfo:
     return StreamInfo(
         name=found["name"],
@@ -195,6 +214,7 @@ def stream_info(found: Mapping[str, Any]) -> StreamInfo:
     )
 
 
+@_understood
 def horizon_holder(found: Mapping[str, Any]) -> HorizonHolder:
     return HorizonHolder(
         held_at_seq=found["seq"],
@@ -209,6 +229,7 @@ def horizon_holder(found: Mapping[str, Any]) -> HorizonHolder:
     )
 
 
+@_understood
 def consumer_info(found: Mapping[str, Any]) -> ConsumerInfo:
     return ConsumerInfo(
         stream=found["stream"],
@@ -240,6 +261,7 @@ def consumer_info(found: Mapping[str, Any]) -> ConsumerInfo:
     )
 
 
+@_understood
 def consumer_stats(found: Mapping[str, Any]) -> ConsumerStats:
     return ConsumerStats(
         horizon_seq=found["horizon_seq"],
@@ -252,25 +274,36 @@ def consumer_stats(found: Mapping[str, Any]) -> ConsumerStats:
         expired=found["expired"],
         missed_estimate=found["missed_estimate"],
         partitions=[
-            PartitionStats(**{**each, "oldest_unread_at": _some_moment(each["oldest_unread_at"])})
+            PartitionStats(
+                **{**_known(PartitionStats, each), "oldest_unread_at": _some_moment(each["oldest_unread_at"])}
+            )
             for each in found["partitions"]
         ],
     )
 
 
+@_understood
+def stream_overview(found: Mapping[str, Any]) -> StreamOverview:
+    return StreamOverview(**_known(StreamOverview, found))
+
+
+@_understood
 def consumer_overview(found: Mapping[str, Any]) -> ConsumerOverview:
     times = {name: _some_moment(found[name]) for name in ("oldest_unread_at", "oldest_in_flight_at")}
-    return ConsumerOverview(**{**found, **times})
+    return ConsumerOverview(**{**_known(ConsumerOverview, found), **times})
 
 
+@_understood
 def messages(found: Sequence[Mapping[str, Any]]) -> list[Message]:
     return [Message(**_message(each)) for each in found]
 
 
+@_understood
 def page(found: Mapping[str, Any]) -> Page:
     return Page(tuple(messages(found["data"])), found["resume"])
 
 
+@_understood
 def batch(found: Sequence[Mapping[str, Any]], acked_count: int) -> Batch:
     """The deliveries of a receive. The leases that they belong to are the first part of their ack ids."""
     deliveries = tuple(
@@ -280,6 +313,7 @@ def batch(found: Sequence[Mapping[str, Any]], acked_count: int) -> Batch:
     return Batch(deliveries, acked_count, tuple(leases))
 
 
+@_understood
 def peeked(found: Mapping[str, Any]) -> Peeked:
     info = found["info"]
     return Peeked(
@@ -292,6 +326,7 @@ def peeked(found: Mapping[str, Any]) -> Peeked:
     )
 
 
+@_understood
 def dead_letter(found: Mapping[str, Any]) -> DeadLetter:
     return DeadLetter(
         **_message(found["message"]),
@@ -301,6 +336,7 @@ def dead_letter(found: Mapping[str, Any]) -> DeadLetter:
     )
 
 
+@_understood
 def history_entry(found: Mapping[str, Any]) -> HistoryEntry:
     gone = {"key": None, "data": None, "headers": None, "published_at": None}
     message = gone if found["message"] is None else _message(found["message"])
@@ -315,10 +351,12 @@ def history_entry(found: Mapping[str, Any]) -> HistoryEntry:
     )
 
 
+@_understood
 def claim(found: Mapping[str, Any]) -> Claim:
-    return Claim(**{**found, "deadline": _some_moment(found["deadline"])})
+    return Claim(**{**_known(Claim, found), "deadline": _some_moment(found["deadline"])})
 
 
+@_understood
 def scheduled(found: Mapping[str, Any]) -> Scheduled:
     return Scheduled(
         id=found["id"],
@@ -329,6 +367,11 @@ def scheduled(found: Mapping[str, Any]) -> Scheduled:
         data=_data(found),
         headers=found.get("headers"),
     )
+
+
+def _known(kind: type[Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a value; a newer server may have more."""
+    return {name: found[name] for name in kind.__dataclass_fields__}
 
 
 def _message(found: Mapping[str, Any]) -> dict[str, Any]:

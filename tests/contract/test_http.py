@@ -184,6 +184,15 @@ def test_a_restart_of_the_server_goes_unnoticed(url: str, name: str) -> None:
         bus.publish(name, data=3)
 
 
+def test_an_answer_of_another_version_is_said() -> None:
+    body = b'{"data": {"name": "orders", "something": "new"}}'
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+    with _answerless(answer) as (url, _), HttpBus(HttpClient(url)) as bus:
+        with pytest.raises(postbus.Error, match="not understood") as refused:
+            bus.stream_info("orders")
+        assert "same version" in str(refused.value.hint)
+
+
 def test_a_publish_whose_answer_is_lost_is_not_sent_again() -> None:
     """Reads are tried once more; of a publish nobody knows what became, and the error says so."""
     with _answerless() as (url, requests), HttpBus(HttpClient(url)) as bus:
@@ -197,8 +206,8 @@ def test_a_publish_whose_answer_is_lost_is_not_sent_again() -> None:
 
 
 @contextmanager
-def _answerless() -> Iterator[tuple[str, list[bytes]]]:
-    """A server that reads a request and hangs up."""
+def _answerless(answer: bytes = b"") -> Iterator[tuple[str, list[bytes]]]:
+    """A server that reads a request and hangs up, or answers always the same."""
     requests: list[bytes] = []
     listening = socket.create_server(("127.0.0.1", 0))
 
@@ -210,6 +219,7 @@ def _answerless() -> Iterator[tuple[str, list[bytes]]]:
                 return
             with line:
                 requests.append(line.recv(65536))
+                line.sendall(answer)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()

@@ -98,6 +98,11 @@ def test_a_token_for_one_stream_cannot_see_guess_or_touch_another(api: Api, clos
     assert closed.post("/api/streams", {"name": "mine-too"}, headers=headers).status_code == 403
     assert closed.get("/api/tokens", headers=headers).status_code == 403
     assert closed.get("/metrics", headers=headers).status_code == 403
+    assert [each["name"] for each in closed.data("GET", "/api/overview", headers=headers)] == [mine]
+    for upkeep in ("/api/sweep", "/api/maintain"):
+        assert closed.post(upkeep, {"stream": mine}, headers=headers).status_code == 200
+        assert closed.post(upkeep, {"stream": other}, headers=headers).status_code == 403
+        assert closed.post(upkeep, {}, headers=headers).status_code == 403
     redrive = f"/api/streams/{mine}/consumers/billing/dead_letters/redrive"
     assert closed.post(redrive, {"to_stream": other}, headers=headers).status_code == 403
 

@@ -133,7 +133,7 @@ class AsyncHttpBus(AsyncBus):
 
     async def overview(self, *, sizes: bool = False) -> list[StreamOverview]:
         found = await self._get("overview", query={"sizes": "true" if sizes else None})
-        return [StreamOverview(**each) for each in found.data]
+        return [wire.stream_overview(each) for each in found.data]
 
     async def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
         return [wire.consumer_overview(each) for each in (await self._get("streams", stream, "overview")).data]

@@ -135,7 +135,7 @@ class HttpBus(Bus):
 
     def overview(self, *, sizes: bool = False) -> list[StreamOverview]:
         found = self._get("overview", query={"sizes": "true" if sizes else None})
-        return [StreamOverview(**each) for each in found.data]
+        return [wire.stream_overview(each) for each in found.data]
 
     def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
         return [wire.consumer_overview(each) for each in (self._get("streams", stream, "overview")).data]
