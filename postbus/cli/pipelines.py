@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from postbus.cli import output, targets
-from postbus.cli.options import StreamName, open_bus
+from postbus.cli.options import KeyPattern, StreamName, open_bus
 from postbus.cli.shared import OUTPUT, TARGET, Commands
 from postbus.model.errors import Conflict, Error, InvalidInput
 
@@ -87,6 +87,51 @@ def archive(
         chosen = _merged(ArchiveOptions, stream, values)
         count = archive_stream(database, chosen, spark=spark, continuous=continuous, show=progress.for_this_terminal())
     output.emit_number(count, f"archived {count:,} messages of {stream}", name="archived")
+
+
+@run_app.command("replay")
+def replay(
+    stream: StreamName,
+    into: Annotated[str | None, typer.Option(help="The stream to publish to.")] = None,
+    consumer: Annotated[str | None, typer.Option(help="Or the consumer of the stream to deliver to once more.")] = None,
+    start: Annotated[str | None, typer.Option("--from", help="A seq, a time, or 10m for ten minutes ago.")] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="A seq, which is included, a time, or a duration ago.")
+    ] = None,
+    key_pattern: KeyPattern = None,
+    rate: Annotated[float | None, typer.Option(help="How many messages per second at most.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="How many messages a transaction has at most; 100,000.")
+    ] = None,
+    again: Annotated[bool | None, typer.Option("--again", help="Once more, although it was replayed before.")] = None,
+    options: Options = None,
+    master: Master = None,
+    remote: Remote = None,
+) -> None:
+    """Replay messages of archive and log into a stream or to one consumer, each once although it is killed and run again.
+
+    Example: postbus pipeline run replay orders --into orders-again --from 2026-01-31T00:00Z --filter 'orders.eu.>'
+    """
+    given = {
+        "into": into,
+        "consumer": consumer,
+        "start": start,
+        "end": end,
+        "key_pattern": key_pattern,
+        "rate": rate,
+        "batch": batch,
+        "again": again,
+    }
+    values = _chosen(given, options)
+    with _spark(stream, master, remote) as (spark, database):
+        from postbus.pipelines import ReplayOptions, progress, replay_stream
+
+        chosen = _merged(ReplayOptions, stream, values)
+        count = replay_stream(database, chosen, spark=spark, show=progress.for_this_terminal())
+    text = f"replayed {count:,} messages of {stream}"
+    if count == 0 and not again:
+        text += "; what was replayed before is not replayed once more without --again"
+    output.emit_number(count, text, name="replayed")
 
 
 def _verify(stream: str, master: str | None, remote: str | None) -> None:

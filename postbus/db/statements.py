@@ -166,3 +166,10 @@ ARCHIVE_PARTS: Final = "select p.* from postbus_data.archive_parts($1) as p"
 ARCHIVE_STEPS: Final = "select s.* from postbus_data.archive_steps($1) as s"
 COMMIT_ARCHIVE: Final = "select postbus_data.commit_archive($1, $2, $3, $4, $5::jsonb, $6)"
 ARCHIVE_START: Final = "select postbus_data.archive_start($1, $2, $3)"
+PLAN_PIPELINE: Final = "select postbus_data.plan_pipeline($1, $2::uuid, $3::jsonb, $4)"
+SPARK_WRITTEN: Final = "select w.* from postbus_data.spark_written($1, $2) as w"
+REPLAY_COPIES: Final = """
+select postbus_data.replay_copies($1, $2::uuid, $3, $4, $5, $6::bigint[]::integer[], $7, $8::text[]::timestamptz[], $9, $10, $11,
+    $12)
+"""
+PIPELINE_POSITION: Final = "select postbus_data.pipeline_position($1)"

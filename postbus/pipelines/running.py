@@ -42,6 +42,33 @@ class Run:
         self.note(0, self.done)
         self._stop.wait(seconds)
 
+    def pause(self, seconds: float) -> None:
+        """Wait so long, or until it is to stop."""
+        if seconds > 0:
+            self._stop.wait(seconds)
+
+    @property
+    def token(self) -> str:
+        """Names this run, and no other."""
+        return self._token
+
+    def plan(self, plan: dict[str, Any], *, anew: bool) -> dict[str, Any]:
+        """What to do, as it was decided when the pipeline first began; with anew, and the first time, it is this plan.
+
+        Raises:
+            Conflict: Another run has taken this one's place.
+        """
+        with session.transaction(self.url) as database:
+            found = database.value(statements.PLAN_PIPELINE, (self.name, self._token, json.dumps(plan), anew))
+        if found is None:
+            raise self._replaced()
+        return dict(found)
+
+    def _replaced(self) -> Conflict:
+        return Conflict(
+            f'another run of pipeline "{self.name}" has begun', "this one ends; nothing was lost or doubled"
+        )
+
     def note(self, count: int, total: int | None, position: int | None = None) -> None:
         """Note that so many more messages are done, of about so many in this run.
 
@@ -53,9 +80,7 @@ class Run:
         with session.transaction(self.url) as database:
             noted = database.value(statements.NOTE_PIPELINE, (self.name, self._token, count, total, position))
         if not noted:
-            raise Conflict(
-                f'another run of pipeline "{self.name}" has begun', "this one ends; nothing was lost or doubled"
-            )
+            raise self._replaced()
 
 
 @contextmanager
@@ -94,7 +119,7 @@ def running(
         shown.end(state)
         # The error that is on its way is the one to see, not that Postgres is gone too.
         with suppress(Error), session.transaction(url) as database:
-            database.rows(statements.END_PIPELINE, (name, run._token, state, reason))
+            database.rows(statements.END_PIPELINE, (name, run.token, state, reason))
 
 
 @contextmanager

@@ -222,7 +222,16 @@ def _truth(values: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 
 def _position(values: Mapping[str, str], name: str, default: str) -> Position:
-    text = values.get(name, default).strip()
+    return position_of(values.get(name, default), f"option {name}")
+
+
+def position_of(written: str, name: str) -> Position:
+    """A position as users write it.
+
+    Raises:
+        InvalidInput: It is not one.
+    """
+    text = written.strip()
     if text.lower() in ("earliest", "latest"):
         return Position(word=text.lower())
     if text.isascii() and text.isdigit():
@@ -233,7 +242,7 @@ def _position(values: Mapping[str, str], name: str, default: str) -> Position:
         time = datetime.fromisoformat(text)
     except (ValueError, TypeError, AttributeError):
         raise InvalidInput(
-            f'option {name} = "{text}" is not a position',
+            f'{name} = "{text}" is not a position',
             'use earliest, latest, a seq, a time (2026-01-31T08:00:00+00:00), or for a start {"partition": seq, …}',
         ) from None
     return Position(time=time if time.tzinfo else time.replace(tzinfo=UTC))

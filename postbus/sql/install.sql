@@ -422,6 +422,8 @@ create table postbus_data.pipeline (
     -- How many messages this run is about to do, as far as is known.
     total_estimate bigint,
     position_seq bigint,
+    -- What a pipeline with an end has to do, decided when it first began.
+    plan jsonb,
     last_error text,
     started_at timestamptz not null default clock_timestamp(),
     noted_at timestamptz not null default clock_timestamp(),
@@ -1050,8 +1052,116 @@ begin
     if exists (select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer) then
         perform postbus.alter_consumer(stream, consumer, keep_unread => true);
     else
-        perform postbus.create_consumer(stream, consumer, ordering => 'none', keep_unread => true);
+        perform postbus.create_consumer(stream, consumer, keep_unread => true);
     end if;
+end
+$$;
+
+create or replace function postbus_data.replay_copies(
+    pipeline text,
+    run uuid,
+    stream text,
+    consumer text,
+    to_seq bigint,
+    partitions integer[],
+    seqs bigint[],
+    published_at timestamptz[],
+    keys text[],
+    data text[],
+    headers jsonb[],
+    bytes bytea[]
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Deliver messages of an archive to one consumer once more, and note in the same transaction that its pipeline has come to to_seq: so each is delivered again
+once, although the pipeline is killed and run again. What the log lacks is copied to where dropped segments leave what is still held. A message that the
+consumer has not been given yet, holds or has buried is left alone.
+
+Returns  how many are delivered again; null when another run has taken this one's place.
+Raises   PB404.
+Touches  kept, waiting (insert), pipeline (update).
+*/
+#variable_conflict use_column
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    data_type text := (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id);
+    present bigint[];
+    again bigint;
+begin
+    update postbus_data.pipeline as p
+    set position_seq = replay_copies.to_seq
+    where p.name = pipeline
+        and p.run = replay_copies.run;
+    if not found then
+        return null;
+    end if;
+    -- Also in a segment that is purged and not dropped yet.
+    select array_agg(d.seq)
+    into present
+    from (
+        select m.partition, array_agg(m.seq) as seqs, array_agg(1) as attempts
+        from unnest(partitions, replay_copies.seqs) as m (partition, seq)
+        group by m.partition
+    ) as p
+    cross join lateral unnest(postbus_data.fetch_named(reader.stream_id, data_type, p.partition, p.seqs, p.attempts, 0)) as d;
+
+    with chosen as materialized (
+        select m.*
+        from unnest(partitions, seqs, replay_copies.published_at, keys, replay_copies.data, replay_copies.headers, replay_copies.bytes)
+            as m (partition, seq, published_at, key, data, headers, bytes)
+        where m.seq <= coalesce(
+                (
+                    select h.hi
+                    from postbus_data.position as h
+                    where h.consumer_id = reader.id
+                        and h.epoch = reader.epoch
+                        and h.partition = m.partition
+                    order by h.hi desc
+                    limit 1
+                ),
+                reader.start_after
+            )
+            and not exists (
+                select
+                from postbus_data.lease as l
+                where l.consumer_id = reader.id
+                    and l.epoch = reader.epoch
+                    and m.seq = any (l.seqs)
+                    and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+            )
+            and not exists (
+                select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch and d.seq = m.seq
+            )
+            and not exists (
+                select
+                from postbus_data.parked as k
+                where k.consumer_id = reader.id
+                    and k.epoch = reader.epoch
+                    and k.partition = m.partition
+                    and k.seq = m.seq
+            )
+            and not exists (select from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = m.seq)
+    ),
+    copies as (
+        insert into postbus_data.kept (stream_id, partition, seq, published_at, key, data, bytes, headers)
+        select reader.stream_id, m.partition, m.seq, m.published_at, m.key, m.data, m.bytes, m.headers
+        from chosen as m
+        where m.seq <> all (coalesce(present, '{}'))
+        on conflict do nothing
+    ),
+    waiting as (
+        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+        select reader.id, m.partition, m.seq, m.key, 0, clock_timestamp(), 'replayed'
+        from chosen as m
+        on conflict on constraint waiting_pkey do nothing
+        returning seq
+    )
+    select count(*) into again from waiting;
+    return again;
 end
 $$;
 
@@ -6205,6 +6315,49 @@ Returns  whether it is still the pipeline's run; null when another has taken its
     returning true
 $$;
 
+create or replace function postbus_data.pipeline_position(name text)
+returns bigint
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* How far a pipeline has come; null when it has not begun. */
+    select p.position_seq from postbus_data.pipeline as p where p.name = pipeline_position.name
+$$;
+
+create or replace function postbus_data.plan_pipeline(name text, run uuid, plan jsonb, anew boolean)
+returns jsonb
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What a pipeline with an end has to do, as it was decided when it first began: a run that goes on does the same. With anew, and when nothing was decided yet, it is
+this plan.
+
+Returns  the plan that holds; null when another run has taken this one's place.
+*/
+declare
+    known jsonb;
+begin
+    select coalesce(p.plan, plan_pipeline.plan)
+    into known
+    from postbus_data.pipeline as p
+    where p.name = plan_pipeline.name
+        and p.run = plan_pipeline.run
+    for update;
+    if anew and known is not null then
+        known := plan_pipeline.plan;
+    end if;
+    update postbus_data.pipeline as p
+    set plan = known,
+        position_seq = case when known = p.plan then p.position_seq end
+    where p.name = plan_pipeline.name
+        and p.run = plan_pipeline.run;
+    return known;
+end
+$$;
+
 create or replace function postbus_data.append_due(reader postbus_data.consumer, from_time timestamptz, to_time timestamptz)
 returns integer
 language plpgsql
@@ -7946,7 +8099,7 @@ begin
         select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer
     ) then
         begin
-            perform postbus.create_consumer(stream, consumer, ordering => 'none');
+            perform postbus.create_consumer(stream, consumer);
         exception when sqlstate 'PB409' then
             null; -- Another query was faster.
         end;
@@ -8307,6 +8460,19 @@ begin
     from postbus_data.stream as s
     where s.id = spark_state.stream_id;
 end
+$$;
+
+create or replace function postbus_data.spark_written(stream text, writer text)
+returns table (batch_id bigint, message_count bigint)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The last batch that a writer has published to a stream, and how many messages it had. Raises PB404. */
+    select w.batch_id, w.message_count
+    from postbus_data.spark_writer as w
+    where w.stream_id = postbus_data.stream_id(stream)
+        and w.writer = spark_written.writer
 $$;
 
 create or replace function postbus.delete_key(stream text, key text)
@@ -9082,7 +9248,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('af40414efb9544c3')
+insert into postbus_data.installation (functions_digest) values ('27b15b1764536ab5')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

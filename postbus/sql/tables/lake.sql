@@ -15,6 +15,8 @@ create table postbus_data.pipeline (
     -- How many messages this run is about to do, as far as is known.
     total_estimate bigint,
     position_seq bigint,
+    -- What a pipeline with an end has to do, decided when it first began.
+    plan jsonb,
     last_error text,
     started_at timestamptz not null default clock_timestamp(),
     noted_at timestamptz not null default clock_timestamp(),

@@ -27,7 +27,7 @@ begin
     if exists (select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer) then
         perform postbus.alter_consumer(stream, consumer, keep_unread => true);
     else
-        perform postbus.create_consumer(stream, consumer, ordering => 'none', keep_unread => true);
+        perform postbus.create_consumer(stream, consumer, keep_unread => true);
     end if;
 end
 $$;

@@ -21,7 +21,7 @@ begin
         select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer
     ) then
         begin
-            perform postbus.create_consumer(stream, consumer, ordering => 'none');
+            perform postbus.create_consumer(stream, consumer);
         exception when sqlstate 'PB409' then
             null; -- Another query was faster.
         end;

@@ -1,0 +1,12 @@
+create or replace function postbus_data.spark_written(stream text, writer text)
+returns table (batch_id bigint, message_count bigint)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The last batch that a writer has published to a stream, and how many messages it had. Raises PB404. */
+    select w.batch_id, w.message_count
+    from postbus_data.spark_writer as w
+    where w.stream_id = postbus_data.stream_id(stream)
+        and w.writer = spark_written.writer
+$$;
