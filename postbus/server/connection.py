@@ -8,6 +8,7 @@ import contextlib
 import postbus
 from postbus.db._async.database import AsyncDatabase
 from postbus.model.errors import Error, Unavailable
+from postbus.server import logs
 from postbus.server.settings import Settings
 
 _RETRY_SECONDS = 1.0
@@ -70,6 +71,10 @@ class Connection:
                 await self._connect()
             except Error as error:
                 self._problem = error
+            except Exception as error:
+                # Nobody expected it; but a server that gives up would never say so, nor recover.
+                logs.failure("", error)
+                self._problem = Unavailable("the server cannot use Postgres", "its log says why")
             self.attempted.set()
             if self._bus is None:
                 await asyncio.sleep(_RETRY_SECONDS)
