@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 
 import postbus
-from postbus.cli.shared import ALIASES, ALL, TARGET, Commands, Group, Shared, use_from_now_on, with_options
+from postbus.cli.shared import ALIASES, ALL, OUTPUT, TARGET, Commands, Group, Shared, use_from_now_on, with_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,8 @@ ENTRIES: Final[dict[str, _Entry]] = {
     "context": _Entry("context", help="Contexts: which bus commands work on."),
     "token": _Entry("tokens", help="Tokens for the HTTP server."),
     "observe": _Entry("observe.command", "observe", TARGET, help="Watch the bus on the screen, like htop."),
-    "migrate": _Entry(
-        "running", "migrate", (*TARGET, "as_json", "quiet"), help="Install Postbus, or bring it up to date."
-    ),
+    "doctor": _Entry("doctor.command", "doctor", (*TARGET, *OUTPUT), help="Look for what is wrong, and what to do."),
+    "migrate": _Entry("running", "migrate", (*TARGET, *OUTPUT), help="Install Postbus, or bring it up to date."),
 }
 
 

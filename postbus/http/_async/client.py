@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import httpx
@@ -95,6 +97,11 @@ class AsyncHttpClient:
             raise Unavailable(f"{self.url} is not a Postbus server") from None
         if not is_ready:
             raise Unavailable(f"the server at {self.url} is not ready: {reason}")
+
+    async def clock(self) -> datetime | None:
+        """What time it is for the server, to the second."""
+        said = (await self._send(Request(method="GET", url=f"{self.url}/health"), 0.0)).headers.get("date")
+        return None if said is None else parsedate_to_datetime(said)
 
     async def call(
         self,

@@ -1,0 +1,1 @@
+"""`postbus doctor`: what is wrong, or may become so, and what to do about it."""

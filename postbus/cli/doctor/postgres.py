@@ -1,0 +1,183 @@
+"""Checks of Postgres: the server, its settings, who holds whom up, and how Postbus is kept there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from postbus.cli.doctor.finding import Finding
+from postbus.cli.observe.figures import size
+from postbus.db.diagnosis import Facts
+
+_MOST_CONNECTIONS: Final = 0.9
+_MOST_XID_AGE: Final = 1_000_000_000
+_MOST_RETAINED_WAL: Final = 1024**3
+_CLOCK_SECONDS: Final = 2.0
+_SLOW_SECONDS: Final = 0.02
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """What the answers mean."""
+    for one in _CHECKS:
+        yield from one(facts)
+    for name, why in facts.unanswered.items():
+        yield Finding("postgres", "note", f"{name} could not be looked at: {why}", "grant this role pg_monitor")
+
+
+def _version(facts: Facts) -> Iterator[Finding]:
+    (server,) = facts.rows["server"]
+    text = f"PostgreSQL {server['version']}, database {server['database']}, role {server['role']}"
+    if server["number"] < 150000:
+        yield Finding("postgres", "problem", text, "Postbus needs PostgreSQL 15 or later: upgrade it")
+    else:
+        yield Finding("postgres", "ok", text)
+    if server["is_standby"]:
+        advice = "connect to the primary: a standby cannot tell which messages are complete"
+        yield Finding("postgres", "problem", "this server is a standby", advice)
+
+
+def _installed(facts: Facts) -> Iterator[Finding]:
+    if facts.migration_due is not None:
+        yield Finding("postbus", "problem", facts.migration_due.message, facts.migration_due.hint)
+    else:
+        yield Finding("postbus", "ok", "Postbus is installed and up to date")
+
+
+def _settings(facts: Facts) -> Iterator[Finding]:
+    settings = {row["name"]: row["setting"] for row in facts.rows["settings"]}
+    for name in ("fsync", "full_page_writes"):
+        if settings.get(name) == "off":
+            advice = f"set {name} = on: a crash loses or breaks messages that were published"
+            yield Finding("settings", "problem", f"{name} is off", advice)
+    if settings.get("synchronous_commit") == "off":
+        advice = "set it to on: a crash loses what was published or acked in the last moments"
+        yield Finding("settings", "warning", "synchronous_commit is off", advice)
+    if settings.get("autovacuum") == "off":
+        yield Finding(
+            "settings", "problem", "autovacuum is off", "set autovacuum = on: tables of deliveries grow without it"
+        )
+    if settings.get("track_counts") == "off":
+        yield Finding(
+            "settings", "warning", "track_counts is off", "set it to on: streams cannot say how much they hold"
+        )
+    if settings.get("idle_in_transaction_session_timeout") == "0":
+        advice = "set it to some minutes, so that a forgotten transaction does not hold readers up for ever"
+        yield Finding("settings", "note", "idle_in_transaction_session_timeout is not set", advice)
+    if int(settings.get("max_locks_per_transaction", 64)) < 64:
+        advice = "set it to 64 or more: a transaction that publishes to many streams needs locks for each"
+        yield Finding("settings", "warning", "max_locks_per_transaction is low", advice)
+    (server,) = facts.rows["server"]
+    most = int(settings.get("max_connections", 100))
+    if server["connections"] > _MOST_CONNECTIONS * most:
+        advice = "raise max_connections, or put PgBouncer before it"
+        yield Finding("settings", "warning", f"{server['connections']} of {most} connections are in use", advice)
+    if server["xid_age"] > _MOST_XID_AGE:
+        advice = "let autovacuum finish, or run: vacuum (freeze); Postgres stops taking writes at two thousand million"
+        yield Finding("settings", "problem", f"the oldest transaction id is {server['xid_age']:,} behind", advice)
+
+
+def _locks(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows["transactions"]:
+        text = (
+            f"a transaction is open for {row['seconds']:,.0f} s: pid {row['pid']}, {row['user_name']}, {row['state']}"
+        )
+        advice = f"end it: select pg_terminate_backend({row['pid']}); it keeps vacuum from cleaning up. It ran: {row['query']}"
+        yield Finding("locks", "warning", text, advice)
+    for row in facts.rows["blocked"]:
+        by = ", ".join(map(str, row["by_pids"]))
+        text = f"pid {row['pid']} waits for a lock of pid {by} for {row['seconds']:,.0f} s: {row['query']}"
+        yield Finding("locks", "warning", text, f"see what that one does, or end it: select pg_terminate_backend({by})")
+    for row in facts.rows["prepared"]:
+        text = f"a prepared transaction is open for {row['seconds']:,.0f} s: {row['gid']}"
+        yield Finding("locks", "warning", text, f"commit prepared '{row['gid']}', or: rollback prepared '{row['gid']}'")
+
+
+def _horizon(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows.get("holders", ()):
+        who = f"pid {row['pid']}, {row['application_name'] or row['user_name']}, {row['state']}"
+        holder = f"prepared transaction {row['prepared_transaction']}" if row["pid"] is None else who
+        text = (
+            f"readers of stream {row['stream']} are held up for {row['seconds']:,.0f} s by an open publisher: {holder}"
+        )
+        end = "commit or roll it back" if row["pid"] is None else f"select pg_terminate_backend({row['pid']})"
+        yield Finding("horizon", "warning", text, f"let it commit, or end it: {end}")
+
+
+def _slots(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows["slots"]:
+        retained = row["retained"] or 0
+        if row["wal_status"] == "lost":
+            text = f"replication slot {row['slot_name']} has lost WAL that it needs"
+            yield Finding("slots", "problem", text, "drop it, and set its reader up anew")
+        elif not row["active"] and retained > _MOST_RETAINED_WAL:
+            text = f"replication slot {row['slot_name']} is not read, and keeps {size(retained)} of WAL"
+            advice = f"start its reader, or drop it: select pg_drop_replication_slot('{row['slot_name']}')"
+            yield Finding("slots", "warning", text, advice)
+
+
+def _bloat(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows.get("bloated", ()):
+        text = f"table postbus_data.{row['name']} has {row['dead']:,} dead rows and {row['live']:,} live ones"
+        advice = f"find out what holds vacuum up (above), then run: vacuum postbus_data.{row['name']}"
+        yield Finding("bloat", "warning", text, advice)
+    for row in facts.rows.get("cached", ()):
+        advice = f"alter sequence postbus_data.{row['name']} cache 1: readers can skip messages with more"
+        yield Finding("bloat", "problem", f"sequence {row['name']} caches {row['size']} numbers", advice)
+
+
+def _retention(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows.get("full", ()):
+        advice = "let its consumers finish, raise its limit with: postbus stream edit, or let the oldest go: --when-full evict"
+        yield Finding("retention", "problem", f"stream {row['name']} is full, and refuses messages", advice)
+    for row in facts.rows.get("unbounded", ()):
+        advice = f"if it may let go of old messages: postbus stream edit {row['name']} --retain-up-to 30d"
+        yield Finding("retention", "note", f"stream {row['name']} has {size(row['bytes'])} and no limit", advice)
+    for row in facts.rows.get("unrolled", ()):
+        text = f"the log of stream {row['name']} is not looked after: its newest segment is of {row['begun_at']:%Y-%m-%d %H:%M}"
+        yield Finding("retention", "warning", text, "run a server (postbus up), or call: select postbus.maintain()")
+    for row in facts.rows.get("holding", ()):
+        text = f"consumer {row['name']} of {row['stream']} is paused, and the stream keeps what it has not read"
+        advice = f"postbus consumer resume {row['stream']} {row['name']}, or edit it with --drop-unread"
+        yield Finding("retention", "warning", text, advice)
+
+
+def _deliveries(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows.get("overdue", ()):
+        text = f"consumer {row['name']} of {row['stream']} has {row['expired']} leases that ended minutes ago"
+        yield Finding(
+            "deliveries", "warning", text, "nobody receives: start a worker, or a server (postbus up), which sweeps"
+        )
+    for row in facts.rows.get("dead", ()):
+        count = "10,000 or more" if row["count"] >= 10_000 else f"{row['count']:,}"
+        text = f"consumer {row['name']} of {row['stream']} has {count} dead letters"
+        advice = f"see why: postbus dead ls {row['stream']} {row['name']}; then redrive or discard them"
+        yield Finding("deliveries", "note", text, advice)
+
+
+def _clock(facts: Facts) -> Iterator[Finding]:
+    ahead = facts.clock_ahead
+    if abs(ahead) > _CLOCK_SECONDS + facts.round_trip:
+        text = (
+            f"the clock of this machine is {abs(ahead):,.1f} s {'ahead of' if ahead > 0 else 'behind'} that of Postgres"
+        )
+        advice = "let both follow a time server; times such as --deliver-in are off by that much"
+        yield Finding("clock", "warning", text, advice)
+    else:
+        yield Finding("clock", "ok", f"the clocks agree within {max(abs(ahead), facts.round_trip):.3f} s")
+    if facts.round_trip > _SLOW_SECONDS:
+        text = f"an answer takes {facts.round_trip * 1000:,.0f} ms"
+        yield Finding("clock", "note", text, "be nearer to Postgres, or publish and receive in batches")
+
+
+_CHECKS: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (
+    _version,
+    _installed,
+    _settings,
+    _locks,
+    _horizon,
+    _slots,
+    _bloat,
+    _retention,
+    _deliveries,
+    _clock,
+)

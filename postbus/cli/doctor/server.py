@@ -1,0 +1,72 @@
+"""Checks of a server over HTTP: whether it is there, ready, and lets this token in; and its clock."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from postbus.cli import requests
+from postbus.cli.doctor.finding import Finding
+from postbus.cli.targets import Target
+from postbus.model.errors import Error, NotAllowed
+
+_CLOCK_SECONDS: Final = 2.0
+
+
+def check(target: Target) -> Iterator[Finding]:
+    """What the server answers."""
+    with requests.client(target) as client:
+        before = time.monotonic()
+        try:
+            client.check()
+        except Error as error:
+            yield Finding("server", "problem", error.message, error.hint or "see whether it runs: postbus up")
+            return
+        took = time.monotonic() - before
+        yield Finding("server", "ok", f"the server at {client.url} is ready, and answered in {took * 1000:,.0f} ms")
+        try:
+            streams = client.call("GET", "/api/overview", repeatable=True).data
+        except NotAllowed as error:
+            hint = "give a token: POSTBUS_TOKEN, or postbus context create NAME --url … --token env:NAME"
+            may = "note" if target.token is not None else "problem"
+            yield Finding("server", may, error.message, error.hint or hint)  # type: ignore[arg-type]
+        except Error as error:
+            yield Finding("server", "problem", error.message, error.hint)
+        else:
+            yield Finding("server", "ok", f"it lets us in: {len(streams):,} streams")
+        yield from clock(client.clock(), datetime.now(UTC))
+    yield from _safety(target)
+
+
+def clock(theirs: datetime | None, ours: datetime) -> Iterator[Finding]:
+    """Whether the clocks agree; the server's is told to the second."""
+    if theirs is None:
+        return
+    ahead = (ours - theirs).total_seconds()
+    if not -_CLOCK_SECONDS < ahead < _CLOCK_SECONDS + 1:
+        text = f"the clock of this machine is {abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'} the server's"
+        yield Finding("clock", "warning", text, "let both follow a time server")
+    else:
+        yield Finding("clock", "ok", "the clocks agree to within two seconds")
+
+
+def _safety(target: Target) -> Iterator[Finding]:
+    parts = urlsplit(target.url or "")
+    if parts.scheme == "http" and target.token is not None and not _is_near(parts.hostname or ""):
+        yield Finding(
+            "server",
+            "warning",
+            "the token is sent without encryption",
+            "serve https: postbus up --tls-cert … --tls-key …",
+        )
+
+
+def _is_near(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

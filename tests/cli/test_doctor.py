@@ -1,0 +1,190 @@
+"""`postbus doctor`: what is wrong is found, on a real Postgres where it can be made wrong, and comes with what to do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+import postbus
+from postbus.cli.doctor import machine, postgres, server
+from postbus.cli.doctor.finding import Finding
+from postbus.cli.main import build
+from postbus.db import diagnosis
+from postbus.db.diagnosis import Facts
+from tests.cli.shell import Shell
+from tests.server.serving import serving
+from tests.waiting import until
+
+pytestmark = pytest.mark.newest_server
+
+
+def findings(url: str) -> list[Finding]:
+    return list(postgres.check(diagnosis.examine(url, patience=0.0)))
+
+
+def of(found: list[Finding], area: str) -> list[Finding]:
+    return [finding for finding in found if finding.area == area and finding.level != "ok"]
+
+
+def test_a_healthy_bus_has_no_problems_and_status_0(shell: Shell) -> None:
+    shell("stream", "add", "orders")
+    shell("message", "send", "orders", "k", "1")
+    found = shell.objects("doctor")
+    assert {each["level"] for each in found} <= {"ok", "note"}
+    assert any("PostgreSQL" in each["text"] for each in found)
+    assert any("Java" in each["text"] for each in found)
+    assert all(each["advice"] for each in found if each["level"] != "ok")
+    said = shell.run("doctor")
+    assert "✓ Postbus is installed and up to date" in said.out
+    assert said.err == "no problems, no warnings\n"
+
+
+def test_a_database_without_postbus_is_a_problem_and_status_1(empty_url: str) -> None:
+    result = CliRunner().invoke(build({"doctor"}), ["doctor", "--url", empty_url])
+    assert result.exit_code == 1
+    assert "✗ Postbus is not installed in this database\n    run: postbus migrate" in result.stdout
+
+
+def test_an_open_publisher_is_named_with_the_stream_that_it_holds_up(shell: Shell) -> None:
+    shell("stream", "add", "orders")
+    assert shell.url is not None
+    with psycopg.connect(shell.url, application_name="slow importer") as publisher:
+        publisher.execute("select postbus.publish('orders', 'k', '1')")
+        found = findings(shell.url)
+        (held,) = of(found, "horizon")
+        assert "readers of stream orders are held up" in held.text
+        assert "slow importer, idle in transaction" in held.text
+        assert f"pg_terminate_backend({publisher.info.backend_pid})" in (held.advice or "")
+        assert [f"pid {publisher.info.backend_pid}" in each.text for each in of(found, "locks")] == [True]
+    assert of(findings(shell.url), "horizon") == []
+
+
+def test_who_waits_for_whose_lock_is_named(shell: Shell) -> None:
+    shell("stream", "add", "orders")
+    assert shell.url is not None
+    waiter = psycopg.connect(shell.url, autocommit=True)
+    with psycopg.connect(shell.url) as holder:
+        holder.execute("lock table postbus_data.token in exclusive mode")
+        waiter.pgconn.send_query(b"begin; lock table postbus_data.token in exclusive mode")
+
+        def blocked(url: str = shell.url) -> list[Finding]:
+            return [each for each in of(findings(url), "locks") if "waits for a lock" in each.text]
+
+        (found,) = until(blocked, "it waits")
+        assert f"waits for a lock of pid {holder.info.backend_pid}" in found.text
+    waiter.close()
+
+
+def test_what_streams_and_consumers_lack_is_found(shell: Shell) -> None:
+    shell("stream", "add", "orders", "--partitions", "1")
+    shell("message", "send", "orders", "k", "1")
+    shell("consumer", "add", "orders", "billing", "--keep-unread")
+    (delivery,) = shell.objects("receive", "orders", "billing")
+    shell("consumer", "terminate", "orders", "billing", delivery["ack_id"])
+    shell("consumer", "pause", "orders", "billing")
+    assert shell.url is not None
+    with psycopg.connect(shell.url, autocommit=True) as connection:
+        connection.execute("update postbus_data.stream set is_full = true")
+        connection.execute("alter sequence postbus_data.seq_1 cache 5")
+        connection.execute("update postbus_data.segment set prepared_at = now() - interval '1 year'")
+    found = findings(shell.url)
+    texts = " | ".join(f"{each.level}: {each.text}" for each in found)
+    assert "problem: stream orders is full, and refuses messages" in texts
+    assert "problem: sequence seq_1 caches 5 numbers" in texts
+    assert "warning: the log of stream orders is not looked after" in texts
+    assert "warning: consumer billing of orders is paused, and the stream keeps what it has not read" in texts
+    assert "note: consumer billing of orders has 1 dead letters" in texts
+    assert all(each.advice for each in found if each.level != "ok")
+
+
+def _facts(**rows: Any) -> Facts:
+    one = {
+        "number": 180000,
+        "version": "18.0",
+        "is_standby": False,
+        "database": "bus",
+        "role": "me",
+        "connections": 3,
+        "xid_age": 5,
+    }
+    empty: dict[str, Any] = dict.fromkeys(("transactions", "blocked", "prepared", "slots"), ())
+    return Facts(rows={"server": [one], "settings": [], **empty, **rows})
+
+
+@pytest.mark.parametrize(
+    ("facts", "level", "text"),
+    [
+        (_facts(settings=[{"name": "fsync", "setting": "off"}]), "problem", "fsync is off"),
+        (_facts(settings=[{"name": "autovacuum", "setting": "off"}]), "problem", "autovacuum is off"),
+        (_facts(settings=[{"name": "synchronous_commit", "setting": "off"}]), "warning", "synchronous_commit is off"),
+        (_facts(settings=[{"name": "max_connections", "setting": "3"}]), "warning", "3 of 3 connections"),
+        (_facts(prepared=[{"gid": "x", "seconds": 99}]), "warning", "a prepared transaction is open for 99 s: x"),
+        (
+            _facts(slots=[{"slot_name": "old", "active": False, "wal_status": "extended", "retained": 5 * 2**30}]),
+            "warning",
+            "slot old is not read, and keeps 5.0 GB of WAL",
+        ),
+        (
+            _facts(slots=[{"slot_name": "old", "active": False, "wal_status": "lost", "retained": None}]),
+            "problem",
+            "slot old has lost WAL",
+        ),
+        (
+            _facts(bloated=[{"name": "lease", "dead": 900_000, "live": 5, "last_autovacuum": None}]),
+            "warning",
+            "table postbus_data.lease has 900,000 dead rows",
+        ),
+        (Facts(rows=_facts().rows, clock_ahead=60), "warning", "60.0 s ahead of that of Postgres"),
+        (Facts(rows=_facts().rows, unanswered={"slots": "permission denied"}), "note", "slots could not be looked at"),
+    ],
+)
+def test_what_cannot_be_made_wrong_here_is_told_from_what_postgres_would_say(
+    facts: Facts, level: str, text: str
+) -> None:
+    found = [each for each in postgres.check(facts) if text in each.text]
+    assert [each.level for each in found] == [level]
+    assert found[0].advice
+
+
+def test_an_old_or_standby_postgres_is_a_problem() -> None:
+    (row,) = _facts().rows["server"]
+    found = list(postgres.check(_facts(server=[{**row, "number": 140000, "is_standby": True}])))
+    assert [each.level for each in found[:2]] == ["problem", "problem"]
+
+
+def test_a_server_is_checked_with_its_token_and_its_clock(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = Shell(fresh_url).objects("token", "create", "test")[0]["token"]
+    with serving(fresh_url, require_tokens=True) as api:
+        result = CliRunner().invoke(build({"doctor"}), ["doctor", "--url", api.url])
+        assert result.exit_code == 1
+        assert "✗" in result.stdout
+        monkeypatch.setenv("POSTBUS_TOKEN", token)
+        said = Shell(api.url)("doctor")
+    assert "is ready, and answered in" in said
+    assert "it lets us in: 0 streams" in said
+    assert "the clocks agree" in said
+
+
+def test_clocks_that_differ_are_told() -> None:
+    now = datetime.now(UTC)
+    assert [each.level for each in server.clock(now, now + timedelta(seconds=1.5))] == ["ok"]
+    (behind,) = server.clock(now, now - timedelta(minutes=5))
+    assert behind.text == "the clock of this machine is 300 s behind the server's"
+
+
+def test_java_that_is_missing_or_a_disk_that_is_full_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def none(*_: Any) -> Path:
+        raise postbus.Unavailable("Spark needs Java 17 or later, and there is none", "install one")
+
+    monkeypatch.setattr("postbus.spark.java.find_java", none)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"total": 100, "free": 5})())
+    found = list(machine.check(tmp_path / "new"))
+    assert [(each.level, each.area) for each in found if each.level != "ok"] == [
+        ("problem", "spark"),
+        ("warning", "disk"),
+    ]
