@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from postbus.cli import output, targets
-from postbus.cli.options import KeyPattern, StreamName, open_bus
+from postbus.cli.options import KeyPattern, StreamName, open_bus, seconds, size
 from postbus.cli.shared import OUTPUT, TARGET, Commands
 from postbus.model.errors import Conflict, Error, InvalidInput
 
@@ -132,6 +132,36 @@ def replay(
     if count == 0 and not again:
         text += "; what was replayed before is not replayed once more without --again"
     output.emit_number(count, text, name="replayed")
+
+
+@run_app.command("upkeep")
+def upkeep(
+    stream: StreamName,
+    file_bytes: Annotated[str | None, typer.Option(help="About how large files become, such as 128M.")] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="How long messages stay in the archive, such as 730d; for ever.")
+    ] = None,
+    grace: Annotated[str | None, typer.Option(help="How long replaced files stay for those who read them; 1d.")] = None,
+    options: Options = None,
+    master: Master = None,
+    remote: Remote = None,
+) -> None:
+    """Look after an archive: compact small files, let go of what is too old, delete what does not count any more.
+
+    Example: postbus pipeline run upkeep orders --keep 730d
+    """
+    values = _chosen({"file_bytes": file_bytes, "keep": keep, "grace": grace}, options)
+    for name in ("keep", "grace"):
+        if name in values:
+            values[name] = seconds(str(values[name]))
+    if "file_bytes" in values:
+        values["file_bytes"] = size(str(values["file_bytes"]))
+    with _spark(stream, master, remote) as (spark, database):
+        from postbus.pipelines import UpkeepOptions, progress, tend_archive
+
+        chosen = _merged(UpkeepOptions, stream, values)
+        done = tend_archive(database, chosen, spark=spark, show=progress.for_this_terminal())
+    output.emit_one(done)
 
 
 def _verify(stream: str, master: str | None, remote: str | None) -> None:

@@ -173,3 +173,8 @@ select postbus_data.replay_copies($1, $2::uuid, $3, $4, $5, $6::bigint[]::intege
     $12)
 """
 PIPELINE_POSITION: Final = "select postbus_data.pipeline_position($1)"
+REPLACE_FILES: Final = "select postbus_data.replace_files($1, $2, $3::jsonb)"
+EXPIRE_ARCHIVE: Final = "select postbus_data.expire_archive($1, $2)"
+REMOVED_FILES: Final = "select f.* from postbus_data.removed_files($1, $2) as f"
+FORGET_FILES: Final = "select postbus_data.forget_files($1, $2)"
+ARCHIVE_FOLDERS: Final = "select f from postbus_data.archive_folders($1) as f"

@@ -15,15 +15,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from postbus.pipelines.archive import ArchiveOptions, archive_stream
     from postbus.pipelines.replay import ReplayOptions, replay_stream
+    from postbus.pipelines.upkeep import Tended, UpkeepOptions, tend_archive
     from postbus.pipelines.verification import Verified, verify_archive
 
-__all__ = ["ArchiveOptions", "ReplayOptions", "Verified", "archive_stream", "replay_stream", "verify_archive"]
+__all__ = [
+    "ArchiveOptions",
+    "ReplayOptions",
+    "Tended",
+    "UpkeepOptions",
+    "Verified",
+    "archive_stream",
+    "replay_stream",
+    "tend_archive",
+    "verify_archive",
+]
 
 _HOMES = {
     "ArchiveOptions": "postbus.pipelines.archive",
     "archive_stream": "postbus.pipelines.archive",
     "ReplayOptions": "postbus.pipelines.replay",
     "replay_stream": "postbus.pipelines.replay",
+    "Tended": "postbus.pipelines.upkeep",
+    "UpkeepOptions": "postbus.pipelines.upkeep",
+    "tend_archive": "postbus.pipelines.upkeep",
     "Verified": "postbus.pipelines.verification",
     "verify_archive": "postbus.pipelines.verification",
 }

@@ -129,10 +129,11 @@ def _compare_log(
 ) -> tuple[int, int, list[str]]:
     """How many messages both have, how many only the log has, and whether the first ones are the same."""
     log = spark.read.format("postbus").options(url=url, stream=stream, endingPosition=max(state.horizon, 1)).load()
-    both = F.col("seq") <= known.position_seq
-    of_log = {row.both: row for row in log.groupBy(both.alias("both")).agg(*_sums()).collect()}
-    shared = of_log.get(True)
-    live = of_log[False]["count"] if False in of_log else 0
+    # What the lake has let go of may still be in the log.
+    tier = F.when(F.col("seq") > known.position_seq, "live").when(F.col("seq") > known.start_after, "both")
+    of_log = {row.tier: row for row in log.groupBy(tier.alias("tier")).agg(*_sums()).collect()}
+    shared = of_log.get("both")
+    live = of_log["live"]["count"] if "live" in of_log else 0
     if shared is None:
         return 0, live, []
     files = lake.read_files(spark, known.root, paths, state.data_type)

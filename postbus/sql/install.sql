@@ -840,6 +840,18 @@ as $$
     order by f.first_seq, f.id
 $$;
 
+create or replace function postbus_data.archive_folders(stream text)
+returns setof text
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The folders below that of an archive in which files are known, removed ones too. Raises PB404. */
+    select distinct split_part(f.path, '/', 1)
+    from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+$$;
+
 create or replace function postbus_data.archive_parts(stream text)
 returns table (path text, partition integer, first_seq bigint, last_seq bigint, message_count bigint, checksum bigint)
 language sql
@@ -1013,6 +1025,70 @@ begin
 end
 $$;
 
+create or replace function postbus_data.expire_archive(stream text, before timestamptz)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Let an archive go of its oldest steps whose messages were all published before a time: whole steps, and no file is cut.
+
+Returns  how many messages went.
+Raises   PB404.
+Touches  archive (update), archive_file (update).
+Locks    the archive's row.
+*/
+declare
+    known postbus_data.archive;
+    edge bigint;
+    gone bigint;
+begin
+    select a.* into known from postbus_data.archive as a where a.stream_id = postbus_data.stream_id(stream) for update;
+    select max(b.to_seq)
+    into edge
+    from postbus_data.archive_batch as b
+    where b.stream_id = known.stream_id
+        and b.to_seq > known.start_after
+        -- What is not over yet, or reaches beyond the step.
+        and not exists (
+            select
+            from postbus_data.archive_file as f
+            where f.stream_id = known.stream_id
+                and f.removed_at is null
+                and f.first_seq <= b.to_seq
+                and (f.last_published_at >= before or f.last_seq > b.to_seq)
+        );
+    if edge is null then
+        return 0;
+    end if;
+    update postbus_data.archive as a set start_after = edge where a.stream_id = known.stream_id;
+    with removed as (
+        update postbus_data.archive_file as f
+        set removed_at = clock_timestamp()
+        where f.stream_id = known.stream_id
+            and f.removed_at is null
+            and f.last_seq <= edge
+        returning f.message_count
+    )
+    select coalesce(sum(r.message_count), 0) into gone from removed as r;
+    return gone;
+end
+$$;
+
+create or replace function postbus_data.forget_files(stream text, ids bigint[])
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Forget files of an archive that were deleted. Those that count stay. Raises PB404. */
+    delete from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.id = any (ids)
+        and f.removed_at is not null
+$$;
+
 create or replace function postbus_data.move_archive(stream text, root text)
 returns void
 language sql
@@ -1054,6 +1130,80 @@ begin
     else
         perform postbus.create_consumer(stream, consumer, keep_unread => true);
     end if;
+end
+$$;
+
+create or replace function postbus_data.removed_files(stream text, before timestamptz)
+returns table (id bigint, path text)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The files of an archive that do not count since before a time, so that they may be deleted. Raises PB404. */
+    select f.id, f.path
+    from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.removed_at < before
+    order by f.id
+$$;
+
+create or replace function postbus_data.replace_files(stream text, old_ids bigint[], files jsonb)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+List files of an archive that hold the messages of others, in their place. Readers that began before may still be at the old ones.
+
+Returns  how many messages they hold.
+Raises   PB404, PB409 when an old file is not listed any more, or the new ones do not hold the same messages.
+Touches  archive_file (insert, update), archive_part (insert).
+Locks    the archive's row, so that steps, compaction and retention do not meet.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    last_id bigint;
+    replaced bigint;
+    total bigint;
+begin
+    perform from postbus_data.archive as a where a.stream_id = found_id for update;
+    last_id := (select coalesce(max(f.id), 0) from postbus_data.archive_file as f);
+    update postbus_data.archive_file as f
+    set removed_at = clock_timestamp()
+    where f.stream_id = found_id
+        and f.id = any (old_ids)
+        and f.removed_at is null;
+    get diagnostics replaced = row_count;
+    if replaced <> cardinality(old_ids) then
+        raise exception using
+            errcode = 'PB409',
+            message = format('%s of %s files of the archive of "%s" are not listed any more', cardinality(old_ids) - replaced, cardinality(old_ids), stream),
+            hint = 'another run was faster; nothing was changed';
+    end if;
+    total := postbus_data.add_files(found_id, files);
+    if exists (
+        select
+        from (
+            select
+                p.partition,
+                sum(case when f.id > last_id then p.message_count else -p.message_count end) as difference,
+                bit_xor(p.checksum) as checksum
+            from postbus_data.archive_file as f
+            join postbus_data.archive_part as p on p.file_id = f.id
+            where f.stream_id = found_id
+                and (f.id > last_id or f.id = any (old_ids))
+            group by p.partition
+        ) as p
+        where p.difference <> 0
+            or p.checksum <> 0
+    ) then
+        raise exception using
+            errcode = 'PB409',
+            message = format('new files of the archive of "%s" do not hold what the old ones did', stream),
+            hint = 'nothing was changed; check it with: postbus pipeline run archive STREAM --verify';
+    end if;
+    return total;
 end
 $$;
 
@@ -9248,7 +9398,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('27b15b1764536ab5')
+insert into postbus_data.installation (functions_digest) values ('a0a0a9680ba10b0e')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

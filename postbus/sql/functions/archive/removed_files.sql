@@ -1,0 +1,13 @@
+create or replace function postbus_data.removed_files(stream text, before timestamptz)
+returns table (id bigint, path text)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The files of an archive that do not count since before a time, so that they may be deleted. Raises PB404. */
+    select f.id, f.path
+    from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.removed_at < before
+    order by f.id
+$$;
