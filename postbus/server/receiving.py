@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterator
 
 import postbus
 from postbus.model.delivery import Batch
@@ -37,6 +38,7 @@ class Receiving:
 
     def __init__(self) -> None:
         self._queues: dict[tuple[str, str], deque[Poll]] = {}
+        self._looking: Counter[tuple[str, str]] = Counter()
         self._polls: set[Poll] = set()
         self._stopping = False
 
@@ -47,9 +49,23 @@ class Receiving:
     def is_crowded(self, stream: str, consumer: str) -> bool:
         """Whether so many wait that one more need not look for itself first: there is nothing, or they are served before it.
 
-        A few are let through, so that workers under load receive at the same time and not one after the other.
+        A few are let through, so that workers under load receive at the same time and not one after the other. Thousands who
+        come in one moment would fill the pool.
         """
-        return len(self._queues.get((stream, consumer), ())) >= _CROWD
+        name = (stream, consumer)
+        return len(self._queues.get(name, ())) + self._looking[name] >= _CROWD
+
+    @contextlib.contextmanager
+    def looking(self, stream: str, consumer: str) -> Iterator[None]:
+        """One who looks for messages before it waits."""
+        name = (stream, consumer)
+        self._looking[name] += 1
+        try:
+            yield
+        finally:
+            self._looking[name] -= 1
+            if not self._looking[name]:
+                del self._looking[name]
 
     def stop(self) -> None:
         """End all waiting, now and from now on."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.connection
 import os
+import resource
 import signal
 import socket
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +28,7 @@ from postbus.server.workers import Workers
 
 # Requests under way have so long to end. Those that wait for messages end at once.
 _GRACE_SECONDS = 10
+_MOST_FILES = 1_000_000
 
 
 class Server(uvicorn.Server):
@@ -82,6 +85,7 @@ def server(settings: Settings) -> Server:
 
 def serve(settings: Settings, listening: socket.socket, *, started: Callable[[], None] = lambda: None) -> None:
     """Serve until SIGINT or SIGTERM."""
+    _allow_many_connections()
     if settings.workers == 1:
         started()
         _serve(settings, listening)
@@ -94,6 +98,14 @@ def serve(settings: Settings, listening: socket.socket, *, started: Callable[[],
         shared = replace(settings, services_lock=Path(folder, "services.lock"))
         started()
         Workers(settings.workers, _work, shared, listening).run()
+
+
+def _allow_many_connections() -> None:
+    """Take the files that the system grants: each client who waits has one, and the usual limit is 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_FILES)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _work(settings: Settings, listening: socket.socket) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -255,6 +256,26 @@ def test_of_many_who_wait_each_message_wakes_one(api: Api, orders: Stream) -> No
             orders.send((f"k.{n}", n))
         received = [each for one in waiting for each in one.result(20)]
     assert sorted(data(received)) == list(range(8))
+
+
+def test_hundreds_who_come_at_the_same_moment_do_not_fill_the_pool(fresh_url: str) -> None:
+    """All look first, and would wait for a connection longer than anybody does."""
+
+    async def poll_all(url: str) -> set[bytes]:
+        host, port = url.removeprefix("http://").split(":")
+        path = "/api/streams/orders/consumers/billing/receive?wait_for=1000"
+        lines = [await asyncio.open_connection(host, int(port)) for _ in range(500)]
+        for _, writer in lines:
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        answers = {(await reader.readline()).split()[1] for reader, _ in lines}
+        for _, writer in lines:
+            writer.close()
+        return answers
+
+    with serving(fresh_url, pool_size=1, connect_timeout=0.4) as api:
+        api.data("POST", "/api/streams", {"name": "orders"})
+        api.data("POST", "/api/streams/orders/consumers", {"name": "billing"})
+        assert asyncio.run(poll_all(api.url)) == {b"200"}
 
 
 def test_a_client_that_goes_away_makes_room_for_the_next(api: Api, orders: Stream) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -66,7 +67,7 @@ def test_the_metrics_of_streams_are_looked_at_once_however_many_ask(api: Api) ->
 
 @contextmanager
 def up(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`postbus up`, and the address that it prints."""
+    """`postbus up` under the usual limits, and the address that it prints."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("POSTBUS_")}
     process = subprocess.Popen(
         [COMMAND, "up", "--port", "0", *arguments],
@@ -74,6 +75,7 @@ def up(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
         stderr=subprocess.PIPE,
         text=True,
         env=clean,
+        preexec_fn=_limit_files,
     )
     try:
         assert process.stdout is not None
@@ -81,6 +83,10 @@ def up(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     finally:
         process.kill()
         process.wait()
+
+
+def _limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
 def answers(address: str) -> int | None:
@@ -98,6 +104,8 @@ def healthy(address: str) -> bool:
 def test_up_prints_three_commands_that_work_and_logs_requests_as_json(fresh_url: str) -> None:
     with up("--url", fresh_url) as (process, address):
         until(lambda: healthy(address), "it serves")
+        soft, _ = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        assert soft > 1000, "it takes the files that it may have"
         process.send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGCONT)
         assert process.stderr is not None

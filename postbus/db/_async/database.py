@@ -41,6 +41,7 @@ class AsyncDatabase:
 
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
+        self._is_asking = False
         self._pool: psycopg_pool.AsyncConnectionPool[AsyncLeanConnection] = psycopg_pool.AsyncConnectionPool(
             url,
             connection_class=AsyncLeanConnection,
@@ -132,12 +133,17 @@ class AsyncDatabase:
         return pooled
 
     async def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
-        """The pool only says that time ran out; one attempt of our own says what is wrong."""
+        """The pool only says that time ran out; one attempt of our own says what is wrong. One for all who want to know."""
+        if self._is_asking:
+            return timeout
+        self._is_asking = True
         try:
             async with await psycopg.AsyncConnection.connect(self.url, connect_timeout=2):
                 return timeout
         except psycopg.Error as error:
             return error
+        finally:
+            self._is_asking = False
 
 
 async def _run_on_callers(connection: Connection, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:

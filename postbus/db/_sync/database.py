@@ -42,6 +42,7 @@ class Database:
 
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
+        self._is_asking = False
         self._pool: psycopg_pool.ConnectionPool[LeanConnection] = psycopg_pool.ConnectionPool(
             url,
             connection_class=LeanConnection,
@@ -133,12 +134,17 @@ class Database:
         return pooled
 
     def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
-        """The pool only says that time ran out; one attempt of our own says what is wrong."""
+        """The pool only says that time ran out; one attempt of our own says what is wrong. One for all who want to know."""
+        if self._is_asking:
+            return timeout
+        self._is_asking = True
         try:
             with psycopg.Connection.connect(self.url, connect_timeout=2):
                 return timeout
         except psycopg.Error as error:
             return error
+        finally:
+            self._is_asking = False
 
 
 def _run_on_callers(connection: Connection, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -142,7 +142,8 @@ async def _receive(call: Call, wanted: Receive) -> Data[list[answers.Received]]:
     acked = given(wanted.ack_ids) if isinstance(wanted, AckAndReceive) else None
     batch = Batch(())
     if acked or not wanted.wait_for or not call.service.receiving.is_crowded(call.stream, call.consumer):
-        batch = await reader.receive(wanted.batch_size, ack=acked, ack_wait=ack_wait)
+        with call.service.receiving.looking(call.stream, call.consumer):
+            batch = await reader.receive(wanted.batch_size, ack=acked, ack_wait=ack_wait)
     acked_count = batch.acked_count
     if not batch and wanted.wait_for:
         async with _watched(call) as poll:
