@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from benchmarks.systems.pgmq import BinaryPgmq, Pgmq
-from benchmarks.systems.postbus import Postbus, PostbusSingleAcks
+from benchmarks.systems.postbus import Postbus, PostbusByKey, PostbusSingleAcks
 from benchmarks.systems.raw import RawCopy, RawInsert, RawSelect, RawTable
 
-__all__ = ["BinaryPgmq", "Pgmq", "Postbus", "PostbusSingleAcks", "RawCopy", "RawInsert", "RawSelect", "RawTable"]
+__all__ = [
+    "BinaryPgmq",
+    "Pgmq",
+    "Postbus",
+    "PostbusByKey",
+    "PostbusSingleAcks",
+    "RawCopy",
+    "RawInsert",
+    "RawSelect",
+    "RawTable",
+]

@@ -13,6 +13,7 @@ import postbus
 from benchmarks.messages import SQL_DATA, SQL_KEY, Message, look_into
 from benchmarks.systems.base import Consumer
 from postbus.db import migrations
+from postbus.model.consumer import Ordering
 
 # One call of publish_many for every 10,000 messages, which is the most that it takes.
 _FILL: Final = f"""
@@ -96,8 +97,9 @@ class PostbusPoller:
 class Postbus:
     name = "postbus"
 
-    def __init__(self, *, consumer_count: int = 1) -> None:
+    def __init__(self, *, consumer_count: int = 1, order: Ordering = "none") -> None:
         self._consumers = tuple(f"consumer_{number}" for number in range(consumer_count))
+        self._order = order
 
     def install(self, url: str) -> None:
         migrations.migrate(url)
@@ -110,7 +112,7 @@ class Postbus:
             for place in places:
                 bus.create_stream(place)
                 for consumer in self._consumers:
-                    bus.create_consumer(place, consumer, order="none")
+                    bus.create_consumer(place, consumer, order=self._order)
 
     def drop_place(self, url: str, place: str) -> None:
         with postbus.connect(url) as bus:
@@ -158,6 +160,15 @@ class Postbus:
             for place in places:
                 for consumer in self._consumers:
                     group.create_task(_poll_for_ever(bus.consumer(place, consumer)))
+
+
+class PostbusByKey(Postbus):
+    """Keeps messages of a key in order."""
+
+    name = "postbus-by-key"
+
+    def __init__(self) -> None:
+        super().__init__(order="key")
 
 
 class PostbusSingleAcks(Postbus):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from benchmarks.workloads import (
+    filters,
     held_snapshot,
     idle,
+    key_order,
     latency,
     publish_batches,
     publish_consumers,
@@ -24,6 +26,7 @@ from benchmarks.workloads import (
     spark_micro_batch,
     spark_read,
     spark_write,
+    workers,
 )
 from benchmarks.workloads.base import Bench, Workload
 
@@ -41,6 +44,9 @@ WORKLOADS: Final = {
         receive.WORKLOAD,
         receive_depth.WORKLOAD,
         held_snapshot.WORKLOAD,
+        key_order.WORKLOAD,
+        filters.WORKLOAD,
+        workers.WORKLOAD,
         latency.WORKLOAD,
         idle.WORKLOAD,
         server_batches.WORKLOAD,

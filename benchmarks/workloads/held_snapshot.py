@@ -27,13 +27,14 @@ _BATCH_SIZE: Final = 10
 def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
     # Rounds are as long as the hold: with these numbers all of them take 14 minutes.
     yield (
-        _comparison(bench, Postbus(), rounds=3),
-        _comparison(bench, PostbusSingleAcks(), rounds=3),
-        _comparison(bench, Pgmq(), rounds=1),
+        compare_held(bench, Postbus(), rounds=3),
+        compare_held(bench, PostbusSingleAcks(), rounds=3),
+        compare_held(bench, Pgmq(), rounds=1),
     )
 
 
-def _comparison(bench: Bench, system: ExchangingSystem, *, rounds: int) -> Comparison:
+def compare_held(bench: Bench, system: ExchangingSystem, *, rounds: int) -> Comparison:
+    """Publish, receive and ack for a time, with a snapshot held and without."""
     contenders = (
         Contender("held", lambda: _exchange(bench, system, held=True)),
         Contender("free", lambda: _exchange(bench, system, held=False)),
