@@ -6,6 +6,7 @@ from typing import Final
 
 from benchmarks.workloads import (
     filters,
+    groups,
     held_snapshot,
     idle,
     key_order,
@@ -47,6 +48,7 @@ WORKLOADS: Final = {
         key_order.WORKLOAD,
         filters.WORKLOAD,
         workers.WORKLOAD,
+        groups.WORKLOAD,
         latency.WORKLOAD,
         idle.WORKLOAD,
         server_batches.WORKLOAD,

@@ -180,6 +180,19 @@ def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
     return Batch(tuple(deliveries), rows[0][0] if rows else 0, tuple(leases))
 
 
+def consumed(data_type: DataType, rows: Sequence[Row]) -> list[Message]:
+    """The messages that a group has received: a row for each partition, or one without."""
+    messages: list[Message] = []
+    for _, lease, partition, seqs, _, keys, data, data_bytes, headers, published_at in rows:
+        if lease is not None:
+            values = map(content.decode_json, data) if data_type == "json" else data_bytes or data
+            messages += [
+                Message(key=key, data=value, headers=header, seq=seq, partition=partition, published_at=time)
+                for seq, key, value, header, time in zip(seqs, keys, values, headers, published_at, strict=False)
+            ]
+    return messages
+
+
 def text_array(values: Sequence[str]) -> TextArray:
     return TextArray([value.encode() for value in values])
 

@@ -89,6 +89,10 @@ CREATE_GROUP: Final = """
 select postbus.create_group($1, $2, keep_unread => $3, expire_after => $4, start => $5, from_seq => $6, from_time => $7)
 """
 CLAIM: Final = "select c.* from postbus.claim($1, $2, max_messages => $3, lease => $4, worker => $5) as c"
+# Ranges without a lease are given for good, so this one waits for its flush.
+CONSUME: Final = """
+select b.acked, (b.batch).* from postbus_data.serve($1, $2, $3, interval '0', $4, null) as b
+"""
 FETCH: Final = """
 select m.*
 from unnest($2::bigint[], $3::bigint[], $4::bigint[]) with ordinality as c (partition, from_seq, to_seq, place)

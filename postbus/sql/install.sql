@@ -4278,6 +4278,8 @@ Ack, then receive: one call for what a worker does all day. Null for ack_ids ack
 It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
 streams that a session uses have a faster function of their own; see write_server.
 
+For a group, with an ack_wait of 0, it gives messages for good, without a lease: see consume.
+
 Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
 */
 declare
@@ -4286,6 +4288,15 @@ begin
     acked := 0;
     if ack_ids is not null then
         acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
+    end if;
+    if reader.is_group and ack_wait = interval '0' then
+        for batch in select b.* from postbus_data.consume(reader, max_messages, expected_type) as b loop
+            return next;
+        end loop;
+        if not found then
+            return next;
+        end if;
+        return;
     end if;
     for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type) as b loop
         return next;
@@ -4575,16 +4586,16 @@ begin
         c.id,
         c.epoch,
         c.ordering = 'key'::text as is_keyed,
+        c.is_group,
         c.ack_wait,
         c.max_ack_pending / (%4$s + 1) as quota,
         s.start_seq - 1 as start_after,
         %11$s
         and not c.paused
-        and c.ordering <> 'partition'::text
+        and case when c.is_group then ack_wait = interval '0' else ack_wait is null and c.ordering <> 'partition'::text end
         and c.on_dead <> 'hold'::text
         and c.max_per_key is null
         and c.keep_history is null
-        and not c.is_group
         and c.filter_key_regex is null
         and c.filter_headers is null
         and c.filter_headers_not is null
@@ -4618,7 +4629,6 @@ begin
 
     -- One in ten goes the long way, which looks whether it is time to sweep.
     if reader.is_plain
-        and ack_wait is null
         and max_messages between 1 and %6$s
         and random() < 0.9::float8
         and pg_try_advisory_xact_lock(1610612736 + reader.id, partition)
@@ -4639,6 +4649,7 @@ begin
             and reader.quota >= 100
             and place.pending_bound + max_messages <= reader.quota
             and place.parked_from is null
+            and (not reader.is_group or place.leases is null)
             and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
             and current_setting('transaction_isolation'::text) = 'read committed'::text
             and (not reader.is_keyed or not exists (select from postbus_data.lease as l where l.token = any (place.leases)))
@@ -4672,16 +4683,17 @@ begin
                 ),
                 leased as (
                     insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
-                    values (
+                    select
                         token, reader.id, reader.epoch, partition, seqs, case when reader.is_keyed then batch.keys end, clock_timestamp(),
                         clock_timestamp() + reader.ack_wait
-                    )
+                    where not reader.is_group
                 )
                 insert into postbus_data.position (
                     consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
                 )
                 values (
-                    reader.id, reader.epoch, partition, seqs[max_messages], place.horizon, place.pending_bound + max_messages, %2$s,
+                    reader.id, reader.epoch, partition, seqs[max_messages], place.horizon,
+                    case when reader.is_group then 0 else place.pending_bound + max_messages end, %2$s,
                     case when reader.is_keyed then array[token] end, place.expired_count, place.missed_count
                 );
                 batch.seqs := seqs;
@@ -4693,6 +4705,18 @@ begin
         end if;
     end if;
 
+    if reader.is_group and ack_wait = interval '0' then
+        for batch in
+            select b.* from postbus_data.consume(postbus_data.find_consumer(stream, consumer), max_messages, expected_type) as b
+        loop
+            return next;
+        end loop;
+        if not found then
+            batch := null;
+            return next;
+        end if;
+        return;
+    end if;
     for batch in
         select b.*
         from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), max_messages, ack_wait, expected_type) as b
@@ -4931,6 +4955,38 @@ begin
         finished := finished + changed;
     end loop;
     return finished;
+end
+$$;
+
+create or replace function postbus_data.consume(reader postbus_data.consumer, max_messages integer, expected_type text)
+returns setof postbus_data.batch
+language plpgsql
+volatile
+as $$
+/* Claim the next messages of a group without a lease, and fetch them, in one call: what a stream's serve_<id> leaves to others. */
+declare
+    claimed postbus.claimed;
+    messages postbus.delivery[];
+    data_type text := (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id);
+begin
+    if expected_type <> data_type then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" holds %s, not %s', reader.stream_name, data_type, expected_type);
+    end if;
+    for claimed in select c.* from postbus.claim(reader.stream_name, reader.name, max_messages) as c loop
+        messages := postbus_data.fetch_messages(
+            reader.stream_id, claimed.partition, claimed.from_seq - 1, claimed.to_seq, claimed.message_count
+        );
+        return query
+        select b.*
+        from postbus_data.as_batches(
+            array(
+                select row('0000000000000000-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+                from unnest(messages) as m
+            )
+        ) as b;
+    end loop;
 end
 $$;
 
@@ -9398,7 +9454,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('a0a0a9680ba10b0e')
+insert into postbus_data.installation (functions_digest) values ('198470858cc95f6d')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

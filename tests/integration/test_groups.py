@@ -114,6 +114,27 @@ async def test_a_claim_waits_for_messages(bus: Any, stream: str) -> None:
     assert await group.claim(10, wait=0.1) == []
 
 
+async def test_messages_are_received_in_one_call_at_most_once(bus: Any, stream: str) -> None:
+    group = await group_of(bus, stream)
+    waiting = asyncio.create_task(group.receive(10, wait=10))
+    await asyncio.sleep(0.1)
+    await fill(bus, stream, 2000)
+    found = list(await asyncio.wait_for(waiting, 5))
+
+    async def take(size: int) -> None:
+        while messages := await group.receive(size):
+            found.extend(messages)
+
+    await asyncio.gather(*(take(size) for size in (1, 7, 50)))
+    assert Counter(message.data for message in found) == Counter(range(2000))
+    assert (await group.stats()).in_flight == 0
+    await fill(bus, stream, 1, 2000)
+    claims = await group.claim(lease=10)  # A lease is respected.
+    assert await group.receive() == []
+    await group.release(claims)
+    assert [message.data for message in await group.receive()] == [2000]
+
+
 async def test_seek_gives_up_what_is_claimed(bus: Any, stream: str) -> None:
     group = await group_of(bus, stream, start="latest")
     await fill(bus, stream, 10)

@@ -30,7 +30,7 @@ from postbus.model.consumer import (
     State,
 )
 from postbus.model.delivery import Batch, Deliveries, ack_ids
-from postbus.model.errors import NotFound, Unavailable
+from postbus.model.errors import Unavailable
 from postbus.model.outcome import WorkSummary
 from postbus.model.stream import DataType
 
@@ -502,15 +502,7 @@ class AsyncConsumer:
         def parameters(data_type: DataType) -> tuple[Any, ...]:
             return self.stream, self.name, max_messages, duration, data_type, ids
 
-        known = self._bus._streams.get(self.stream)
-        if known is not None and known.own_id is not None and connection is None:
-            own = statements.receive_from(known.own_id, statement)
-            try:
-                return rows.batch(known.data_type, await self._bus._database.rows(own, parameters(known.data_type)))
-            except NotFound:
-                self._bus._streams.pop(self.stream, None)  # It was dropped, and perhaps created again.
-        data_type, found = await self._bus._with_data_type(self.stream, connection, statement, parameters)
-        return rows.batch(data_type, found)
+        return rows.batch(*await self._bus._serve(self.stream, connection, statement, parameters))
 
     async def _settle(
         self, statement: str, deliveries: Deliveries, connection: Connection | None, *arguments: Any

@@ -87,6 +87,28 @@ class AsyncGroup:
         )
         return list(rows.page(data_type, found))
 
+    async def receive(self, max_messages: int = 100, *, wait: float | timedelta = 0) -> list[Message]:
+        """Claim the next messages for good, and fetch them, in one round trip: each goes to one of the group, at most once.
+
+        Args:
+            max_messages: How many at most, 1 to 10,000.
+            wait: How many seconds to wait if there is nothing.
+        """
+        messages = await self._receive(max_messages)
+        if messages or not wait:
+            return messages
+        waiter = self._bus._wakeups.waiter(self.stream, self.name, rows.seconds(wait) or timedelta())
+        async with waiter:
+            while not messages and await waiter.wait():
+                messages = await self._receive(max_messages)
+        return messages
+
+    async def _receive(self, max_messages: int) -> list[Message]:
+        def parameters(data_type: DataType) -> tuple[Any, ...]:
+            return self.stream, self.name, max_messages, data_type
+
+        return rows.consumed(*await self._bus._serve(self.stream, None, statements.CONSUME, parameters))
+
     async def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
         """Finish ranges that were claimed with a lease: all of each, or only up to a seq.
 

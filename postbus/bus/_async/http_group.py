@@ -50,6 +50,9 @@ class AsyncHttpGroup(AsyncGroup):
         ]
         return wire.messages((await self._post("fetch", ranges=ranges)).data) if ranges else []
 
+    async def receive(self, max_messages: int = 100, *, wait: float | timedelta = 0) -> list[Message]:
+        return await self.fetch(await self.claim(max_messages, wait=wait))
+
     async def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
         refuse(connection)
         return int((await self._post("commit", tokens=_tokens(claims), to_seq=to_seq)).data["count"])

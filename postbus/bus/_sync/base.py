@@ -12,7 +12,7 @@ from postbus.bus import rows
 from postbus.bus._sync.wakeups import Wakeups
 from postbus.db import statements
 from postbus.db._sync.database import Connection, Database
-from postbus.model.errors import Conflict
+from postbus.model.errors import Conflict, NotFound
 from postbus.model.stream import DataType
 
 # Each is a prepared statement and a compiled function in the memory of every session.
@@ -63,6 +63,23 @@ class BusBase:
         return known.data_type, self._database.rows(
             statement, parameters(known.data_type), connection=connection, repeatable=repeatable
         )
+
+    def _serve(
+        self,
+        stream: str,
+        connection: Connection | None,
+        statement: str,
+        parameters: Callable[[DataType], tuple[Any, ...]],
+    ) -> tuple[DataType, list[rows.Row]]:
+        """Receive by the stream's own function, if it is to be used, which is faster."""
+        known = self._streams.get(stream)
+        if known is not None and known.own_id is not None and connection is None:
+            own = statements.receive_from(known.own_id, statement)
+            try:
+                return known.data_type, self._database.rows(own, parameters(known.data_type))
+            except NotFound:
+                self._streams.pop(stream, None)  # It was dropped, and perhaps created again.
+        return self._with_data_type(stream, connection, statement, parameters)
 
     def _data_type(self, stream: str) -> DataType:
         return (self._streams.get(stream) or self._learn(stream, None)).data_type

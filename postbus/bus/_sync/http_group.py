@@ -52,6 +52,9 @@ class HttpGroup(Group):
         ]
         return wire.messages((self._post("fetch", ranges=ranges)).data) if ranges else []
 
+    def receive(self, max_messages: int = 100, *, wait: float | timedelta = 0) -> list[Message]:
+        return self.fetch(self.claim(max_messages, wait=wait))
+
     def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
         refuse(connection)
         return int((self._post("commit", tokens=_tokens(claims), to_seq=to_seq)).data["count"])

@@ -38,16 +38,16 @@ begin
         c.id,
         c.epoch,
         c.ordering = 'key'::text as is_keyed,
+        c.is_group,
         c.ack_wait,
         c.max_ack_pending / (%4$s + 1) as quota,
         s.start_seq - 1 as start_after,
         %11$s
         and not c.paused
-        and c.ordering <> 'partition'::text
+        and case when c.is_group then ack_wait = interval '0' else ack_wait is null and c.ordering <> 'partition'::text end
         and c.on_dead <> 'hold'::text
         and c.max_per_key is null
         and c.keep_history is null
-        and not c.is_group
         and c.filter_key_regex is null
         and c.filter_headers is null
         and c.filter_headers_not is null
@@ -81,7 +81,6 @@ begin
 
     -- One in ten goes the long way, which looks whether it is time to sweep.
     if reader.is_plain
-        and ack_wait is null
         and max_messages between 1 and %6$s
         and random() < 0.9::float8
         and pg_try_advisory_xact_lock(1610612736 + reader.id, partition)
@@ -102,6 +101,7 @@ begin
             and reader.quota >= 100
             and place.pending_bound + max_messages <= reader.quota
             and place.parked_from is null
+            and (not reader.is_group or place.leases is null)
             and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
             and current_setting('transaction_isolation'::text) = 'read committed'::text
             and (not reader.is_keyed or not exists (select from postbus_data.lease as l where l.token = any (place.leases)))
@@ -135,16 +135,17 @@ begin
                 ),
                 leased as (
                     insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
-                    values (
+                    select
                         token, reader.id, reader.epoch, partition, seqs, case when reader.is_keyed then batch.keys end, clock_timestamp(),
                         clock_timestamp() + reader.ack_wait
-                    )
+                    where not reader.is_group
                 )
                 insert into postbus_data.position (
                     consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
                 )
                 values (
-                    reader.id, reader.epoch, partition, seqs[max_messages], place.horizon, place.pending_bound + max_messages, %2$s,
+                    reader.id, reader.epoch, partition, seqs[max_messages], place.horizon,
+                    case when reader.is_group then 0 else place.pending_bound + max_messages end, %2$s,
                     case when reader.is_keyed then array[token] end, place.expired_count, place.missed_count
                 );
                 batch.seqs := seqs;
@@ -156,6 +157,18 @@ begin
         end if;
     end if;
 
+    if reader.is_group and ack_wait = interval '0' then
+        for batch in
+            select b.* from postbus_data.consume(postbus_data.find_consumer(stream, consumer), max_messages, expected_type) as b
+        loop
+            return next;
+        end loop;
+        if not found then
+            batch := null;
+            return next;
+        end if;
+        return;
+    end if;
     for batch in
         select b.*
         from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), max_messages, ack_wait, expected_type) as b
