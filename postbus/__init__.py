@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from postbus.bus._sync.group import Group, Member
     from postbus.bus._sync.queue import Queue
     from postbus.bus._sync.worker import Worker
+    from postbus.model.archive import ArchiveInfo
     from postbus.model.consumer import (
         ConsumerInfo,
         ConsumerStats,
@@ -106,12 +107,14 @@ _HOMES = {
     "postbus.model.outcome": ("Reject", "Retry", "WorkSummary"),
     "postbus.model.overview": ("ConsumerOverview", "StreamOverview"),
     "postbus.model.partitioning": ("partition_of",),
+    "postbus.model.archive": ("ArchiveInfo",),
     "postbus.model.pipeline": ("PipelineInfo",),
     "postbus.model.stream": ("HorizonHolder", "StreamInfo"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ArchiveInfo",
     "AsyncBus",
     "AsyncConsumer",
     "AsyncGroup",

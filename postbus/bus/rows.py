@@ -11,6 +11,7 @@ from postbus.bus import content
 from postbus.bus.content import NotEncodable
 from postbus.db.arrays import BytesArray, JsonbArray, TextArray
 from postbus.db.parameters import encode_interval
+from postbus.model.archive import ArchiveInfo
 from postbus.model.consumer import (
     Backoff,
     ConsumerInfo,
@@ -43,6 +44,10 @@ def stream_overview(row: Row) -> StreamOverview:
 
 def consumer_overview(row: Row) -> ConsumerOverview:
     return ConsumerOverview(**dict(zip(ConsumerOverview.__dataclass_fields__, row, strict=True)))
+
+
+def archive_info(row: Row) -> ArchiveInfo:
+    return ArchiveInfo(**dict(zip(ArchiveInfo.__dataclass_fields__, row, strict=True)))
 
 
 def pipeline_info(row: Row) -> PipelineInfo:

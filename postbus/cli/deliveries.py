@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from postbus.cli import output
+from postbus.cli.archived import say_where_older_is
 from postbus.cli.consumer_settings import AckWait
 from postbus.cli.consumer_settings import start as start_of
 from postbus.cli.options import (
@@ -201,6 +202,10 @@ def seek(
         if in_flight:
             confirm(f"Give up {in_flight:,} messages in flight?", yes)
         seq = found.seek(**start_of(to))
+        if to not in ("earliest", "latest"):
+            from_seq, from_time = position(to)
+            how = f"deliver them with: postbus pipeline run replay {stream} --consumer {consumer} --from {to}"
+            say_where_older_is(stream, seq=from_seq, time=from_time, how=how)
     output.emit_number(seq, f"consumer {consumer} reads on after seq {seq}", name="after_seq")
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from postbus.cli import output
+from postbus.cli.archived import say_where_older_is
 from postbus.cli.options import KeyPattern, NewName, StreamName, Yes, confirm, moment, names, open_bus, position
 from postbus.cli.options import seconds as duration
 from postbus.cli.options import size as number_of_bytes
@@ -204,6 +205,8 @@ def read(
             found.append(message)
             if len(found) == count:
                 break
+        how = "read them in Spark with option includeArchive = true"
+        say_where_older_is(stream, seq=from_seq, time=from_time, how=how)
     columns = ("seq", "published_at", "key", "data", "headers")
     output.emit(found, columns, empty="no messages")
 

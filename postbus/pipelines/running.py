@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from postbus.db import session, statements
 from postbus.model.errors import Conflict, Error
+from postbus.pipelines.failures import in_short, is_of_spark
 from postbus.pipelines.progress import Show, Silence
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -113,8 +114,11 @@ def running(
         state = "stopped"
         raise
     except Exception as error:
-        reason = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"[:2000]
-        raise
+        shortened = in_short(error) if is_of_spark(error) else error
+        reason = shortened.message if isinstance(shortened, Error) else f"{type(error).__name__}: {error}"[:2000]
+        if shortened is error:
+            raise
+        raise shortened from error
     finally:
         shown.end(state)
         # The error that is on its way is the one to see, not that Postgres is gone too.

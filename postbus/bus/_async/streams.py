@@ -8,6 +8,7 @@ from postbus.bus import rows
 from postbus.bus._async.base import AsyncBusBase
 from postbus.db import statements
 from postbus.db._async.database import Connection
+from postbus.model.archive import ArchiveInfo
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
@@ -220,3 +221,12 @@ class AsyncStreams(AsyncBusBase):
         """The pipelines that ran on this bus, and how they are getting on."""
         found = await self._database.rows(statements.LIST_PIPELINES, repeatable=True)
         return [rows.pipeline_info(row) for row in found]
+
+    async def archive_info(self, stream: str) -> ArchiveInfo | None:
+        """The archive of a stream; None when it has none.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        found = await self._database.rows(statements.ARCHIVE_STATE, (stream,), repeatable=True)
+        return rows.archive_info(found[0]) if found else None

@@ -10,6 +10,7 @@ from postbus.bus import rows
 from postbus.bus._sync.base import BusBase
 from postbus.db import statements
 from postbus.db._sync.database import Connection
+from postbus.model.archive import ArchiveInfo
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
@@ -222,3 +223,12 @@ class Streams(BusBase):
         """The pipelines that ran on this bus, and how they are getting on."""
         found = self._database.rows(statements.LIST_PIPELINES, repeatable=True)
         return [rows.pipeline_info(row) for row in found]
+
+    def archive_info(self, stream: str) -> ArchiveInfo | None:
+        """The archive of a stream; None when it has none.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        found = self._database.rows(statements.ARCHIVE_STATE, (stream,), repeatable=True)
+        return rows.archive_info(found[0]) if found else None

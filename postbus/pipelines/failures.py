@@ -1,0 +1,28 @@
+"""Errors of Spark in a few words: what a user can do something about, without a wall of Java."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from postbus.model.errors import Error, Unavailable
+
+_OURS: Final = re.compile(r"postbus\.(?:model\.errors|db\.arrow)\.\w+: (.+?)(?:\nhint: (.+?))?(?:\n|$)")
+_CAUSE: Final = re.compile(r"^(?:Caused by: |: )([\w.$]+(?:Exception|Error)): (.+)$", re.M)
+_MOST: Final = 500
+
+
+def is_of_spark(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+
+
+def in_short(error: BaseException) -> Error:
+    """What an error of Spark comes down to: one of ours that a task raised, else its last cause."""
+    text = str(error)
+    if ours := _OURS.search(text):
+        return Unavailable(ours[1][:_MOST], ours[2])
+    causes = _CAUSE.findall(text)
+    if causes:
+        kind, message = causes[-1]
+        return Unavailable(f"Spark failed: {kind.rpartition('.')[2]}: {message}"[:_MOST])
+    return Unavailable(f"Spark failed: {' '.join(text.split())}"[:_MOST])

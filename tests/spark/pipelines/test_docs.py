@@ -1,0 +1,67 @@
+"""The commands and examples of docs/how-to/keep-history-in-a-lake.md run, as they are printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import postbus
+from postbus.pipelines import sessions
+from tests import servers
+from tests.cli.shell import Shell
+from tests.spark.conftest import ROOT
+
+
+def test_the_how_to_takes_a_stream_to_a_year_of_history(
+    spark: Any, spark_server: servers.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def this_spark(master: str | None, remote: str | None) -> Iterator[Any]:
+        yield spark
+
+    monkeypatch.setattr(sessions, "started", this_spark)
+    page = (ROOT / "docs" / "how-to" / "keep-history-in-a-lake.md").read_text()
+    with servers.database(spark_server.url) as url, postbus.connect(url) as bus:
+        (tmp_path / "url").write_text(url)
+        scope: dict[str, Any] = {}
+        said = {}
+        for language, block in re.findall(r"```(console|python)\n(.*?)```", page, re.S):
+            if language == "python":
+                exec(block.replace("env:POSTBUS_URL", f"file:{tmp_path / 'url'}"), scope)
+                continue
+            for line in block.strip().splitlines():
+                _, *arguments = shlex.split(line.removeprefix("$ ").replace("/lake", str(tmp_path / "lake")))
+                said[line] = Shell(url)(*arguments)
+
+        assert said["$ postbus pipeline run archive orders --to /lake"] == "2\n"
+        assert "archive orders  done" in said["$ postbus pipeline ls"]
+        assert [row["count"] for row in scope["per_day"].collect()] == [2]
+        assert [message.key for message in bus.scan("orders-again")] == ["orders.eu.1"]
+
+
+def test_what_is_in_the_archive_only_is_said_with_what_to_do(
+    spark: Any, bus: postbus.Bus, url: str, name: str, tmp_path: Path
+) -> None:
+    from tests.spark.pipelines.test_archive import to_lake
+    from tests.spark.test_read import publish
+
+    bus.create_stream(name, max_messages=5)
+    bus.create_consumer(name, "billing")
+    publish(bus, name, 20)
+    shell = Shell(url)
+    assert "archive" not in shell.run("stream", "read", name, "--from", "3").err
+    to_lake(spark, url, name, tmp_path)
+    bus.maintain(name)
+
+    told = "messages from seq 1 to 15 are in the archive only"
+    assert told in shell.run("stream", "read", name, "--from", "3").err
+    assert told in shell.run("stream", "read", name, "--from", "1h").err
+    assert told not in shell.run("stream", "read", name, "--from", "16").err
+    said = shell.run("consumer", "seek", name, "billing", "3", "--yes").err
+    assert f"{told} ({tmp_path}/{name}); deliver them with: postbus pipeline run replay {name}" in said
