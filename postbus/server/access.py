@@ -64,7 +64,7 @@ class Token:
         return scope in self.scopes and (self.is_for_all_streams if stream is None else self.sees(stream))
 
     def sees(self, stream: str) -> bool:
-        return any(fnmatch.fnmatchcase(stream, pattern) for pattern in self.streams)
+        return "*" in self.streams or any(fnmatch.fnmatchcase(stream, pattern) for pattern in self.streams)
 
 
 EVERYBODY: Final = Token(

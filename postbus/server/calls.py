@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import inspect
 from collections.abc import Awaitable, Callable
@@ -16,7 +15,6 @@ from starlette.requests import Request
 from postbus.server import problems
 from postbus.server.access import Scope, Token
 from postbus.server.problems import Problem
-from postbus.server.settings import Settings
 
 if TYPE_CHECKING:
     import postbus
@@ -181,7 +179,7 @@ class Caller:
         if endpoint.query is not None:
             arguments["query"] = self._query(request)
         if self._decoder is not None:
-            body = await read_body(request, self._service.settings)
+            body = await read_body(request, self._service.settings.max_body_bytes)
             if body or not endpoint.body_optional:
                 arguments["body"] = self._body(body)
         result = await endpoint.handler(call, **arguments)
@@ -260,30 +258,22 @@ def _with_integers(value: Any) -> Any:
     return value
 
 
-async def read_body(request: Request, settings: Settings) -> bytes:
-    """The body, unless it is too large or does not come.
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body, unless it is too large.
 
     Raises:
-        Problem: 413, 408.
+        Problem: 413.
     """
-    limit = settings.max_body_bytes
     length = request.headers.get("content-length", "0")
     if length.isdigit() and int(length) > limit:
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(settings.arrival_timeout) as patience:
-            async for part in request.stream():
-                size += len(part)
-                if size > limit:
-                    raise _too_large(limit)
-                parts.append(part)
-                patience.reschedule(loop.time() + settings.arrival_timeout)
-    except TimeoutError:
-        summary = f"nothing of the body came for {settings.arrival_timeout:g} s"
-        raise Problem(408, "too_slow", summary, headers={"connection": "close"}) from None
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
     return b"".join(parts)
 
 

@@ -44,6 +44,8 @@ class Observing:
     def __init__(self, application: ASGIApp, service: Service) -> None:
         self._application = application
         self._service = service
+        settings = service.settings
+        self._is_for_this_machine = settings.is_open and not settings.insecure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -84,7 +86,7 @@ class Observing:
 
     def _refusal(self, headers: dict[bytes, bytes]) -> Problem | None:
         """An open server on loopback serves programs of this machine, not web pages that a browser here has open."""
-        if not self._service.settings.is_open or self._service.settings.insecure:
+        if not self._is_for_this_machine:
             return None
         host = headers.get(b"host", b"")
         if not _is_this_machine(host):

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP, with bounds on what comes before a request is one: no end of headers, and no client that never gets there."""
+"""uvicorn's HTTP, with bounds on how a request arrives: no end of headers, and no client that never gets there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Protocol(HttpToolsProtocol):
     """One connection.
 
     Args:
-        arrival_timeout: How many seconds the head of a request may take.
+        arrival_timeout: How many seconds the head of a request may take, and each part of its body.
         arguments: uvicorn's.
     """
 
@@ -29,28 +29,31 @@ class Protocol(HttpToolsProtocol):
         super().__init__(**arguments)
         self._arrival_timeout = arrival_timeout
         self._timer: asyncio.TimerHandle | None = None
+        self._is_in_head = True
         self._head_bytes = 0
         self._refusal: Problem | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._begin_head()
+        self._await_more()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end_head()
+        self._await_nothing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._head_bytes += len(data)
         super().data_received(data)
         # The body may have come with it: then the head is over.
-        if self._timer is not None and self._head_bytes > _MOST_HEAD_BYTES:
+        if self._is_in_head and self._head_bytes > _MOST_HEAD_BYTES:
             self._refuse(Problem(431, "too_large", f"the head of a request has {_MOST_HEAD_BYTES} bytes at most"))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._timer is None:
-            self._begin_head()
+        if not self._is_in_head:
+            self._is_in_head = True
+            self._head_bytes = 0
+            self._await_more()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= _MOST_HEADERS:
@@ -59,36 +62,50 @@ class Protocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._end_head()
+        self._is_in_head = False
+        self._await_more()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._await_more()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._await_nothing()
+        super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP, or too much of it, as everything else is answered."""
         self._refuse(self._refusal or Problem(400, "invalid_http", "this is not a request of HTTP"))
 
-    def _begin_head(self) -> None:
-        self._head_bytes = 0
+    def _await_more(self) -> None:
+        self._await_nothing()
         self._timer = self.loop.call_later(self._arrival_timeout, self._give_up)
 
-    def _end_head(self) -> None:
+    def _await_nothing(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _give_up(self) -> None:
-        if self._head_bytes:
-            self._refuse(Problem(408, "too_slow", f"the request did not arrive within {self._arrival_timeout:g} s"))
-        else:
+        if self.flow.read_paused:
+            self._await_more()  # It is we who do not read on.
+        elif self._is_in_head and not self._head_bytes:
             self.transport.close()  # Nothing was asked.
+        else:
+            what = "the request did not arrive within" if self._is_in_head else "nothing more of the body came for"
+            self._refuse(Problem(408, "too_slow", f"{what} {self._arrival_timeout:g} s"))
 
     def _refuse(self, problem: Problem) -> None:
-        self._end_head()
+        self._await_nothing()
         if self.transport.is_closing():
             return
-        body = msgspec.json.encode(problems.answer(problem))
-        head = (
-            f"HTTP/1.1 {problem.status} {http.HTTPStatus(problem.status).phrase}\r\n"
-            f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode() + body)
+        # In the middle of an answer there is no place for another.
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            body = msgspec.json.encode(problems.answer(problem))
+            head = (
+                f"HTTP/1.1 {problem.status} {http.HTTPStatus(problem.status).phrase}\r\n"
+                f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            )
+            self.transport.write(head.encode() + body)
         self.transport.close()
