@@ -92,6 +92,12 @@ async def test_what_is_wrong_with_a_message_is_said_by_the_kind_of_error(bus: An
             await bus.publish(name, data=1, **message)
 
 
+async def test_what_is_far_too_large_is_said_too(bus: Any, stream: str) -> None:
+    with pytest.raises(postbus.TooLarge):
+        await bus.publish(stream, data="x" * (24 * 1024 * 1024))
+    assert await bus.publish(stream, data="small")
+
+
 async def test_a_full_stream_refuses(bus: Any, name: str) -> None:
     await bus.create_stream(name, max_messages=1, when_full="refuse")
     await bus.publish_many(name, [postbus.Message(data=number) for number in range(3)])

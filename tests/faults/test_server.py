@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -48,6 +50,36 @@ def test_a_killed_server_loses_nothing_of_what_it_answered(
             crew.wait_for_more()
 
         crew.check_promises()
+
+
+@pytest.mark.slow
+def test_a_worker_goes_on_when_the_server_comes_back(own_url: str, orders: str, http_server: HttpServer) -> None:
+    handled: Counter[int] = Counter()
+    with postbus.connect(own_url) as direct, postbus.connect(http_server.url) as bus:
+        direct.create_consumer(orders, "billing", ack_wait=12)
+        direct.publish_many(orders, [postbus.Message(key=f"k.{n % 50}", data=n) for n in range(2000)])
+
+        def handle(delivery: postbus.Delivery) -> None:
+            time.sleep(0.005)
+            handled[delivery.data] += 1
+
+        worker = postbus.Worker(bus.consumer(orders, "billing"), handle, concurrency=4, install_signal_handlers=False)
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        for goal in (300, 800, 1300):
+            until(lambda goal=goal: len(handled) >= goal, f"{goal} messages are handled", seconds=60)  # type: ignore[misc]
+            http_server.kill()
+            time.sleep(1)
+            http_server.start()
+        until(lambda: len(handled) == 2000, "all are handled", seconds=60)
+        worker.stop()
+        thread.join(30)
+
+        assert not thread.is_alive()
+        stats = direct.consumer(orders, "billing").stats()
+    assert (stats.lag_estimate, stats.waiting, stats.dead) == (0, 0, 0)
+    # What was acked shortly before a kill may come again, and nothing else.
+    assert handled.total() < 2000 + 3 * 200
 
 
 @pytest.mark.parametrize("endings", _FEW_AND_MANY)
