@@ -278,7 +278,10 @@ def peeked(data_type: DataType, row: Row) -> Peeked:
 
 def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
     """The rows of postbus.stats: one for each partition, then one for the consumer."""
-    *partitions, (_, _, horizon, lag, oldest_unread, in_flight, waiting, dead, oldest_in_flight, expired, missed) = rows
+    (
+        *partitions,
+        (_, _, horizon, lag, oldest_unread, in_flight, waiting, dead, oldest_in_flight, expired, missed, rate),
+    ) = rows
     return ConsumerStats(
         horizon_seq=horizon,
         lag_estimate=lag,
@@ -289,6 +292,7 @@ def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
         dead=dead,
         expired=expired,
         missed_estimate=missed,
+        rate_estimate=rate,
         partitions=[
             PartitionStats(
                 partition=row[0], position_seq=row[1], lag_estimate=row[3], oldest_unread_at=row[4], in_flight=row[5]

@@ -273,6 +273,7 @@ def consumer_stats(found: Mapping[str, Any]) -> ConsumerStats:
         dead=found["dead"],
         expired=found["expired"],
         missed_estimate=found["missed_estimate"],
+        rate_estimate=found["rate_estimate"],
         partitions=[
             PartitionStats(
                 **{**_known(PartitionStats, each), "oldest_unread_at": _some_moment(each["oldest_unread_at"])}

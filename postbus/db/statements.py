@@ -140,6 +140,8 @@ SWEEP: Final = "select postbus.sweep($1)"
 WAITER: Final = "select c.id, c.stream_id from postbus_data.find_consumer($1, $2) as c"
 PULSE: Final = "select p.* from postbus_data.pulse($1, $2) as p"
 PULSE_OF_CONSUMERS: Final = "select p.wake, p.next_seconds from postbus_data.pulse_of_consumers($1) as p"
+BACKLOG: Final = "select postbus.backlog($1, $2)"
+PUBLISH_RATE: Final = "select postbus.publish_rate($1)"
 STATS: Final = "select s.* from postbus.stats($1, $2) as s"
 PEEK: Final = """
 select p.* from postbus.peek($1, $2, state => $3, key_pattern => $4, after_seq => $5, max_messages => $6) as p

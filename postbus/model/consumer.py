@@ -238,6 +238,7 @@ class ConsumerStats:
         dead: How many dead letters there are; 10,000 stands for that many or more.
         expired: How many were skipped or buried because their time to live was over, since the last seek.
         missed_estimate: About how many were gone from the stream before it came to them.
+        rate_estimate: About how many messages a second were given out in the last seconds; None for a group.
         partitions: The same for each partition.
     """
 
@@ -250,4 +251,10 @@ class ConsumerStats:
     dead: int
     expired: int
     missed_estimate: int
+    rate_estimate: float | None
     partitions: Sequence[PartitionStats]
+
+    @property
+    def backlog_estimate(self) -> int:
+        """About how many messages there are to do: not given out, in flight, or waiting for another delivery."""
+        return self.lag_estimate + self.in_flight + self.waiting

@@ -121,6 +121,7 @@ class HeldAt(msgspec.Struct):
 class StreamStats(msgspec.Struct):
     horizon_seq: int
     last_seq: int
+    publish_rate_estimate: float
     holders: list[HeldAt]
 
 
@@ -256,6 +257,7 @@ class ConsumerPlace(msgspec.Struct):
     dead: int
     expired: int
     missed_estimate: int
+    rate_estimate: float | None
     partitions: list[PartitionPlace]
 
 
@@ -438,6 +440,7 @@ def consumer_place(stats: ConsumerStats) -> ConsumerPlace:
         dead=stats.dead,
         expired=stats.expired,
         missed_estimate=stats.missed_estimate,
+        rate_estimate=stats.rate_estimate,
         partitions=[
             PartitionPlace(
                 partition=each.partition,

@@ -195,7 +195,8 @@ create index consumer_stream on postbus_data.consumer (stream_id);
 -- A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition's mutex, inserts the next row and
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
 -- Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired
--- leases and due retries were swept (-2; horizon is then the last full sweep), and when it was used last, if that matters (-5; horizon is then
+-- leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many
+-- messages a second were given out before), and when it was used last, if that matters (-5; horizon is then
 -- the sum of its positions).
 create table postbus_data.position (
     consumer_id integer not null,
@@ -1418,6 +1419,23 @@ begin
 end
 $$;
 
+create or replace function postbus.backlog(stream text, consumer text)
+returns bigint
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+About how many messages a consumer or group has to do: not given out yet, in flight, or waiting for another delivery. One number, at constant cost, for
+whoever starts and stops workers by it. 0 is exact.
+
+Raises   PB404, PB412 outside READ COMMITTED.
+*/
+    select s.lag_estimate + s.in_flight + s.waiting
+    from postbus.stats(backlog.stream, backlog.consumer) as s
+    where s.partition is null
+$$;
+
 create or replace function postbus_data.check_consumer(settings postbus_data.consumer)
 returns void
 language plpgsql
@@ -1630,6 +1648,28 @@ begin
         raise exception using errcode = 'PB409', message = format('consumer "%s" of stream "%s" exists', consumer, stream);
     end if;
 end
+$$;
+
+create or replace function postbus_data.delivery_rate(
+    reader postbus_data.consumer,
+    mark postbus_data.position,
+    positions bigint,
+    now_at timestamptz
+)
+returns double precision
+language sql
+volatile
+as $$
+/* How many messages a second were given out since a mark of the sweep, about; 0 when there is none. positions: see position_sum. */
+    select case
+        when mark.hi > 0 then greatest(
+            0,
+            (positions - mark.expired_count)
+            / (pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) & 2047)::double precision
+            / greatest(0.001, extract(epoch from now_at) - mark.hi / 1000000.0)
+        )
+        else 0
+    end
 $$;
 
 create or replace function postbus.drop_consumer(stream text, consumer text)
@@ -2039,6 +2079,33 @@ begin
 end
 $$;
 
+create or replace function postbus_data.position_sum(reader postbus_data.consumer)
+returns bigint
+language sql
+volatile
+as $$
+/*
+The positions of a consumer in all partitions, added up. Seqs are shared by all partitions, so this grows by the number of partitions for each message
+that is given out, about. One probe for each partition, whatever dead rows there are.
+*/
+    select coalesce(sum(coalesce(place.hi, reader.start_after)), 0)::bigint
+    from (
+        select pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) as register
+    ) as layout
+    cross join lateral generate_series(
+        ((layout.register >> 11) & 16777215)::integer, (((layout.register >> 11) & 16777215) + (layout.register & 2047) - 1)::integer
+    ) as p (n)
+    left join lateral (
+        select r.hi
+        from postbus_data.position as r
+        where r.consumer_id = reader.id
+            and r.epoch = reader.epoch
+            and r.partition = p.n
+        order by r.hi desc
+        limit 1
+    ) as place on true
+$$;
+
 create or replace function postbus.replay(
     stream text,
     consumer text,
@@ -2253,7 +2320,8 @@ returns table (
     dead bigint,
     oldest_in_flight_at timestamptz,
     expired bigint,
-    missed_estimate bigint
+    missed_estimate bigint,
+    rate_estimate double precision
 )
 language plpgsql
 volatile
@@ -2272,6 +2340,7 @@ in_flight            how many messages are leased and not settled.
 waiting, dead        how many failed messages wait for another delivery, and how many were given up; 10,000 stands for that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
+rate_estimate        about how many messages a second were given out in the last seconds; null for a group.
 missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them.
 
 Raises   PB404, PB412 outside READ COMMITTED.
@@ -2287,6 +2356,7 @@ declare
     start_seq bigint;
     oldest timestamptz;
     next_message postbus.delivery;
+    mark postbus_data.position;
 begin
     horizon_seq := postbus_data.horizon_of(reader.stream_id);
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
@@ -2342,6 +2412,14 @@ begin
     from postbus_data.lease as l
     where l.consumer_id = reader.id
         and l.epoch = reader.epoch;
+    if not reader.is_group then
+        mark := postbus_data.sweep_mark(reader);
+        -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
+        rate_estimate := case
+            when to_timestamp(mark.hi / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
+            else postbus_data.delivery_rate(reader, mark, postbus_data.position_sum(reader), clock_timestamp())
+        end;
+    end if;
     return next;
 end
 $$;
@@ -6909,6 +6987,7 @@ declare
     from_time timestamptz;
     is_full boolean;
     made integer;
+    positions bigint;
 begin
     if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -2) then
         return 0;
@@ -6941,12 +7020,14 @@ begin
             and p.epoch = reader.epoch
             and p.partition = -2
             and p.hi = mark.hi;
-        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+        positions := postbus_data.position_sum(reader);
+        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, expired_count)
         values (
             reader.id, reader.epoch, -2,
             extract(epoch from now_at) * 1000000,
             case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
-            0
+            least(postbus_data.delivery_rate(reader, mark, positions, now_at), 2147483647),
+            positions
         );
     end if;
     return made;
@@ -7131,11 +7212,7 @@ begin
         continue when reader.expire_after is null;
 
         last_use := postbus_data.last_use(reader);
-        select coalesce(sum(p.hi), 0) into positions
-        from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition >= 0;
+        positions := postbus_data.position_sum(reader);
         if last_use.hi is null or positions <> last_use.horizon then
             perform postbus_data.note_use(reader, positions);
         elsif to_timestamp(last_use.hi / 1000000.0) < clock_timestamp() - reader.expire_after then
@@ -9285,6 +9362,26 @@ sizes    say what they hold, too, which takes a look at the files of each segmen
     limit max_streams
 $$;
 
+create or replace function postbus.publish_rate(stream text, span interval default interval '1 minute')
+returns double precision
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+About how many messages a second were published to a stream in the last minute, or another span: by their seqs, which have gaps.
+
+Raises   PB404, PB412 outside READ COMMITTED.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    last_seq bigint := postbus_data.horizon_of(found_id);
+    since_seq bigint := postbus_data.seq_since(found_id, clock_timestamp() - span);
+begin
+    return coalesce(greatest(0, last_seq - since_seq + 1), 0) / greatest(0.001, extract(epoch from span));
+end
+$$;
+
 create or replace function postbus_data.stream_id(stream text)
 returns integer
 language plpgsql
@@ -9454,7 +9551,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('198470858cc95f6d')
+insert into postbus_data.installation (functions_digest) values ('deddda1311c8e978')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

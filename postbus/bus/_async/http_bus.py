@@ -150,6 +150,9 @@ class AsyncHttpBus(AsyncBus):
         answer = await self._client.call("POST", wire.path("streams", stream, "purge"), body=body)
         return int(answer.data["start_seq"])
 
+    async def publish_rate(self, stream: str) -> float:
+        return float((await self._get("streams", stream, "stats")).data["publish_rate_estimate"])
+
     async def horizon(self, stream: str) -> int:
         return int((await self._get("streams", stream, "stats")).data["horizon_seq"])
 

@@ -195,6 +195,11 @@ class AsyncStreams(AsyncBusBase):
         start: int = found[0][0]
         return start
 
+    async def publish_rate(self, stream: str) -> float:
+        """About how many messages a second were published to a stream in the last minute."""
+        found = await self._database.rows(statements.PUBLISH_RATE, (stream,), repeatable=True)
+        return float(found[0][0])
+
     async def horizon(self, stream: str) -> int:
         """The seq up to which a stream may be read: no publishing transaction at or below it is still open."""
         found = await self._database.rows(statements.HORIZON, (stream,), repeatable=True)

@@ -152,6 +152,9 @@ class HttpBus(Bus):
         answer = self._client.call("POST", wire.path("streams", stream, "purge"), body=body)
         return int(answer.data["start_seq"])
 
+    def publish_rate(self, stream: str) -> float:
+        return float((self._get("streams", stream, "stats")).data["publish_rate_estimate"])
+
     def horizon(self, stream: str) -> int:
         return int((self._get("streams", stream, "stats")).data["horizon_seq"])
 

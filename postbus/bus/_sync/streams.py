@@ -197,6 +197,11 @@ class Streams(BusBase):
         start: int = found[0][0]
         return start
 
+    def publish_rate(self, stream: str) -> float:
+        """About how many messages a second were published to a stream in the last minute."""
+        found = self._database.rows(statements.PUBLISH_RATE, (stream,), repeatable=True)
+        return float(found[0][0])
+
     def horizon(self, stream: str) -> int:
         """The seq up to which a stream may be read: no publishing transaction at or below it is still open."""
         found = self._database.rows(statements.HORIZON, (stream,), repeatable=True)

@@ -168,6 +168,7 @@ async def get_stream_stats(call: Call) -> Data[answers.StreamStats]:
         answers.StreamStats(
             horizon_seq=await call.bus.horizon(call.stream),
             last_seq=info.last_seq,
+            publish_rate_estimate=await call.bus.publish_rate(call.stream),
             holders=[answers.held_at(each) for each in holders],
         )
     )

@@ -10,7 +10,8 @@ returns table (
     dead bigint,
     oldest_in_flight_at timestamptz,
     expired bigint,
-    missed_estimate bigint
+    missed_estimate bigint,
+    rate_estimate double precision
 )
 language plpgsql
 volatile
@@ -29,6 +30,7 @@ in_flight            how many messages are leased and not settled.
 waiting, dead        how many failed messages wait for another delivery, and how many were given up; 10,000 stands for that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
+rate_estimate        about how many messages a second were given out in the last seconds; null for a group.
 missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them.
 
 Raises   PB404, PB412 outside READ COMMITTED.
@@ -44,6 +46,7 @@ declare
     start_seq bigint;
     oldest timestamptz;
     next_message postbus.delivery;
+    mark postbus_data.position;
 begin
     horizon_seq := postbus_data.horizon_of(reader.stream_id);
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
@@ -99,6 +102,14 @@ begin
     from postbus_data.lease as l
     where l.consumer_id = reader.id
         and l.epoch = reader.epoch;
+    if not reader.is_group then
+        mark := postbus_data.sweep_mark(reader);
+        -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
+        rate_estimate := case
+            when to_timestamp(mark.hi / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
+            else postbus_data.delivery_rate(reader, mark, postbus_data.position_sum(reader), clock_timestamp())
+        end;
+    end if;
     return next;
 end
 $$;

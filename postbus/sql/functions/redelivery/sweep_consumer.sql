@@ -22,6 +22,7 @@ declare
     from_time timestamptz;
     is_full boolean;
     made integer;
+    positions bigint;
 begin
     if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -2) then
         return 0;
@@ -54,12 +55,14 @@ begin
             and p.epoch = reader.epoch
             and p.partition = -2
             and p.hi = mark.hi;
-        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+        positions := postbus_data.position_sum(reader);
+        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, expired_count)
         values (
             reader.id, reader.epoch, -2,
             extract(epoch from now_at) * 1000000,
             case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
-            0
+            least(postbus_data.delivery_rate(reader, mark, positions, now_at), 2147483647),
+            positions
         );
     end if;
     return made;

@@ -29,11 +29,7 @@ begin
         continue when reader.expire_after is null;
 
         last_use := postbus_data.last_use(reader);
-        select coalesce(sum(p.hi), 0) into positions
-        from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition >= 0;
+        positions := postbus_data.position_sum(reader);
         if last_use.hi is null or positions <> last_use.horizon then
             perform postbus_data.note_use(reader, positions);
         elsif to_timestamp(last_use.hi / 1000000.0) < clock_timestamp() - reader.expire_after then
