@@ -29,6 +29,7 @@ from postbus.server.workers import Workers
 # Requests under way have so long to end. Those that wait for messages end at once.
 _GRACE_SECONDS = 10
 _MOST_FILES = 1_000_000
+_BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
@@ -66,6 +67,8 @@ def bind(settings: Settings) -> socket.socket:
             f"cannot listen on {settings.host}: {error}", "choose another address with --host"
         ) from error
     listening.set_inheritable(True)
+    # From now on, so that whoever is told the address can connect to it.
+    listening.listen(_BACKLOG)
     return listening
 
 
@@ -87,8 +90,7 @@ def serve(settings: Settings, listening: socket.socket, *, started: Callable[[],
     """Serve until SIGINT or SIGTERM."""
     _allow_many_connections()
     if settings.workers == 1:
-        started()
-        _serve(settings, listening)
+        _serve(settings, listening, started)
         return
     with tempfile.TemporaryDirectory(prefix="postbus-") as folder:
         # Counters of all processes lie here, and the lock of the one that sweeps and maintains.
@@ -121,11 +123,18 @@ def _stop_with(sentinel: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _serve(settings: Settings, listening: socket.socket) -> None:
-    # uvicorn stops at a signal, then raises it once more for handlers from before it. A stop that was asked for is no failure.
+def _serve(settings: Settings, listening: socket.socket, started: Callable[[], None] = lambda: None) -> None:
+    serving = server(settings)
+
+    def stop(*_: object) -> None:
+        serving.should_exit = True
+
+    # For signals that come before uvicorn listens to them. It raises them once more in the end, for these handlers: a stop
+    # that was asked for is no failure.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    server(settings).run(sockets=[listening])
+        signal.signal(number, stop)
+    started()
+    serving.run(sockets=[listening])
 
 
 def _config(settings: Settings, app: Any) -> uvicorn.Config:

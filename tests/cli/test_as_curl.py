@@ -11,6 +11,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,10 @@ WITHOUT_HTTP = {"up", "migrate", "observe", "doctor", "context", "pipeline", "co
 
 @dataclass(frozen=True)
 class Side:
-    """A server with a token, and the database behind it."""
+    """A server with a token, and the bus behind it."""
 
     api: Api
-    database: str
+    bus: postbus.Bus
     token: str
 
     def by_command(self, *arguments: str, input: str | None = None) -> list[Any]:
@@ -60,8 +61,7 @@ class Side:
 
     def state(self) -> Any:
         """Everything that a step can change, but for what differs by nature."""
-        with postbus.connect(self.database) as bus:
-            return json.loads(json.dumps([_stream(bus, info) for info in bus.list_streams()], default=str))
+        return json.loads(json.dumps([_stream(self.bus, info) for info in self.bus.list_streams()], default=str))
 
 
 def _stream(bus: postbus.Bus, info: postbus.StreamInfo) -> Any:
@@ -89,8 +89,13 @@ def _alike(value: Any, *different: str) -> dict[str, Any]:
 def sides(server: servers.Server) -> Iterator[tuple[Side, Side]]:
     with servers.database(server.url) as one, servers.database(server.url) as other:
         tokens = [json.loads(Shell(url)("token", "create", "test", "--json"))["token"] for url in (one, other)]
-        with serving(one, require_tokens=True) as first, serving(other, require_tokens=True) as second:
-            yield Side(first, one, tokens[0]), Side(second, other, tokens[1])
+        with (
+            serving(one, require_tokens=True) as first,
+            serving(other, require_tokens=True) as second,
+            postbus.connect(one) as bus,
+            postbus.connect(other) as other_bus,
+        ):
+            yield Side(first, bus, tokens[0]), Side(second, other_bus, tokens[1])
 
 
 def test_what_curl_does_is_what_the_command_does(
@@ -194,6 +199,7 @@ def test_what_curl_does_is_what_the_command_does(
     assert walked == _with_http()
 
 
+@cache
 def _with_http() -> set[str]:
     """Every command that has --as-curl."""
     found = {

@@ -21,9 +21,10 @@ pytestmark = pytest.mark.newest_server
 def test_the_reference_names_every_command_and_every_option() -> None:
     found = list(commands(typer.main.get_command(build()), "postbus"))
     assert len(found) > 40
-    assert REFERENCE.read_text() == reference()
+    page = reference()
+    assert REFERENCE.read_text() == page
     for path, command in found:
-        section = reference().partition(f"\n## `{path}`\n")[2].partition("\n## ")[0]
+        section = page.partition(f"\n## `{path}`\n")[2].partition("\n## ")[0]
         assert section, path
         for option in command.params:
             names = [f"`{name}" for name in option.opts]
