@@ -14,6 +14,7 @@ import orjson
 from postbus.bus import content, rows
 from postbus.bus.content import NotEncodable
 from postbus.db.parameters import encode_time
+from postbus.model.archive import ArchiveInfo
 from postbus.model.consumer import (
     Backoff,
     ConsumerInfo,
@@ -30,6 +31,7 @@ from postbus.model.errors import Error, InvalidInput, TooLarge
 from postbus.model.group import Claim
 from postbus.model.message import Message, Page, Scheduled, Seq
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.pipeline import PipelineInfo
 from postbus.model.stream import HorizonHolder, StreamInfo
 
 _Parameters = ParamSpec("_Parameters")
@@ -292,6 +294,17 @@ def stream_overview(found: Mapping[str, Any]) -> StreamOverview:
 def consumer_overview(found: Mapping[str, Any]) -> ConsumerOverview:
     times = {name: _some_moment(found[name]) for name in ("oldest_unread_at", "oldest_in_flight_at")}
     return ConsumerOverview(**{**_known(ConsumerOverview, found), **times})
+
+
+@_understood
+def pipeline_info(found: Mapping[str, Any]) -> PipelineInfo:
+    times = {name: _some_moment(found[name]) for name in ("started_at", "noted_at", "ended_at")}
+    return PipelineInfo(**{**_known(PipelineInfo, found), **times})
+
+
+@_understood
+def archive_info(found: Mapping[str, Any]) -> ArchiveInfo:
+    return ArchiveInfo(**_known(ArchiveInfo, found))
 
 
 @_understood

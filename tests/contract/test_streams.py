@@ -101,6 +101,19 @@ async def test_the_overview_tells_where_everything_stands(bus: Any, stream: str)
         await bus.consumer_overview("nobody-made-this")
 
 
+async def test_pipelines_and_archives_are_known(bus: Any, stream: str, sql: Any) -> None:
+    begin = "select postbus_data.begin_pipeline(%s, 'archive', %s, null, '{}')"
+    sql.execute(begin, [f"archive {stream}", stream])
+
+    (pipeline,) = [each for each in await bus.list_pipelines() if each.stream == stream]
+    assert (pipeline.name, pipeline.kind, pipeline.state) == (f"archive {stream}", "archive", "running")
+    assert datetime.now(UTC) - pipeline.started_at < timedelta(minutes=1)
+    assert pipeline.ended_at is None
+    assert await bus.archive_info(stream) is None
+    with pytest.raises(postbus.NotFound):
+        await bus.archive_info("nobody-made-this")
+
+
 async def test_upkeep_can_be_asked_for(bus: Any, stream: str) -> None:
     billing = await bus.create_consumer(stream, "billing", ack_wait=0.01)
     await bus.publish(stream, data=1)

@@ -13,10 +13,12 @@ from postbus.bus._async.http_group import AsyncHttpGroup
 from postbus.db._async.database import Connection
 from postbus.db._async.transactions import AsyncTransactions
 from postbus.http._async.client import Answer, AsyncHttpClient
+from postbus.model.archive import ArchiveInfo
 from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
 from postbus.model.errors import InvalidInput, NotFound
 from postbus.model.message import Message, Page, Scheduled
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.pipeline import PipelineInfo
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 
@@ -137,6 +139,13 @@ class AsyncHttpBus(AsyncBus):
 
     async def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
         return [wire.consumer_overview(each) for each in (await self._get("streams", stream, "overview")).data]
+
+    async def list_pipelines(self) -> list[PipelineInfo]:
+        return [wire.pipeline_info(each) for each in (await self._get("pipelines")).data]
+
+    async def archive_info(self, stream: str) -> ArchiveInfo | None:
+        found = (await self._get("streams", stream, "archive")).data
+        return None if found is None else wire.archive_info(found)
 
     async def purge(
         self,

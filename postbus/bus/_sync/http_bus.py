@@ -15,10 +15,12 @@ from postbus.bus._sync.http_group import HttpGroup
 from postbus.db._sync.database import Connection
 from postbus.db._sync.transactions import Transactions
 from postbus.http._sync.client import Answer, HttpClient
+from postbus.model.archive import ArchiveInfo
 from postbus.model.consumer import Backoff, ConsumerInfo, Filter, OnDead, OnExpired, Ordering, Start
 from postbus.model.errors import InvalidInput, NotFound
 from postbus.model.message import Message, Page, Scheduled
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.pipeline import PipelineInfo
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
 
 
@@ -139,6 +141,13 @@ class HttpBus(Bus):
 
     def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
         return [wire.consumer_overview(each) for each in (self._get("streams", stream, "overview")).data]
+
+    def list_pipelines(self) -> list[PipelineInfo]:
+        return [wire.pipeline_info(each) for each in (self._get("pipelines")).data]
+
+    def archive_info(self, stream: str) -> ArchiveInfo | None:
+        found = (self._get("streams", stream, "archive")).data
+        return None if found is None else wire.archive_info(found)
 
     def purge(
         self,

@@ -8,6 +8,7 @@ from postbus.server.endpoints import (
     groups,
     messages,
     overviews,
+    pipelines,
     scheduled,
     state,
     streams,
@@ -28,6 +29,7 @@ ALL: list[Endpoint] = [
         state,
         groups,
         overviews,
+        pipelines,
         tokens,
         upkeep,
     )
