@@ -10,6 +10,8 @@ from benchmarks.workloads import (
     held_snapshot,
     idle,
     key_order,
+    lake_archive,
+    lake_tiers,
     latency,
     publish_batches,
     publish_consumers,
@@ -59,5 +61,7 @@ WORKLOADS: Final = {
         spark_write.WORKLOAD,
         spark_micro_batch.WORKLOAD,
         spark_memory.WORKLOAD,
+        lake_archive.WORKLOAD,
+        lake_tiers.WORKLOAD,
     )
 }

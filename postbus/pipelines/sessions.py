@@ -24,6 +24,8 @@ _SETTINGS: Final = {
     # The older type has no statistics, by which readers skip what they do not want.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.python.filterPushdown.enabled": "true",
+    # What is shuffled is a few rows for each file.
+    "spark.sql.shuffle.partitions": "8",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
 }

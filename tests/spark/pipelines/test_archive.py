@@ -104,6 +104,7 @@ def test_a_step_that_was_cut_short_is_taken_again_and_its_files_do_not_count(
     assert found.files == len(files(tmp_path)) - len(left)
 
 
+@pytest.mark.slow
 def test_two_runs_cannot_take_the_same_step(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +143,7 @@ def test_files_that_are_not_what_was_archived_are_found(
     )
 
 
+@pytest.mark.slow
 def test_what_was_purged_before_it_was_archived_is_said_or_noted(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
@@ -169,6 +171,7 @@ def test_an_archive_has_one_folder(spark: Any, bus: postbus.Bus, url: str, strea
         to_lake(spark, url, "no-such", tmp_path)
 
 
+@pytest.mark.slow
 def test_tokens_of_the_key_may_be_folders_and_bytes_may_be_archived(
     spark: Any, bus: postbus.Bus, url: str, name: str, tmp_path: Path
 ) -> None:

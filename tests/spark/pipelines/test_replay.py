@@ -71,6 +71,7 @@ def test_a_replay_that_was_cut_short_goes_on_where_it_was(
     assert numbers(bus, target) == EVERYTHING
 
 
+@pytest.mark.slow
 def test_a_range_of_seqs_or_times_and_a_pattern_choose(
     spark: Any, bus: postbus.Bus, url: str, name: str, target: str, tiered: list[int]
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_range_of_seqs_or_times_and_a_pattern_choose(
     assert replay(spark, url, name, into=target, start="1h", end=str(tiered[9])) == 10
 
 
+@pytest.mark.slow
 def test_a_rate_is_kept(spark: Any, bus: postbus.Bus, url: str, stream: str, target: str) -> None:
     publish(bus, stream, 30)
     replay(spark, url, stream, into=target, end="1")

@@ -86,6 +86,7 @@ def test_a_query_from_the_beginning_goes_through_the_lake_to_the_log(
     assert reader(url, name, includeArchive="true", startingPosition="latest").initialOffset()["seq"] == more[-1]
 
 
+@pytest.mark.slow
 def test_a_batch_is_the_same_after_it_was_archived_and_dropped(
     spark: Any, bus: postbus.Bus, url: str, name: str, tiered: list[int], tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_batch_is_the_same_after_it_was_archived_and_dropped(
     assert seqs(source, first, end) == before
 
 
+@pytest.mark.slow
 def test_spark_streams_lake_and_log_into_another_stream(
     spark: Any, bus: postbus.Bus, url: str, name: str, target: str, tiered: list[int], tmp_path: Path
 ) -> None:
@@ -110,6 +112,7 @@ def test_spark_streams_lake_and_log_into_another_stream(
     assert len(list(bus.scan(target))) == len(tiered)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_gone_is_an_error_and_not_a_gap(
     spark: Any, url: str, name: str, tiered: list[int], tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def test_small_files_become_one_and_nothing_else_changes(
     assert seqs_of(read(spark, url, stream, includeArchive="true")) == published
 
 
+@pytest.mark.slow
 def test_files_that_would_not_hold_the_same_are_refused(
     spark: Any, url: str, stream: str, published: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +84,7 @@ def test_the_lake_lets_go_of_what_is_too_old_and_the_log_still_has_it(
     assert tend(spark, url, stream, keep=86400 * 5).expired == 0
 
 
+@pytest.mark.slow
 def test_what_a_step_left_that_was_cut_short_is_deleted_after_a_while(
     spark: Any, url: str, stream: str, tmp_path: Path, published: list[int]
 ) -> None:
@@ -97,6 +99,7 @@ def test_what_a_step_left_that_was_cut_short_is_deleted_after_a_while(
     assert verify_archive(url, stream, spark=spark).problems == ()
 
 
+@pytest.mark.slow
 def test_a_schema_may_grow(spark: Any, url: str, stream: str, tmp_path: Path, published: list[int]) -> None:
     import pyarrow
     from pyarrow import parquet
