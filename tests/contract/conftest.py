@@ -19,17 +19,24 @@ def api(url: str) -> Iterator[Api]:
         yield api
 
 
+@pytest.fixture(scope="session")
+def sync_buses(url: str, api: Api) -> Iterator[dict[str, postbus.Bus]]:
+    """Those that no event loop owns are connected once."""
+    with postbus.connect(url) as direct, postbus.connect(api.url) as over_http:
+        yield {"postgres": direct, "http": over_http}
+
+
 @pytest.fixture(params=["postgres-sync", "postgres-async", "http-sync", "http-async"])
-async def bus(request: pytest.FixtureRequest, url: str, api: Api) -> AsyncIterator[Any]:
+async def bus(
+    request: pytest.FixtureRequest, url: str, api: Api, sync_buses: dict[str, postbus.Bus]
+) -> AsyncIterator[Any]:
     """A bus to await, of four kinds in turn. Typed Any: one suite stands for all."""
     way, _, kind = request.param.partition("-")
-    target = url if way == "postgres" else api.url
-    if kind == "async":
-        async with await postbus.connect_async(target) as bus:
-            yield bus
-    else:
-        with postbus.connect(target) as sync_bus:
-            yield AwaitableBus(sync_bus)
+    if kind == "sync":
+        yield AwaitableBus(sync_buses[way])
+        return
+    async with await postbus.connect_async(url if way == "postgres" else api.url) as bus:
+        yield bus
 
 
 @pytest.fixture
