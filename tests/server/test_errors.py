@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import postbus
 from tests.server.conftest import Stream
 from tests.server.gate import Gate
 from tests.server.serving import Api, serving
@@ -176,3 +177,20 @@ def test_the_server_starts_while_postgres_is_down_and_recovers_by_itself(fresh_u
         gate.open()
         until(lambda: api.post("/api/streams/orders/messages", body).status_code == 200, "it recovers again")
     gate.shut()
+
+
+def test_an_error_that_nobody_expected_does_not_end_the_attempts(
+    url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    connect = postbus.connect_async
+    failures = [ValueError("odd")]
+
+    async def connect_at_the_second_attempt(*arguments: Any, **more: Any) -> postbus.AsyncBus:
+        if failures:
+            raise failures.pop()
+        return await connect(*arguments, **more)
+
+    monkeypatch.setattr(postbus, "connect_async", connect_at_the_second_attempt)
+    with serving(url) as api:
+        until(lambda: api.get("/health").status_code == 200, "it is ready")
+    assert "odd" in capfd.readouterr().err
