@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -125,6 +126,10 @@ def _stop_with(sentinel: int) -> None:
 
 def _serve(settings: Settings, listening: socket.socket, started: Callable[[], None] = lambda: None) -> None:
     serving = server(settings)
+    # What has been imported stays: without this, each full collection of garbage would look at all of it and answer nobody
+    # for 45 ms.
+    gc.collect()
+    gc.freeze()
 
     def stop(*_: object) -> None:
         serving.should_exit = True
