@@ -25,6 +25,7 @@ TABLES = (
     "lake",
     "types",
     "token",
+    "role",
 )
 
 

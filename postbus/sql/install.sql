@@ -763,6 +763,71 @@ create type postbus.token_info as (
     revoked_at timestamptz
 );
 
+-- A row lets a role publish to a stream, consume it or read it; a null stream means all of them.
+create table postbus_data.stream_grant (
+    stream_id integer references postbus_data.stream on delete cascade,
+    role text collate "C" not null,
+    may text collate "C" not null check (may in ('publish', 'consume', 'read')),
+    unique nulls not distinct (stream_id, role, may)
+);
+
+-- What only roles with a grant meet: the owner of the tables passes row security by, at no cost.
+create function postbus_data.may_use(used_stream integer, variadic rights text[])
+returns boolean
+language sql
+stable
+as $$
+/* Whether the current role has one of these rights on a stream. */
+    select exists (
+        select
+        from postbus_data.stream_grant as g
+        where (g.stream_id = used_stream or g.stream_id is null)
+            and g.may = any (rights)
+            and pg_catalog.pg_has_role(current_user, g.role::name, 'usage')
+    )
+$$;
+
+create function postbus_data.may_use_consumer(used_consumer integer)
+returns boolean
+language sql
+stable
+as $$
+/* Whether the current role may consume the stream of a consumer. */
+    select exists (
+        select
+        from postbus_data.consumer as c
+        where c.id = used_consumer
+            and postbus_data.may_use(c.stream_id, 'consume')
+    )
+$$;
+
+alter table postbus_data.stream enable row level security;
+create policy granted on postbus_data.stream using (postbus_data.may_use(id, 'publish', 'consume', 'read'));
+alter table postbus_data.consumer enable row level security;
+create policy granted on postbus_data.consumer using (postbus_data.may_use(stream_id, 'consume'));
+alter table postbus_data.scheduled enable row level security;
+create policy granted on postbus_data.scheduled using (postbus_data.may_use(stream_id, 'publish'));
+alter table postbus_data.kept enable row level security;
+create policy granted on postbus_data.kept using (postbus_data.may_use(stream_id, 'consume'));
+alter table postbus_data.position enable row level security;
+create policy granted on postbus_data.position using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.lease enable row level security;
+create policy granted on postbus_data.lease using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.waiting enable row level security;
+create policy granted on postbus_data.waiting using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.parked enable row level security;
+create policy granted on postbus_data.parked using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.due enable row level security;
+create policy granted on postbus_data.due using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.dead_letter enable row level security;
+create policy granted on postbus_data.dead_letter using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.history enable row level security;
+create policy granted on postbus_data.history using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.group_worker enable row level security;
+create policy granted on postbus_data.group_worker using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.group_owner enable row level security;
+create policy granted on postbus_data.group_owner using (postbus_data.may_use_consumer(consumer_id));
+
 set local check_function_bodies = off;
 
 create or replace function postbus_data.add_files(stream_id integer, files jsonb)
@@ -2585,6 +2650,7 @@ begin
         perform postbus_data.prepare_dedup(stream_id, 1);
         update postbus_data.dedup as d set begun_at = clock_timestamp() where d.stream_id = begin_dedup.stream_id;
         execute format('create sequence postbus_data.dedup_%s cache 1', stream_id);
+        perform postbus_data.apply_grants(stream_id);
         perform nextval(format('postbus_data.dedup_%s', stream_id));
     end if;
 end
@@ -2791,6 +2857,7 @@ begin
         stream_id, number
     );
     insert into postbus_data.dedup (stream_id, number) values (stream_id, number);
+    perform postbus_data.apply_grants(stream_id);
 end
 $$;
 
@@ -7402,6 +7469,206 @@ begin
 end
 $$;
 
+create or replace function postbus_data.apply_grants(stream_id integer)
+returns void
+language plpgsql
+as $$
+/*
+Give what a stream consists of now to the role that owns what Postbus stores, so that all of its members can look after it, and other roles their rights
+on it. Called when it gets something new.
+*/
+declare
+    wanted record;
+    owner_name name := (
+        select r.rolname
+        from pg_catalog.pg_class as c
+        join pg_catalog.pg_roles as r on r.oid = c.relowner
+        where c.oid = 'postbus_data.stream'::regclass
+    );
+begin
+    if owner_name <> current_user then
+        for wanted in select o.* from postbus_data.stream_objects(apply_grants.stream_id) as o loop
+            execute pg_catalog.format('alter %s postbus_data.%s owner to %I', wanted.kind, wanted.name, owner_name);
+        end loop;
+    end if;
+    for wanted in
+        select g.role, g.may, o.kind, o.name, o.is_log
+        from postbus_data.stream_grant as g
+        cross join lateral postbus_data.stream_objects(apply_grants.stream_id) as o
+        where (g.stream_id = apply_grants.stream_id or g.stream_id is null)
+            and o.kind <> 'function'
+    loop
+        execute pg_catalog.format(
+            'grant %s on %s postbus_data.%s to %I',
+            case
+                when wanted.kind = 'sequence' then case wanted.may when 'publish' then 'usage' else 'select' end
+                when wanted.may <> 'publish' then 'select'
+                when wanted.is_log then 'insert'
+                else 'select, insert, update'
+            end,
+            wanted.kind, wanted.name, wanted.role
+        );
+    end loop;
+end
+$$;
+
+create or replace function postbus.create_roles()
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create the roles that people and applications can be made members of, if they do not exist, and give them their rights here: postbus_publisher may publish to
+all streams, postbus_consumer receive from all, postbus_reader read all; postbus_owner owns what Postbus stores, and may do everything. For rights on one
+stream see grant_stream.
+
+Needs the owner of Postbus, with the right to create roles; no superuser. Roles are shared by all databases of a server, their rights are not.
+*/
+declare
+    wanted text;
+    object record;
+begin
+    foreach wanted in array array['postbus_owner', 'postbus_publisher', 'postbus_consumer', 'postbus_reader'] loop
+        if to_regrole(wanted) is null then
+            execute format('create role %I nologin', wanted);
+        end if;
+    end loop;
+    perform postbus.grant_stream(null, 'postbus_publisher', 'publish');
+    perform postbus.grant_stream(null, 'postbus_consumer', 'consume');
+    perform postbus.grant_stream(null, 'postbus_reader', 'read');
+
+    if not pg_has_role(current_user, 'postbus_owner', 'usage') then
+        execute format('grant postbus_owner to %I', current_user);
+    end if;
+    grant all on schema postbus, postbus_data to postbus_owner;
+    for object in
+        select case c.relkind when 'S' then 'sequence' else 'table' end as kind, c.oid::regclass::text as name
+        from pg_class as c
+        where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and (
+                c.relkind = 'r'
+                -- Those of identity columns go with their tables.
+                or (c.relkind = 'S' and not exists (select from pg_depend as d where d.objid = c.oid and d.deptype = 'i'))
+            )
+            and c.relowner <> 'postbus_owner'::regrole
+        union all
+        select 'function', p.oid::regprocedure::text
+        from pg_proc as p
+        where p.pronamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and p.proowner <> 'postbus_owner'::regrole
+    loop
+        execute format('alter %s %s owner to postbus_owner', object.kind, object.name);
+    end loop;
+end
+$$;
+
+create or replace function postbus.grant_stream(stream text, role text, may text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Let a role publish to a stream, consume it (receive and ack, with consumers that exist) or read it; null for all streams, also those to come.
+
+Raises   PB400 for a right that does not exist, PB404.
+Touches  stream_grant (insert); grants rights on the stream's tables and sequences.
+*/
+declare
+    granted integer := case when stream is not null then postbus_data.stream_id(stream) end;
+begin
+    if may is null or may not in ('publish', 'consume', 'read') then
+        raise exception using errcode = 'PB400', message = format('right %L is not one of publish, consume, read', may);
+    end if;
+    if to_regrole(quote_ident(role)) is null then
+        raise exception using errcode = 'PB404', message = format('role "%s" does not exist', role);
+    end if;
+    insert into postbus_data.stream_grant (stream_id, role, may) values (granted, role, may) on conflict do nothing;
+
+    execute format('grant usage on schema postbus, postbus_data to %I', role);
+    execute format(
+        'grant select on postbus_data.stream, postbus_data.segment, postbus_data.dedup, postbus_data.stream_grant, postbus_data.migration,
+            postbus_data.installation, postbus_data.consumer to %I',
+        role
+    );
+    if may = 'publish' then
+        execute format('grant select, insert, update, delete on postbus_data.scheduled to %I', role);
+    elsif may = 'consume' then
+        execute format('grant select on postbus_data.kept, postbus_data.scheduled to %I', role);
+        execute format(
+            'grant select, insert, update, delete on postbus_data.position, postbus_data.lease, postbus_data.settled, postbus_data.waiting,
+                postbus_data.parked, postbus_data.due, postbus_data.dead_letter, postbus_data.history, postbus_data.group_worker,
+                postbus_data.group_owner to %I',
+            role
+        );
+    end if;
+    perform postbus_data.apply_grants(s.id) from postbus_data.stream as s where s.id = granted or granted is null;
+end
+$$;
+
+create or replace function postbus.revoke_stream(stream text, role text, may text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Take back a right that grant_stream gave. One that the role has by another grant, or by a role it is a member of, stays.
+
+Raises   PB404 when the stream does not exist, or the role has no such grant.
+Touches  stream_grant (delete); revokes rights on the stream's tables and sequences.
+*/
+declare
+    revoked integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    object record;
+begin
+    delete from postbus_data.stream_grant as g
+    where g.stream_id is not distinct from revoked
+        and g.role = revoke_stream.role
+        and g.may = revoke_stream.may;
+    if not found then
+        raise exception using
+            errcode = 'PB404',
+            message = format('role "%s" has no grant to %s stream "%s"', role, may, coalesce(stream, '(all)'));
+    end if;
+    for object in
+        select o.kind, o.name
+        from postbus_data.stream as s
+        cross join lateral postbus_data.stream_objects(s.id) as o
+        where (s.id = revoked or revoked is null)
+            and o.kind <> 'function'
+    loop
+        execute format('revoke all on %s postbus_data.%s from %I', object.kind, object.name, role);
+    end loop;
+    perform postbus_data.apply_grants(s.id) from postbus_data.stream as s where s.id = revoked or revoked is null;
+end
+$$;
+
+create or replace function postbus_data.stream_objects(stream_id integer)
+returns table (kind text, name text, is_log boolean)
+language sql
+volatile
+as $$
+/* The tables, sequences and functions that a stream consists of now. */
+    select o.kind, o.name, o.is_log
+    from (
+        select 'sequence' as kind, prefix || stream_id as name, false as is_log from unnest(array['seq_', 'layout_', 'dedup_']) as prefix
+        union all
+        select 'table', 'state_' || stream_id, false
+        union all
+        select 'table', 'dedup_' || stream_id || '_' || d.number, false from postbus_data.dedup as d where d.stream_id = stream_objects.stream_id
+        union all
+        select 'table', 'log_' || stream_id || '_' || g.number, true from postbus_data.segment as g where g.stream_id = stream_objects.stream_id
+    ) as o
+    where pg_catalog.to_regclass('postbus_data.' || o.name) is not null
+    union all
+    select 'function', o.name, false
+    from (
+        select prefix || stream_id as name from unnest(array['publish_', 'serve_']) as prefix
+        union all
+        select 'claim_' || stream_id || '_' || g.number from postbus_data.segment as g where g.stream_id = stream_objects.stream_id
+    ) as o
+    where pg_catalog.to_regproc('postbus_data.' || o.name) is not null
+$$;
+
 create or replace function postbus_data.append_scheduled(stream_id integer)
 returns integer
 language plpgsql
@@ -7426,7 +7693,10 @@ begin
         from postbus_data.scheduled as s
         where s.stream_id = append_scheduled.stream_id
             and s.deliver_at <= clock_timestamp()
-    ) or not pg_try_advisory_xact_lock(1610612736, -stream_id) then
+    ) or not pg_try_advisory_xact_lock(1610612736, -stream_id)
+        -- Somebody else will.
+        or not has_sequence_privilege('postbus_data.seq_' || stream_id, 'usage')
+    then
         return 0;
     end if;
     select s.name into stream_name from postbus_data.stream as s where s.id = stream_id;
@@ -7950,6 +8220,7 @@ begin
         stream_id, number, partition_base, partition_count,
         pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_id))
     );
+    perform postbus_data.apply_grants(stream_id);
 end
 $$;
 
@@ -9247,6 +9518,7 @@ begin
     end if;
     perform postbus_data.write_publisher(id);
     perform postbus_data.write_server(id);
+    perform postbus_data.apply_grants(id);
 end
 $$;
 
@@ -9551,7 +9823,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('deddda1311c8e978')
+insert into postbus_data.installation (functions_digest) values ('a1062558d6b25fd4')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -31,6 +31,7 @@ def role(url: str, sql: Any) -> Any:
     sql.execute(f"create role {name} login password 'x'")
     parts = urlsplit(url)
     yield urlunsplit(parts._replace(netloc=f"{name}:x@{parts.netloc.rpartition('@')[2]}")), name
+    sql.execute("delete from postbus_data.stream_grant where role = %s", (name,))
     sql.execute(f"drop owned by {name}")
     sql.execute(f"drop role {name}")
 
@@ -52,6 +53,7 @@ def test_a_role_that_may_not_read_the_sequences_cannot_read_without_a_horizon(
     plain.publish(name, data=1)
     sql.execute(f"grant usage on schema postbus, postbus_data to {role_name}")
     sql.execute(f"grant select on all tables in schema postbus_data to {role_name}")
+    sql.execute("insert into postbus_data.stream_grant values (null, %s, 'read')", (role_name,))
     with (
         psycopg.connect(role_url, autocommit=True) as connection,
         pytest.raises(psycopg.Error, match="permission denied"),
@@ -66,6 +68,7 @@ def test_a_role_that_may_not_read_the_sequences_cannot_publish_without_the_lock(
     info = plain.stream_info(name)
     sql.execute(f"grant usage on schema postbus, postbus_data to {role_name}")
     sql.execute(f"grant select, insert on all tables in schema postbus_data to {role_name}")
+    sql.execute("insert into postbus_data.stream_grant values (null, %s, 'publish')", (role_name,))
     sql.execute(f"grant update on sequence postbus_data.seq_{info.id} to {role_name}")
     sql.execute(f"grant select on sequence postbus_data.layout_{info.id} to {role_name}")
     with (

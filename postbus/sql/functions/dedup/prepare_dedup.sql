@@ -13,5 +13,6 @@ begin
         stream_id, number
     );
     insert into postbus_data.dedup (stream_id, number) values (stream_id, number);
+    perform postbus_data.apply_grants(stream_id);
 end
 $$;

@@ -22,7 +22,10 @@ begin
         from postbus_data.scheduled as s
         where s.stream_id = append_scheduled.stream_id
             and s.deliver_at <= clock_timestamp()
-    ) or not pg_try_advisory_xact_lock(1610612736, -stream_id) then
+    ) or not pg_try_advisory_xact_lock(1610612736, -stream_id)
+        -- Somebody else will.
+        or not has_sequence_privilege('postbus_data.seq_' || stream_id, 'usage')
+    then
         return 0;
     end if;
     select s.name into stream_name from postbus_data.stream as s where s.id = stream_id;

@@ -36,5 +36,6 @@ begin
         stream_id, number, partition_base, partition_count,
         pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_id))
     );
+    perform postbus_data.apply_grants(stream_id);
 end
 $$;

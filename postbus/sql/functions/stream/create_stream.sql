@@ -101,5 +101,6 @@ begin
     end if;
     perform postbus_data.write_publisher(id);
     perform postbus_data.write_server(id);
+    perform postbus_data.apply_grants(id);
 end
 $$;
