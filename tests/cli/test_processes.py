@@ -242,3 +242,29 @@ def test_up_can_be_used_and_stopped_as_soon_as_it_has_said_its_address(fresh_url
             assert process.wait(20) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.newest_server
+def test_a_file_of_any_length_is_sent_in_the_same_memory(fresh_url: str, tmp_path: Path) -> None:
+    run("stream", "add", "orders", "--url", fresh_url)
+    peaks = []
+    for count in (10_000, 200_000):
+        with (tmp_path / "lines").open("w") as file:
+            file.writelines(f'{{"key": "k.{n}", "data": {{"n": {n}, "note": "{"x" * 200}"}}}}\n' for n in range(count))
+        command = [
+            *COMMAND,
+            "message",
+            "send",
+            "orders",
+            "--file",
+            str(tmp_path / "lines"),
+            "--url",
+            fresh_url,
+            "--quiet",
+        ]
+        process = os.posix_spawn(command[0], command, os.environ)
+        _, status, usage = os.wait4(process, 0)
+        assert status == 0
+        peaks.append(usage.ru_maxrss)
+    assert peaks[1] < peaks[0] + 10_000  # Kilobytes; the file is 45 MB longer.

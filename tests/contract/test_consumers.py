@@ -141,6 +141,10 @@ async def test_stats_and_peek_tell_where_it_stands(bus: Any, stream: str) -> Non
     assert [each.seq for each in await billing.peek(state="waiting")] == [failed.seq]
     assert [each.data for each in await billing.peek(key_pattern="k.3")] == [3]
     assert len(await billing.peek(max_messages=2)) == 2
+    (held,) = await billing.peek(state="delivered")
+    assert held.ack_id == leased.ack_id
+    assert {each.ack_id for each in await billing.peek() if each.state != "delivered"} == {None}
+    assert (await billing.ack(held.ack_id), await billing.peek(state="delivered")) == (1, [])
     assert await billing.peek(after_seq=seqs[-1]) == []
 
 

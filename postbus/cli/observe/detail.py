@@ -13,10 +13,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from postbus.cli import output
-from postbus.cli.observe.screens import Top
+from postbus.cli.observe.screens import Top, keys
 
 
 class DetailScreen(Screen[None]):
@@ -33,7 +33,7 @@ class DetailScreen(Screen[None]):
         yield Top(Text(f"{self._stream}  message {self._message.seq}"))
         with VerticalScroll():
             yield Static(self._rendered())
-        yield Footer(compact=True, show_command_palette=False)
+        yield keys()
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()

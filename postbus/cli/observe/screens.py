@@ -40,6 +40,13 @@ class Top(Static):
     """
 
 
+def keys() -> Footer:
+    """The line at the bottom."""
+    footer = Footer(show_command_palette=False)
+    footer.compact = True
+    return footer
+
+
 class LiveScreen(Screen[None]):
     """A screen that is asked to look again each time the bus was."""
 
@@ -58,7 +65,7 @@ class LiveScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Top()
         yield from self.compose_body()
-        yield Footer(compact=True, show_command_palette=False)
+        yield keys()
 
     def compose_body(self) -> ComposeResult:
         raise NotImplementedError
