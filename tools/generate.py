@@ -38,6 +38,7 @@ RENAMED = {
     "AsyncConsumer": "Consumer",
     "AsyncWakeups": "Wakeups",
     "AsyncWaiter": "Waiter",
+    "AsyncRedelivery": "Redelivery",
     "AsyncHttpBus": "HttpBus",
     "AsyncHttpConsumer": "HttpConsumer",
     "AsyncHttpQueue": "HttpQueue",

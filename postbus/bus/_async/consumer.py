@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from postbus.bus import rows
+from postbus.bus._async.redelivery import AsyncRedelivery
 from postbus.bus._async.watch import AsyncPostgresWatch, AsyncWatch
 from postbus.bus._async.worker import AsyncWorker
 from postbus.bus.lifelines import Lifeline, PostgresLifeline
-from postbus.bus.signals import async_sleep
 from postbus.db import statements
-from postbus.db.arrays import BigintArray
 from postbus.model.consumer import (
     Backoff,
     ConsumerInfo,
     ConsumerStats,
-    DeadLetter,
     Filter,
     HistoryEntry,
     OnDead,
@@ -35,20 +32,14 @@ from postbus.model.outcome import WorkSummary
 from postbus.model.stream import DataType
 
 if TYPE_CHECKING:
-    from postbus.bus._async.bus import AsyncBus
     from postbus.db._async.database import Connection
 
 
-class AsyncConsumer:
+class AsyncConsumer(AsyncRedelivery):
     """A named reader of a stream; get one from `bus.consumer`. Safe to share between tasks.
 
     Every method raises `postbus.NotFound` when the stream or the consumer does not exist.
     """
-
-    def __init__(self, bus: AsyncBus, stream: str, name: str) -> None:
-        self._bus = bus
-        self.stream = stream
-        self.name = name
 
     async def receive(
         self,
@@ -338,117 +329,6 @@ class AsyncConsumer:
         found = await self._call(statements.PEEK, state, key_pattern, after_seq, max_messages, repeatable=True)
         return [rows.peeked(data_type, row) for row in found]
 
-    async def dead_letters(
-        self,
-        *,
-        seqs: Sequence[int] | None = None,
-        key_pattern: str | None = None,
-        reason_like: str | None = None,
-        after_seq: int = 0,
-        max_messages: int = 100,
-    ) -> list[DeadLetter]:
-        """A page of its dead letters, in order of seq.
-
-        Args:
-            seqs: Only these.
-            key_pattern: Only messages whose key matches.
-            reason_like: Only those whose reason matches this pattern of SQL's LIKE, such as "timeout%".
-            after_seq: Only messages above this seq: the last of the page before.
-            max_messages: How many at most, 1 to 10,000.
-        """
-        data_type = await self._bus._data_type(self.stream)
-        found = await self._call(
-            statements.DEAD_LETTERS,
-            _numbers(seqs),
-            key_pattern,
-            reason_like,
-            after_seq,
-            max_messages,
-            repeatable=True,
-        )
-        return [rows.dead_letter(data_type, row) for row in found]
-
-    async def discard(
-        self, *, seqs: Sequence[int] | None = None, key_pattern: str | None = None, reason_like: str | None = None
-    ) -> int:
-        """Remove dead letters, all or those that match.
-
-        Returns:
-            How many.
-        """
-        discarded = 0
-        while found := await self._discard_some(seqs, key_pattern, reason_like):
-            discarded += found
-        return discarded
-
-    async def redrive(
-        self,
-        *,
-        seqs: Sequence[int] | None = None,
-        key_pattern: str | None = None,
-        reason_like: str | None = None,
-        to_stream: str | None = None,
-        rate: float | None = None,
-    ) -> AsyncIterator[int]:
-        """Give dead letters another chance, the oldest first: all, or those that match.
-
-        Use it as a loop; each turn says how many have been moved so far. Leaving the loop cancels the rest.
-
-        Args:
-            seqs: Only these.
-            key_pattern: Only messages whose key matches.
-            reason_like: Only those whose reason matches this pattern of SQL's LIKE.
-            to_stream: Publish them to this stream instead of giving them back to the consumer.
-            rate: How many per second at most; None as fast as it goes.
-        """
-        at_once = 1000 if rate is None else max(1, min(1000, int(rate / 10)))
-        moved = 0
-        started = time.monotonic()
-        while True:
-            count = await self._redrive_some(seqs, key_pattern, reason_like, to_stream, at_once)
-            if not count:
-                return
-            moved += count
-            yield moved
-            if rate is not None:
-                await async_sleep(max(0.0, started + moved / rate - time.monotonic()))
-
-    async def replay(
-        self,
-        *,
-        from_seq: int | None = None,
-        to_seq: int | None = None,
-        from_time: datetime | None = None,
-        to_time: datetime | None = None,
-        key_pattern: str | None = None,
-        rate: float | None = None,
-    ) -> AsyncIterator[int]:
-        """Deliver messages again that it was given before, while it goes on with the rest.
-
-        Use it as a loop; each turn says how many have been put back so far. Leaving the loop cancels the rest. What is in
-        flight or waits is left alone; dead letters are redriven, not replayed.
-
-        Args:
-            from_seq: The first seq, inclusive.
-            to_seq: The last seq, inclusive.
-            from_time: The earliest `published_at`, inclusive.
-            to_time: The latest `published_at`, exclusive.
-            key_pattern: Only messages whose key matches.
-            rate: How many per second at most; None as fast as it goes.
-        """
-        at_once = 1000 if rate is None else max(1, min(1000, int(rate / 10)))
-        resume: str | None = None
-        replayed = 0
-        started = time.monotonic()
-        while True:
-            count, resume = await self._replay_some(from_seq, to_seq, from_time, to_time, key_pattern, at_once, resume)
-            replayed += count
-            if resume is None:
-                return
-            yield replayed
-            if rate is not None:
-                await async_sleep(max(0.0, started + replayed / rate - time.monotonic()))
-
     async def drop(self) -> None:
         """Remove the consumer with its position, leases and dead letters."""
         await self._call(statements.DROP_CONSUMER)
@@ -458,35 +338,6 @@ class AsyncConsumer:
 
     def _lifeline(self, *, connect_timeout: float) -> Lifeline:
         return PostgresLifeline(self._bus.url, self.stream, self.name, connect_timeout=connect_timeout)
-
-    async def _discard_some(self, seqs: Sequence[int] | None, key_pattern: str | None, reason_like: str | None) -> int:
-        parameters = (_numbers(seqs), key_pattern, reason_like)
-        return int((await self._call(statements.DISCARD, *parameters))[0][0])
-
-    async def _redrive_some(
-        self,
-        seqs: Sequence[int] | None,
-        key_pattern: str | None,
-        reason_like: str | None,
-        to_stream: str | None,
-        max_messages: int,
-    ) -> int:
-        parameters = (_numbers(seqs), key_pattern, reason_like, max_messages, to_stream)
-        return int((await self._call(statements.REDRIVE, *parameters))[0][0])
-
-    async def _replay_some(
-        self,
-        from_seq: int | None,
-        to_seq: int | None,
-        from_time: datetime | None,
-        to_time: datetime | None,
-        key_pattern: str | None,
-        max_messages: int,
-        resume: str | None,
-    ) -> tuple[int, str | None]:
-        parameters = (from_seq, to_seq, from_time, to_time, key_pattern, max_messages, resume)
-        ((count, next_resume),) = await self._call(statements.REPLAY, *parameters)
-        return count, next_resume
 
     async def _receive(
         self,
@@ -512,13 +363,3 @@ class AsyncConsumer:
             return 0
         found = await self._call(statement, rows.text_array(ids), *arguments, connection=connection)
         return int(found[0][0])
-
-    async def _call(
-        self, statement: str, *arguments: Any, connection: Connection | None = None, repeatable: bool = False
-    ) -> list[rows.Row]:
-        parameters = (self.stream, self.name, *arguments)
-        return await self._bus._database.rows(statement, parameters, connection=connection, repeatable=repeatable)
-
-
-def _numbers(seqs: Sequence[int] | None) -> BigintArray | None:
-    return None if seqs is None else BigintArray(seqs)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-from postbus.bus import wire
+from postbus.bus import bodies, wire
 from postbus.bus._async.bus import AsyncBus
 from postbus.bus._async.http_consumer import AsyncHttpConsumer, AsyncHttpQueue, refuse
 from postbus.bus._async.http_group import AsyncHttpGroup
@@ -69,24 +69,24 @@ class AsyncHttpBus(AsyncBus):
         connection: Connection | None = None,
     ) -> None:
         refuse(connection)
-        body = wire.body(
+        body = bodies.body(
             name=stream,
             partitions=partitions,
             data_type=data_type,
             max_message_bytes=max_message_bytes,
             segment_bytes=segment_bytes,
-            segment_age_ms=wire.ms(segment_age),
-            retain_up_to_ms=wire.ms(retain_up_to),
-            retain_at_least_ms=wire.ms(retain_at_least),
+            segment_age_ms=bodies.ms(segment_age),
+            retain_up_to_ms=bodies.ms(retain_up_to),
+            retain_at_least_ms=bodies.ms(retain_at_least),
             max_messages=max_messages,
             max_storage=max_storage,
             until_acked=until_acked,
             when_full=when_full,
-            dedup_window_ms=wire.ms(dedup_window),
+            dedup_window_ms=bodies.ms(dedup_window),
             one_message_per_key=one_message_per_key,
             process_unmodified=process_unmodified,
         )
-        await self._client.call("POST", wire.path("streams"), body=body)
+        await self._client.call("POST", bodies.path("streams"), body=body)
 
     async def alter_stream(
         self,
@@ -107,25 +107,25 @@ class AsyncHttpBus(AsyncBus):
         connection: Connection | None = None,
     ) -> None:
         refuse(connection)
-        body = wire.edit(
+        body = bodies.edit(
             unset,
             max_message_bytes=max_message_bytes,
             segment_bytes=segment_bytes,
-            segment_age_ms=wire.ms(segment_age),
-            retain_up_to_ms=wire.ms(retain_up_to),
-            retain_at_least_ms=wire.ms(retain_at_least),
+            segment_age_ms=bodies.ms(segment_age),
+            retain_up_to_ms=bodies.ms(retain_up_to),
+            retain_at_least_ms=bodies.ms(retain_at_least),
             max_messages=max_messages,
             max_storage=max_storage,
             until_acked=until_acked,
             when_full=when_full,
-            dedup_window_ms=wire.ms(dedup_window),
+            dedup_window_ms=bodies.ms(dedup_window),
             process_unmodified=process_unmodified,
         )
-        await self._client.call("PATCH", wire.path("streams", stream), body=body, repeatable=True)
+        await self._client.call("PATCH", bodies.path("streams", stream), body=body, repeatable=True)
 
     async def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
         refuse(connection)
-        await self._client.call("DELETE", wire.path("streams", stream))
+        await self._client.call("DELETE", bodies.path("streams", stream))
 
     async def stream_info(self, stream: str) -> StreamInfo:
         return wire.stream_info((await self._get("streams", stream)).data)
@@ -155,8 +155,8 @@ class AsyncHttpBus(AsyncBus):
         before_time: datetime | None = None,
         everything: bool = False,
     ) -> int:
-        body = wire.body(before_seq=before_seq, before_time=wire.time(before_time), everything=everything or None)
-        answer = await self._client.call("POST", wire.path("streams", stream, "purge"), body=body)
+        body = bodies.body(before_seq=before_seq, before_time=bodies.time(before_time), everything=everything or None)
+        answer = await self._client.call("POST", bodies.path("streams", stream, "purge"), body=body)
         return int(answer.data["start_seq"])
 
     async def publish_rate(self, stream: str) -> float:
@@ -170,11 +170,13 @@ class AsyncHttpBus(AsyncBus):
         return [wire.horizon_holder(each) for each in (await self._get("streams", stream, "stats")).data["holders"]]
 
     async def maintain(self, stream: str | None = None) -> int:
-        answer = await self._client.call("POST", wire.path("maintain"), body=wire.body(stream=stream), repeatable=True)
+        answer = await self._client.call(
+            "POST", bodies.path("maintain"), body=bodies.body(stream=stream), repeatable=True
+        )
         return int(answer.data["count"])
 
     async def sweep(self, stream: str | None = None) -> int:
-        answer = await self._client.call("POST", wire.path("sweep"), body=wire.body(stream=stream))
+        answer = await self._client.call("POST", bodies.path("sweep"), body=bodies.body(stream=stream))
         return int(answer.data["count"])
 
     async def _publish(
@@ -200,17 +202,17 @@ class AsyncHttpBus(AsyncBus):
         refuse(connection)
         if not messages:
             return []
-        body = wire.new_messages(
-            messages, ttl_ms=wire.ms(ttl), deliver_at=wire.time(deliver_at), delay_ms=wire.ms(delay)
+        body = bodies.new_messages(
+            messages, ttl_ms=bodies.ms(ttl), deliver_at=bodies.time(deliver_at), delay_ms=bodies.ms(delay)
         )
         # Never repeated: it might publish twice.
-        answer = await self._client.call("POST", wire.path("streams", stream, "messages"), body=body)
+        answer = await self._client.call("POST", bodies.path("streams", stream, "messages"), body=body)
         return wire.numbers(answer.data, messages)
 
     async def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
         refuse(connection)
         try:
-            answer = await self._client.call("DELETE", wire.path("streams", stream, "state", key))
+            answer = await self._client.call("DELETE", bodies.path("streams", stream, "state", key))
         except NotFound:
             await self.stream_info(stream)  # It is the stream that is missing, or only the key.
             return None
@@ -222,7 +224,7 @@ class AsyncHttpBus(AsyncBus):
         query = {
             "limit": max_messages,
             "key_pattern": key_pattern,
-            "after_at": None if after is None else wire.time(after.deliver_at),
+            "after_at": None if after is None else bodies.time(after.deliver_at),
             "after_id": None if after is None else after.id,
         }
         answer = await self._get("streams", stream, "scheduled", query=query)
@@ -233,8 +235,8 @@ class AsyncHttpBus(AsyncBus):
         numbers = [ids] if isinstance(ids, int) else list(ids)
         if not numbers:
             return 0
-        path = wire.path("streams", stream, "scheduled", "cancel")
-        return int((await self._client.call("POST", path, body=wire.body(ids=numbers))).data["count"])
+        path = bodies.path("streams", stream, "scheduled", "cancel")
+        return int((await self._client.call("POST", path, body=bodies.body(ids=numbers))).data["count"])
 
     async def reschedule(
         self, stream: str, ids: int | Sequence[int], deliver_at: datetime, *, connection: Connection | None = None
@@ -243,8 +245,8 @@ class AsyncHttpBus(AsyncBus):
         numbers = [ids] if isinstance(ids, int) else list(ids)
         if not numbers:
             return 0
-        body = wire.body(ids=numbers, deliver_at=wire.time(deliver_at))
-        path = wire.path("streams", stream, "scheduled", "reschedule")
+        body = bodies.body(ids=numbers, deliver_at=bodies.time(deliver_at))
+        path = bodies.path("streams", stream, "scheduled", "reschedule")
         return int((await self._client.call("POST", path, body=body)).data["count"])
 
     async def read(
@@ -265,8 +267,8 @@ class AsyncHttpBus(AsyncBus):
         query = {
             "from_seq": from_seq,
             "to_seq": to_seq,
-            "from_time": wire.time(from_time),
-            "to_time": wire.time(to_time),
+            "from_time": bodies.time(from_time),
+            "to_time": bodies.time(to_time),
             "key": key,
             "key_pattern": key_pattern,
             "partition": partition,
@@ -313,27 +315,27 @@ class AsyncHttpBus(AsyncBus):
         connection: Connection | None = None,
     ) -> AsyncHttpConsumer:
         refuse(connection)
-        body = wire.body(
+        body = bodies.body(
             name=consumer,
             order=order,
-            ack_wait_ms=wire.ms(ack_wait),
+            ack_wait_ms=bodies.ms(ack_wait),
             max_ack_pending=max_ack_pending,
             max_deliver=max_deliver,
-            retain_dead_ms=wire.ms(retain_dead),
+            retain_dead_ms=bodies.ms(retain_dead),
             max_per_key=max_per_key,
             max_waiting=max_waiting,
             on_dead=on_dead,
             on_expired=on_expired,
             keep_unread=keep_unread,
-            expire_after_ms=wire.ms(expire_after),
-            keep_history_ms=wire.ms(keep_history),
+            expire_after_ms=bodies.ms(expire_after),
+            keep_history_ms=bodies.ms(keep_history),
             start=start,
             from_seq=from_seq,
-            from_time=wire.time(from_time),
-            **wire.backoff(backoff),
-            **wire.filters(filter),
+            from_time=bodies.time(from_time),
+            **bodies.backoff(backoff),
+            **bodies.filters(filter),
         )
-        await self._client.call("POST", wire.path("streams", stream, "consumers"), body=body)
+        await self._client.call("POST", bodies.path("streams", stream, "consumers"), body=body)
         return self.consumer(stream, consumer)
 
     async def create_group(
@@ -347,15 +349,15 @@ class AsyncHttpBus(AsyncBus):
         from_seq: int | None = None,
         from_time: datetime | None = None,
     ) -> AsyncHttpGroup:
-        body = wire.body(
+        body = bodies.body(
             name=group,
             keep_unread=keep_unread,
-            expire_after_ms=wire.ms(expire_after),
+            expire_after_ms=bodies.ms(expire_after),
             start=start,
             from_seq=from_seq,
-            from_time=wire.time(from_time),
+            from_time=bodies.time(from_time),
         )
-        await self._client.call("POST", wire.path("streams", stream, "groups"), body=body)
+        await self._client.call("POST", bodies.path("streams", stream, "groups"), body=body)
         return self.group(stream, group)
 
     def group(self, stream: str, group: str) -> AsyncHttpGroup:
@@ -377,4 +379,4 @@ class AsyncHttpBus(AsyncBus):
         )
 
     async def _get(self, *names: str, query: Mapping[str, Any] | None = None) -> Answer:
-        return await self._client.call("GET", wire.path(*names), query=query, repeatable=True)
+        return await self._client.call("GET", bodies.path(*names), query=query, repeatable=True)

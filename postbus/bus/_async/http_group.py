@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from postbus.bus import rows, wire
+from postbus.bus import bodies, rows, wire
 from postbus.bus._async.group import AsyncGroup
 from postbus.bus._async.http_consumer import refuse
 from postbus.model.group import Claim, Claims, as_list
@@ -33,12 +33,12 @@ class AsyncHttpGroup(AsyncGroup):
         connection: Connection | None = None,
     ) -> list[Claim]:
         refuse(connection)
-        wait_for = wire.ms(wait) or 0
+        wait_for = bodies.ms(wait) or 0
         answer = await self._post(
             "claim",
             wait=wait_for / 1000,
             batch_size=max_messages,
-            lease_ms=wire.ms(lease),
+            lease_ms=bodies.ms(lease),
             worker=worker,
             wait_for=wait_for or None,
         )
@@ -61,12 +61,12 @@ class AsyncHttpGroup(AsyncGroup):
         return int((await self._post("release", tokens=_tokens(claims))).data["count"])
 
     async def extend(self, claims: Claims, lease: float | timedelta) -> int:
-        return int((await self._post("extend", tokens=_tokens(claims), lease_ms=wire.ms(lease))).data["count"])
+        return int((await self._post("extend", tokens=_tokens(claims), lease_ms=bodies.ms(lease))).data["count"])
 
     async def seek(
         self, start: Start | None = None, *, from_seq: int | None = None, from_time: datetime | None = None
     ) -> int:
-        answer = await self._post("seek", start=start, from_seq=from_seq, from_time=wire.time(from_time))
+        answer = await self._post("seek", start=start, from_seq=from_seq, from_time=bodies.time(from_time))
         return int(answer.data["position_seq"])
 
     async def stats(self) -> ConsumerStats:
@@ -83,7 +83,7 @@ class AsyncHttpGroup(AsyncGroup):
         await self._bus._client.call("DELETE", self._path())
 
     async def _join(self, worker: str, session: timedelta) -> tuple[int, ...]:
-        body = wire.body(session_ms=wire.ms(rows.seconds(session)))
+        body = bodies.body(session_ms=bodies.ms(rows.seconds(session)))
         answer = await self._bus._client.call("PUT", self._path("workers", worker), body=body, repeatable=True)
         return tuple(answer.data["partitions"])
 
@@ -91,10 +91,10 @@ class AsyncHttpGroup(AsyncGroup):
         await self._bus._client.call("DELETE", self._path("workers", worker), repeatable=True)
 
     async def _post(self, verb: str, wait: float = 0.0, **fields: Any) -> Answer:
-        return await self._bus._client.call("POST", self._path(verb), body=wire.body(**fields), wait=wait)
+        return await self._bus._client.call("POST", self._path(verb), body=bodies.body(**fields), wait=wait)
 
     def _path(self, *more: str) -> str:
-        return wire.path("streams", self.stream, "groups", self.name, *more)
+        return bodies.path("streams", self.stream, "groups", self.name, *more)
 
 
 def _tokens(claims: Claims) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-from postbus.bus import wire
+from postbus.bus import bodies, wire
 from postbus.bus._sync.bus import Bus
 from postbus.bus._sync.http_consumer import HttpConsumer, HttpQueue, refuse
 from postbus.bus._sync.http_group import HttpGroup
@@ -71,24 +71,24 @@ class HttpBus(Bus):
         connection: Connection | None = None,
     ) -> None:
         refuse(connection)
-        body = wire.body(
+        body = bodies.body(
             name=stream,
             partitions=partitions,
             data_type=data_type,
             max_message_bytes=max_message_bytes,
             segment_bytes=segment_bytes,
-            segment_age_ms=wire.ms(segment_age),
-            retain_up_to_ms=wire.ms(retain_up_to),
-            retain_at_least_ms=wire.ms(retain_at_least),
+            segment_age_ms=bodies.ms(segment_age),
+            retain_up_to_ms=bodies.ms(retain_up_to),
+            retain_at_least_ms=bodies.ms(retain_at_least),
             max_messages=max_messages,
             max_storage=max_storage,
             until_acked=until_acked,
             when_full=when_full,
-            dedup_window_ms=wire.ms(dedup_window),
+            dedup_window_ms=bodies.ms(dedup_window),
             one_message_per_key=one_message_per_key,
             process_unmodified=process_unmodified,
         )
-        self._client.call("POST", wire.path("streams"), body=body)
+        self._client.call("POST", bodies.path("streams"), body=body)
 
     def alter_stream(
         self,
@@ -109,25 +109,25 @@ class HttpBus(Bus):
         connection: Connection | None = None,
     ) -> None:
         refuse(connection)
-        body = wire.edit(
+        body = bodies.edit(
             unset,
             max_message_bytes=max_message_bytes,
             segment_bytes=segment_bytes,
-            segment_age_ms=wire.ms(segment_age),
-            retain_up_to_ms=wire.ms(retain_up_to),
-            retain_at_least_ms=wire.ms(retain_at_least),
+            segment_age_ms=bodies.ms(segment_age),
+            retain_up_to_ms=bodies.ms(retain_up_to),
+            retain_at_least_ms=bodies.ms(retain_at_least),
             max_messages=max_messages,
             max_storage=max_storage,
             until_acked=until_acked,
             when_full=when_full,
-            dedup_window_ms=wire.ms(dedup_window),
+            dedup_window_ms=bodies.ms(dedup_window),
             process_unmodified=process_unmodified,
         )
-        self._client.call("PATCH", wire.path("streams", stream), body=body, repeatable=True)
+        self._client.call("PATCH", bodies.path("streams", stream), body=body, repeatable=True)
 
     def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
         refuse(connection)
-        self._client.call("DELETE", wire.path("streams", stream))
+        self._client.call("DELETE", bodies.path("streams", stream))
 
     def stream_info(self, stream: str) -> StreamInfo:
         return wire.stream_info((self._get("streams", stream)).data)
@@ -157,8 +157,8 @@ class HttpBus(Bus):
         before_time: datetime | None = None,
         everything: bool = False,
     ) -> int:
-        body = wire.body(before_seq=before_seq, before_time=wire.time(before_time), everything=everything or None)
-        answer = self._client.call("POST", wire.path("streams", stream, "purge"), body=body)
+        body = bodies.body(before_seq=before_seq, before_time=bodies.time(before_time), everything=everything or None)
+        answer = self._client.call("POST", bodies.path("streams", stream, "purge"), body=body)
         return int(answer.data["start_seq"])
 
     def publish_rate(self, stream: str) -> float:
@@ -172,11 +172,11 @@ class HttpBus(Bus):
         return [wire.horizon_holder(each) for each in (self._get("streams", stream, "stats")).data["holders"]]
 
     def maintain(self, stream: str | None = None) -> int:
-        answer = self._client.call("POST", wire.path("maintain"), body=wire.body(stream=stream), repeatable=True)
+        answer = self._client.call("POST", bodies.path("maintain"), body=bodies.body(stream=stream), repeatable=True)
         return int(answer.data["count"])
 
     def sweep(self, stream: str | None = None) -> int:
-        answer = self._client.call("POST", wire.path("sweep"), body=wire.body(stream=stream))
+        answer = self._client.call("POST", bodies.path("sweep"), body=bodies.body(stream=stream))
         return int(answer.data["count"])
 
     def _publish(
@@ -202,17 +202,17 @@ class HttpBus(Bus):
         refuse(connection)
         if not messages:
             return []
-        body = wire.new_messages(
-            messages, ttl_ms=wire.ms(ttl), deliver_at=wire.time(deliver_at), delay_ms=wire.ms(delay)
+        body = bodies.new_messages(
+            messages, ttl_ms=bodies.ms(ttl), deliver_at=bodies.time(deliver_at), delay_ms=bodies.ms(delay)
         )
         # Never repeated: it might publish twice.
-        answer = self._client.call("POST", wire.path("streams", stream, "messages"), body=body)
+        answer = self._client.call("POST", bodies.path("streams", stream, "messages"), body=body)
         return wire.numbers(answer.data, messages)
 
     def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
         refuse(connection)
         try:
-            answer = self._client.call("DELETE", wire.path("streams", stream, "state", key))
+            answer = self._client.call("DELETE", bodies.path("streams", stream, "state", key))
         except NotFound:
             self.stream_info(stream)  # It is the stream that is missing, or only the key.
             return None
@@ -224,7 +224,7 @@ class HttpBus(Bus):
         query = {
             "limit": max_messages,
             "key_pattern": key_pattern,
-            "after_at": None if after is None else wire.time(after.deliver_at),
+            "after_at": None if after is None else bodies.time(after.deliver_at),
             "after_id": None if after is None else after.id,
         }
         answer = self._get("streams", stream, "scheduled", query=query)
@@ -235,8 +235,8 @@ class HttpBus(Bus):
         numbers = [ids] if isinstance(ids, int) else list(ids)
         if not numbers:
             return 0
-        path = wire.path("streams", stream, "scheduled", "cancel")
-        return int((self._client.call("POST", path, body=wire.body(ids=numbers))).data["count"])
+        path = bodies.path("streams", stream, "scheduled", "cancel")
+        return int((self._client.call("POST", path, body=bodies.body(ids=numbers))).data["count"])
 
     def reschedule(
         self, stream: str, ids: int | Sequence[int], deliver_at: datetime, *, connection: Connection | None = None
@@ -245,8 +245,8 @@ class HttpBus(Bus):
         numbers = [ids] if isinstance(ids, int) else list(ids)
         if not numbers:
             return 0
-        body = wire.body(ids=numbers, deliver_at=wire.time(deliver_at))
-        path = wire.path("streams", stream, "scheduled", "reschedule")
+        body = bodies.body(ids=numbers, deliver_at=bodies.time(deliver_at))
+        path = bodies.path("streams", stream, "scheduled", "reschedule")
         return int((self._client.call("POST", path, body=body)).data["count"])
 
     def read(
@@ -267,8 +267,8 @@ class HttpBus(Bus):
         query = {
             "from_seq": from_seq,
             "to_seq": to_seq,
-            "from_time": wire.time(from_time),
-            "to_time": wire.time(to_time),
+            "from_time": bodies.time(from_time),
+            "to_time": bodies.time(to_time),
             "key": key,
             "key_pattern": key_pattern,
             "partition": partition,
@@ -315,27 +315,27 @@ class HttpBus(Bus):
         connection: Connection | None = None,
     ) -> HttpConsumer:
         refuse(connection)
-        body = wire.body(
+        body = bodies.body(
             name=consumer,
             order=order,
-            ack_wait_ms=wire.ms(ack_wait),
+            ack_wait_ms=bodies.ms(ack_wait),
             max_ack_pending=max_ack_pending,
             max_deliver=max_deliver,
-            retain_dead_ms=wire.ms(retain_dead),
+            retain_dead_ms=bodies.ms(retain_dead),
             max_per_key=max_per_key,
             max_waiting=max_waiting,
             on_dead=on_dead,
             on_expired=on_expired,
             keep_unread=keep_unread,
-            expire_after_ms=wire.ms(expire_after),
-            keep_history_ms=wire.ms(keep_history),
+            expire_after_ms=bodies.ms(expire_after),
+            keep_history_ms=bodies.ms(keep_history),
             start=start,
             from_seq=from_seq,
-            from_time=wire.time(from_time),
-            **wire.backoff(backoff),
-            **wire.filters(filter),
+            from_time=bodies.time(from_time),
+            **bodies.backoff(backoff),
+            **bodies.filters(filter),
         )
-        self._client.call("POST", wire.path("streams", stream, "consumers"), body=body)
+        self._client.call("POST", bodies.path("streams", stream, "consumers"), body=body)
         return self.consumer(stream, consumer)
 
     def create_group(
@@ -349,15 +349,15 @@ class HttpBus(Bus):
         from_seq: int | None = None,
         from_time: datetime | None = None,
     ) -> HttpGroup:
-        body = wire.body(
+        body = bodies.body(
             name=group,
             keep_unread=keep_unread,
-            expire_after_ms=wire.ms(expire_after),
+            expire_after_ms=bodies.ms(expire_after),
             start=start,
             from_seq=from_seq,
-            from_time=wire.time(from_time),
+            from_time=bodies.time(from_time),
         )
-        self._client.call("POST", wire.path("streams", stream, "groups"), body=body)
+        self._client.call("POST", bodies.path("streams", stream, "groups"), body=body)
         return self.group(stream, group)
 
     def group(self, stream: str, group: str) -> HttpGroup:
@@ -379,4 +379,4 @@ class HttpBus(Bus):
         )
 
     def _get(self, *names: str, query: Mapping[str, Any] | None = None) -> Answer:
-        return self._client.call("GET", wire.path(*names), query=query, repeatable=True)
+        return self._client.call("GET", bodies.path(*names), query=query, repeatable=True)

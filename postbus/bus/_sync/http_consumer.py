@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from postbus.bus import rows, wire
+from postbus.bus import bodies, rows, wire
 from postbus.bus._sync.consumer import Consumer
 from postbus.bus._sync.queue import Queue
 from postbus.bus._sync.watch import HttpWatch, Watch
@@ -92,8 +92,8 @@ class HttpConsumer(Consumer):
         seconds = max(0.0, min(wait, _POLL_SECONDS))
         wanted = {
             "batch_size": min(max_messages, _MOST_ANSWERED) if max_messages <= _MOST_RECEIVED else max_messages,
-            "wait_for": wire.ms(seconds) or None,
-            "ack_wait_ms": wire.ms(ack_wait),
+            "wait_for": bodies.ms(seconds) or None,
+            "ack_wait_ms": bodies.ms(ack_wait),
         }
         if ack is not None and (ids := ack_ids(ack)):
             answer = self._post("receive", wait=seconds, **wanted, ack_ids=ids)
@@ -114,7 +114,7 @@ class HttpConsumer(Consumer):
         connection: Connection | None = None,
     ) -> int:
         return self._finish(
-            "nack", deliveries, connection, delay_ms=wire.ms(delay), reason=reason, untried=untried or None
+            "nack", deliveries, connection, delay_ms=bodies.ms(delay), reason=reason, untried=untried or None
         )
 
     def extend(
@@ -125,7 +125,7 @@ class HttpConsumer(Consumer):
         shorten: bool = False,
         connection: Connection | None = None,
     ) -> int:
-        return self._finish("extend", deliveries, connection, ack_wait_ms=wire.ms(ack_wait), shorten=shorten or None)
+        return self._finish("extend", deliveries, connection, ack_wait_ms=bodies.ms(ack_wait), shorten=shorten or None)
 
     def terminate(
         self, deliveries: Deliveries, *, reason: str | None = None, connection: Connection | None = None
@@ -153,21 +153,21 @@ class HttpConsumer(Consumer):
         keep_history: float | timedelta | None = None,
         unset: tuple[str, ...] = (),
     ) -> None:
-        body = wire.edit(
+        body = bodies.edit(
             unset,
-            ack_wait_ms=wire.ms(ack_wait),
+            ack_wait_ms=bodies.ms(ack_wait),
             max_ack_pending=max_ack_pending,
             max_deliver=max_deliver,
-            retain_dead_ms=wire.ms(retain_dead),
+            retain_dead_ms=bodies.ms(retain_dead),
             max_per_key=max_per_key,
             max_waiting=max_waiting,
             on_dead=on_dead,
             on_expired=on_expired,
             keep_unread=keep_unread,
-            expire_after_ms=wire.ms(expire_after),
-            keep_history_ms=wire.ms(keep_history),
-            **wire.backoff(backoff),
-            **wire.filters(filter),
+            expire_after_ms=bodies.ms(expire_after),
+            keep_history_ms=bodies.ms(keep_history),
+            **bodies.backoff(backoff),
+            **bodies.filters(filter),
         )
         self._bus._client.call("PATCH", self._path(), body=body, repeatable=True)
 
@@ -180,7 +180,7 @@ class HttpConsumer(Consumer):
     def seek(
         self, start: Start | None = None, *, from_seq: int | None = None, from_time: datetime | None = None
     ) -> int:
-        answer = self._post("seek", start=start, from_seq=from_seq, from_time=wire.time(from_time))
+        answer = self._post("seek", start=start, from_seq=from_seq, from_time=bodies.time(from_time))
         return int(answer.data["position_seq"])
 
     def stats(self) -> ConsumerStats:
@@ -205,7 +205,7 @@ class HttpConsumer(Consumer):
     def history(
         self, *, outcome: Outcome | None = None, before_time: datetime | None = None, max_messages: int = 100
     ) -> list[HistoryEntry]:
-        query = {"outcome": outcome, "before_time": wire.time(before_time), "limit": max_messages}
+        query = {"outcome": outcome, "before_time": bodies.time(before_time), "limit": max_messages}
         return [wire.history_entry(each) for each in (self._get("history", query=query)).data]
 
     def dead_letters(
@@ -275,8 +275,8 @@ class HttpConsumer(Consumer):
             "replay",
             from_seq=from_seq,
             to_seq=to_seq,
-            from_time=wire.time(from_time),
-            to_time=wire.time(to_time),
+            from_time=bodies.time(from_time),
+            to_time=bodies.time(to_time),
             key_pattern=key_pattern,
             limit=max_messages,
             resume=resume,
@@ -289,13 +289,13 @@ class HttpConsumer(Consumer):
         return (self._post(what, ack_ids=ids, **arguments)).count if ids else 0
 
     def _path(self, *names: str) -> str:
-        return wire.path("streams", self.stream, "consumers", self.name, *names)
+        return bodies.path("streams", self.stream, "consumers", self.name, *names)
 
     def _get(self, *names: str, query: Mapping[str, Any] | None = None) -> Answer:
         return self._bus._client.call("GET", self._path(*names), query=query, repeatable=True)
 
     def _post(self, *names: str, wait: float = 0.0, **fields: Any) -> Answer:
-        return self._bus._client.call("POST", self._path(*names), body=wire.body(**fields), wait=wait)
+        return self._bus._client.call("POST", self._path(*names), body=bodies.body(**fields), wait=wait)
 
 
 class HttpQueue(Queue, HttpConsumer):
