@@ -33,6 +33,7 @@ ENTRIES: Final[dict[str, _Entry]] = {
     "consumer": _Entry("consumers", help="Consumers: add, list, look at, change, receive, move."),
     "receive": _Entry("deliveries", "receive", help="Receive messages; the same as: postbus consumer receive."),
     "queue": _Entry("queues", help="Queues: add, list, look at, remove, send, receive, settle."),
+    "group": _Entry("groups", help="Groups, read by position: add, list, look at, remove, claim, fetch, commit."),
     "dead": _Entry("dead", help="Dead letters: list, redrive, discard."),
     "schedule": _Entry("schedule", help="Scheduled messages: list, cancel, move."),
     "pipeline": _Entry("pipelines", help="Pipelines on Spark: run, list."),

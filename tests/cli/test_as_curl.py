@@ -187,6 +187,29 @@ def test_what_curl_does_is_what_the_command_does(
     settle("nack", ("emails",), "--delay", "1h")
     step("queue", "rm", "emails", "--yes")
 
+    step("stream", "add", "events", "--partitions", "1")
+    step("message", "send", "events", "a", "1")
+    step("group", "add", "events", "readers", "--from", "earliest")
+    ours, theirs = step("group", "ls", "events")
+    assert (
+        [each["name"] for each in theirs[0]["data"] if each["is_group"]]
+        == [each["name"] for each in ours]
+        == ["readers"]
+    )
+    for verb in ("release", "commit"):
+        (ours,), (theirs,) = step("group", "claim", "events", "readers", "--lease", "1h")
+        walked.add(f"group {verb}")
+        monkeypatch.setenv("POSTBUS_TOKEN", commanded.token)
+        commanded.by_command("group", verb, "events", "readers", ours["token"])
+        monkeypatch.setenv("POSTBUS_TOKEN", curled.token)
+        curled.by_curl("group", verb, "events", "readers", theirs["data"][0]["token"])
+    ours, theirs = step("group", "info", "events", "readers")
+    assert theirs[0]["data"]["lag_estimate"] == ours[0]["lag_estimate"] == 0
+    ours, theirs = step("group", "fetch", "events", "readers", "0", "1", "1")
+    assert theirs[0]["data"][0]["data"] == ours[0]["data"] == 1
+    step("group", "seek", "events", "readers", "earliest")
+    step("group", "rm", "events", "readers", "--yes")
+
     ours, theirs = step("token", "create", "billing", "--scope", "consume")
     assert theirs[0]["data"]["scopes"] == ours[0]["scopes"] == ["consume"]
     ours, theirs = step("token", "ls")

@@ -1,0 +1,164 @@
+"""`postbus group`: groups, which are read by position: claim, fetch, commit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from postbus.cli import consumer_settings, output, requests
+from postbus.cli.consumer_settings import ExpireAfter, KeepUnread, given
+from postbus.cli.deliveries import Wait
+from postbus.cli.options import ConsumerName, NewName, StreamName, Yes, confirm, open_bus, seconds
+from postbus.cli.shared import Commands, current
+from postbus.model.group import Claim
+
+app = Commands("Groups, read by position: add, list, look at, remove, claim, fetch, commit.")
+
+Tokens = Annotated[list[str], typer.Argument(help="The tokens of what was claimed.")]
+_COLUMNS = ("partition", "from_seq", "to_seq", "message_count", "token", "deadline")
+
+
+@app.command("add")
+def add(
+    stream: StreamName,
+    group: NewName,
+    start: Annotated[str | None, typer.Option("--from", help="earliest, latest, a seq, a time, or 10m.")] = None,
+    keep_unread: KeepUnread = None,
+    expire_after: ExpireAfter = None,
+) -> None:
+    """Create a group.
+
+    Example: postbus group add orders readers --from latest
+    """
+    settings = given(keep_unread=keep_unread, expire_after=seconds(expire_after), **consumer_settings.start(start))
+    with open_bus() as bus:
+        bus.create_group(stream, group, **settings)
+    output.done(f"created group {group}; claim with: postbus group claim {stream} {group}", created=group)
+
+
+@app.command("ls")
+def ls(stream: StreamName) -> None:
+    """List the groups of a stream.
+
+    Example: postbus group ls orders
+    """
+    with open_bus() as bus:
+        found = [info for info in bus.list_consumers(stream) if info.is_group]
+    columns = ("name", "keep_unread", "expire_after", "paused", "created_at")
+    output.emit(found, columns, empty=f"no groups yet; create one: postbus group add {stream} NAME")
+
+
+@app.command("info")
+def info(stream: StreamName, group: ConsumerName) -> None:
+    """Where a group stands, in each partition.
+
+    Example: postbus group info orders readers
+    """
+    with open_bus() as bus:
+        stats = bus.group(stream, group).stats()
+    if output.as_json():
+        output.emit_json(stats)
+        return
+    output.emit_one(stats, leave_out=("partitions",))
+    output.emit(stats.partitions, ("partition", "position_seq", "lag_estimate", "in_flight"), empty="")
+
+
+@app.command("claim")
+def claim(
+    stream: StreamName,
+    group: ConsumerName,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="How many messages at most.")] = 100,
+    lease: Annotated[
+        str | None,
+        typer.Option(help="Give them again unless they are committed in time, as 30s; else they are given for good."),
+    ] = None,
+    wait: Wait = "0s",
+    worker: Annotated[str | None, typer.Option(help="Only partitions that are assigned to this worker.")] = None,
+) -> None:
+    """Claim the next messages of a group, as ranges to fetch.
+
+    Example: postbus group claim orders readers -n 1000 --lease 1m
+    """
+    with open_bus() as bus:
+        found = bus.group(stream, group).claim(count, lease=seconds(lease), wait=seconds(wait) or 0, worker=worker)
+    output.emit(found, _COLUMNS, empty="nothing to claim")
+
+
+@app.command("fetch")
+def fetch(
+    stream: StreamName,
+    group: ConsumerName,
+    partition: Annotated[int, typer.Argument(help="The partition of a range.")],
+    from_seq: Annotated[int, typer.Argument(help="Its first seq.")],
+    to_seq: Annotated[int, typer.Argument(help="Its last seq.")],
+) -> None:
+    """Print the messages of a range that was claimed, as JSON lines.
+
+    Example: postbus group fetch orders readers 3 17 116
+    """
+    wanted = Claim(partition=partition, from_seq=from_seq, to_seq=to_seq, message_count=0, token=None, deadline=None)
+    with open_bus() as bus:
+        for message in bus.group(stream, group).fetch(wanted):
+            output.emit_json(message)
+
+
+@app.command("commit")
+def commit(
+    stream: StreamName,
+    group: ConsumerName,
+    tokens: Tokens,
+    to_seq: Annotated[int | None, typer.Option("--to", help="Only up to this seq; the rest stays claimed.")] = None,
+) -> None:
+    """Finish what was claimed with a lease.
+
+    Example: postbus group commit orders readers 1f0c9a7be2d34c55
+    """
+    with open_bus() as bus:
+        count = bus.group(stream, group).commit(_claims(tokens), to_seq=to_seq)
+    output.emit_number(count, "committed; what was not counted had been given to somebody else", name="committed")
+
+
+@app.command("release")
+def release(stream: StreamName, group: ConsumerName, tokens: Tokens) -> None:
+    """Give back what was claimed with a lease: the next claim gets it.
+
+    Example: postbus group release orders readers 1f0c9a7be2d34c55
+    """
+    with open_bus() as bus:
+        count = bus.group(stream, group).release(_claims(tokens))
+    output.emit_number(count, "given back", name="released")
+
+
+@app.command("seek")
+def seek(
+    stream: StreamName,
+    group: ConsumerName,
+    to: Annotated[str, typer.Argument(help="earliest, latest, a seq, a time, or 10m for ten minutes ago.")],
+) -> None:
+    """Read on from another position; what is claimed is given up.
+
+    Example: postbus group seek orders readers earliest
+    """
+    with open_bus() as bus:
+        seq = bus.group(stream, group).seek(**consumer_settings.start(to))
+    output.emit_number(seq, f"group {group} reads on after seq {seq}", name="after_seq")
+
+
+@app.command("rm")
+def rm(stream: StreamName, group: ConsumerName, yes: Yes = False) -> None:
+    """Remove a group.
+
+    Example: postbus group rm orders readers --yes
+    """
+    with open_bus() as bus:
+        if not yes and not current().as_curl:
+            with requests.preparing():
+                bus.group(stream, group).stats()
+            confirm(f"Remove group {group} of {stream}?", yes)
+        bus.group(stream, group).drop()
+    output.done(f"removed group {group}", removed=group)
+
+
+def _claims(tokens: list[str]) -> list[Claim]:
+    return [Claim(partition=0, from_seq=0, to_seq=0, message_count=0, token=token, deadline=None) for token in tokens]
