@@ -20,7 +20,7 @@ from postbus.spark.lake import Archive, find_archive
 from postbus.spark.lake_files import read_files
 from postbus.spark.options import Address, Position, ReadOptions
 from postbus.spark.slices import Slice, State, state_of
-from postbus.spark.tiers import LakeSlice, cut_tiers, floor, start_at_time
+from postbus.spark.tiers import LakeSlice, check_gap, cut_tiers, floor, start_at_time
 
 
 def read_slice(
@@ -64,6 +64,8 @@ class Reader(DataSourceReader):
             state = state_of(database, options.stream)
             check_schema(self._schema, state.data_type)
             archive = find_archive(database, options.stream) if options.include_archive else None
+            if options.fail_on_data_loss:
+                check_gap(database, state, archive, options.stream)
             wanted = self._narrowed(database, state, archive)
             ahead = options.start.partitions or ()
             slices = cut_tiers(
@@ -77,6 +79,7 @@ class Reader(DataSourceReader):
                 min_count=options.min_partitions,
                 partition=wanted.partition,
                 ahead=tuple((partition, seq - 1) for partition, seq in ahead),
+                log_above=state.start_seq - 1,
             )
         # Spark would make one task of nothing out of an empty list, and read it.
         return list(slices) or [InputPartition(None)]

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import InputPartition
 from postbus.db import session, statements
 from postbus.db.arrow import MessageFilter
 from postbus.db.session import Session
+from postbus.model.errors import Conflict
 from postbus.spark.lake import Archive
 from postbus.spark.lake_files import LakeRange
 from postbus.spark.slices import Slice, State, cut, even_ranges
@@ -30,9 +31,24 @@ class LakeSlice(InputPartition):
 def floor(state: State, archive: Archive | None) -> int:
     """The seq above which everything can be read."""
     log = max(state.start_seq - 1, 0)
-    if archive is None or archive.position_seq < log:
-        return log
-    return min(log, archive.start_after)
+    return log if archive is None else min(log, archive.start_after)
+
+
+def check_gap(database: Session, state: State, archive: Archive | None, stream: str) -> None:
+    """Refuse an archive and a log between which messages are missing.
+
+    Raises:
+        Conflict: They were purged before they were archived.
+    """
+    if archive is None or archive.position_seq >= state.start_seq - 1:
+        return
+    ((purged, _),) = database.rows(session.SPARK_LOST, (state.stream_id, archive.position_seq))
+    if purged:
+        raise Conflict(
+            f'messages of stream "{stream}" from seq {archive.position_seq + 1} to {state.start_seq - 1} were purged before '
+            "they were archived",
+            "to go on with what is there, set option failOnDataLoss to false, or archive with --allow-loss",
+        )
 
 
 def cut_tiers(
@@ -47,10 +63,12 @@ def cut_tiers(
     min_count: int | None = None,
     partition: int | None = None,
     ahead: tuple[tuple[int, int], ...] = (),
+    log_above: int = 0,
 ) -> list[Slice | LakeSlice]:
-    """The slices of a range, those of the lake first; none when it is empty."""
+    """The slices of a range, none when it is empty; of the log only what lies above a seq."""
 
     def log(low: int, high: int) -> list[Slice]:
+        low = max(low, log_above)
         return cut(database, state, low, high, messages=messages, min_count=min_count, partition=partition, ahead=ahead)
 
     if archive is None:

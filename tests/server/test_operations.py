@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -20,6 +21,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+from postbus.pipelines.running import running
 from tests.server.conftest import Stream
 from tests.server.serving import Api, serving
 from tests.waiting import until
@@ -55,6 +57,30 @@ def test_the_official_parsers_accept_the_metrics_and_find_streams_and_consumers(
     route = "/api/streams/{stream}/messages"
     labels = (("method", "POST"), ("route", route), ("status", "200"))
     assert samples[("postbus_http_requests_total", *labels)] == 1
+
+
+def test_pipelines_are_among_the_metrics(fresh_url: str) -> None:
+    with serving(fresh_url) as api:
+        api.data("POST", "/api/streams", {"name": "orders"})
+        with running(fresh_url, "archive orders", "archive", "orders", _NoOptions()) as run:
+            run.note(7, 10)
+            text = api.get("/metrics").text
+
+    found = {
+        sample.name: sample.value for family in parse(text) for sample in family.samples if "pipeline" in sample.name
+    }
+    assert found.pop("postbus_pipeline_messages_per_second") > 0
+    assert found == {
+        "postbus_pipeline_running": 1,
+        "postbus_pipeline_failed": 0,
+        "postbus_pipeline_messages": 7,
+        "postbus_pipeline_lag_messages": 0,
+    }
+
+
+@dataclass(frozen=True)
+class _NoOptions:
+    """A pipeline without any."""
 
 
 def test_the_metrics_of_streams_are_looked_at_once_however_many_ask(api: Api) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import postbus
@@ -120,6 +121,19 @@ def test_a_file_that_is_gone_is_an_error_and_not_a_gap(
 
     with pytest.raises(Exception, match=r"of the archive in .* is gone"):
         read(spark, url, name, includeArchive="true").collect()
+
+
+def test_what_was_lost_between_lake_and_log_is_not_passed_over_in_silence(
+    spark: Any, bus: postbus.Bus, url: str, name: str, tiered: list[int], tmp_path: Path
+) -> None:
+    bus.purge(name, before_seq=tiered[90])
+
+    with pytest.raises(AnalysisException, match="were purged before they were archived"):
+        seqs_of(read(spark, url, name, includeArchive="true"))
+    left = [*tiered[:80], *tiered[90:]]
+    assert seqs_of(read(spark, url, name, includeArchive="true", failOnDataLoss="false")) == left
+    to_lake(spark, url, name, tmp_path / "lake", allow_loss=True)
+    assert seqs_of(read(spark, url, name, includeArchive="true")) == left
 
 
 def test_without_an_archive_there_is_only_the_log(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
