@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+import postbus
 from tests.server.conftest import Stream
 from tests.server.serving import Api, serving
 from tests.waiting import until
@@ -258,13 +259,23 @@ def test_of_many_who_wait_each_message_wakes_one(api: Api, orders: Stream) -> No
     assert sorted(data(received)) == list(range(8))
 
 
-def test_hundreds_who_come_at_the_same_moment_do_not_fill_the_pool(fresh_url: str) -> None:
-    """All look first, and would wait for a connection longer than anybody does."""
+def test_hundreds_who_come_at_the_same_moment_do_not_fill_the_pool(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receive = postbus.AsyncConsumer.receive
+    looking: list[int] = [0]
+
+    async def count(*arguments: Any, **more: Any) -> Any:
+        looking.append(looking[-1] + 1)
+        try:
+            return await receive(*arguments, **more)
+        finally:
+            looking.append(looking[-1] - 1)
 
     async def poll_all(url: str) -> set[bytes]:
         host, port = url.removeprefix("http://").split(":")
         path = "/api/streams/orders/consumers/billing/receive?wait_for=1000"
-        lines = [await asyncio.open_connection(host, int(port)) for _ in range(500)]
+        lines = [await asyncio.open_connection(host, int(port)) for _ in range(300)]
         for _, writer in lines:
             writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         answers = {(await reader.readline()).split()[1] for reader, _ in lines}
@@ -272,10 +283,14 @@ def test_hundreds_who_come_at_the_same_moment_do_not_fill_the_pool(fresh_url: st
             writer.close()
         return answers
 
-    with serving(fresh_url, pool_size=1, connect_timeout=0.4) as api:
+    with serving(fresh_url, connect_timeout=20) as api:
         api.data("POST", "/api/streams", {"name": "orders"})
         api.data("POST", "/api/streams/orders/consumers", {"name": "billing"})
+        monkeypatch.setattr(postbus.AsyncConsumer, "receive", count)
         assert asyncio.run(poll_all(api.url)) == {b"200"}
+
+    # Those that are let through, and the one that waits for all.
+    assert 1 < max(looking) <= 17
 
 
 def test_a_client_that_goes_away_makes_room_for_the_next(api: Api, orders: Stream) -> None:
