@@ -34,13 +34,13 @@ async def test_a_worker_handles_what_there_is(bus: Any, stream: str, billing: An
 
 
 async def test_a_worker_that_waits_is_woken_and_keeps_its_leases(bus: Any, stream: str) -> None:
-    billing = await bus.create_consumer(stream, "billing", ack_wait=0.5)
+    billing = await bus.create_consumer(stream, "billing", ack_wait=1)
     handled: list[tuple[str, int]] = []
     done = threading.Event()
 
     def handle(delivery: postbus.Delivery) -> None:
         if delivery.data == "slow":
-            time.sleep(0.9)
+            time.sleep(1.5)
         handled.append((delivery.data, delivery.attempt))
         if len(handled) == 3:
             done.set()
