@@ -71,7 +71,7 @@ def _target(options: Shared) -> Target:
     stored = stored_contexts()
     if stored.in_use is not None:
         return _by_context(stored.in_use, "the context in use")
-    return Target(chosen_by="nothing else: the embedded Postgres")
+    return Target(chosen_by="default")
 
 
 def stored_contexts() -> Contexts:

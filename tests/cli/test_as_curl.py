@@ -60,7 +60,8 @@ class Side:
         return json.loads(done.stdout)
 
     def state(self) -> Any:
-        """Everything that a step can change, but for what differs by nature."""
+        """Everything that a step can change, but for what differs by nature; what comes due has come due."""
+        self.bus.sweep()
         return json.loads(json.dumps([_stream(self.bus, info) for info in self.bus.list_streams()], default=str))
 
 

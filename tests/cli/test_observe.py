@@ -16,6 +16,7 @@ from textual.pilot import Pilot
 import postbus
 from postbus.cli.observe import figures
 from postbus.cli.observe.app import Observe
+from tests.server.serving import serving
 from tests.waiting import until
 
 pytestmark = pytest.mark.newest_server
@@ -41,11 +42,16 @@ def bus_url(fresh_url: str) -> str:
         billing.terminate(batch[0], reason="card declined")
         billing.nack(batch[1], delay=600, reason="try later")
         billing.ack(batch[2])
-    with postbus.connect(fresh_url) as bus:
-        # Postgres's statistics come a little later.
+    return fresh_url
+
+
+@pytest.fixture
+def counted_url(bus_url: str) -> str:
+    """The same once Postgres's statistics know of it, which takes a second or so."""
+    with postbus.connect(bus_url) as bus:
         held = {"orders": 12, "payments": 0, "emails": 0}
         until(lambda: {each.name: each.message_estimate for each in bus.overview(sizes=True)} == held, "statistics")
-    return fresh_url
+    return bus_url
 
 
 @asynccontextmanager
@@ -106,9 +112,9 @@ def matches_snapshot(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["80x24", "140x40"])
-async def test_every_screen_looks_as_it_did(bus_url: str, size: tuple[int, int]) -> None:
+async def test_every_screen_looks_as_it_did(counted_url: str, size: tuple[int, int]) -> None:
     name = f"{size[0]}x{size[1]}"
-    async with observing(bus_url, size) as screen:
+    async with observing(counted_url, size) as screen:
         await screen.press("s", "s", "s", "s")  # By name, in the end: rates are all alike.
         while "STREAM▲" not in screen.text:
             await screen.press("s")
@@ -206,8 +212,8 @@ async def test_messages_come_in_live_and_are_filtered_and_paged(bus_url: str) ->
         await screen.shows("live", "k.39")
 
 
-async def test_streams_are_searched_and_sorted(bus_url: str) -> None:
-    async with observing(bus_url) as screen:
+async def test_streams_are_searched_and_sorted(counted_url: str) -> None:
+    async with observing(counted_url) as screen:
         await screen.press("slash", *"pay")
         await screen.shows("1 of 3 streams", "payments")
         assert "emails" not in screen.text
@@ -259,3 +265,16 @@ def test_sizes_and_trends_fit_their_columns() -> None:
     ]
     assert figures.sparkline([0, 1, 2, 4], 6) == "  ▁▂▄█"
     assert figures.sparkline([0, 0], 4) == "    "
+
+
+async def test_it_shows_the_same_over_http(bus_url: str) -> None:
+    with serving(bus_url) as api:
+        async with observing(api.url, stream="orders", consumer="billing") as screen:
+            await screen.shows("in flight 1", "card declined", "try later", "orders.cus_2.11")
+            await screen.press("t", "t")
+            await screen.shows("delivered messages", "orders.cus_0.3")
+            await screen.press("a", "y")
+            billing = screen.bus.consumer("orders", "billing")
+            await screen.until(lambda: _is(billing.stats(), lambda stats: stats.in_flight == 0), "it is acked")
+            await screen.press("escape")
+            await screen.shows("postbus  3 streams", "consumers of orders", "paused")

@@ -177,7 +177,9 @@ def test_a_file_is_sent_with_a_bar_and_a_rate_on_a_terminal(fresh_url: str, tmp_
 
 
 @pytest.mark.newest_server
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    "shell", ["bash", pytest.param("zsh", marks=pytest.mark.slow), pytest.param("fish", marks=pytest.mark.slow)]
+)
 def test_names_of_commands_streams_and_consumers_are_completed(fresh_url: str, shell: str) -> None:
     with postbus.connect(fresh_url) as bus:
         bus.create_stream("orders")
