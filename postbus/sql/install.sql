@@ -84,6 +84,8 @@ create table postbus_data.segment (
     sealed_at timestamptz,
     last_seq bigint,
     last_published_at timestamptz,
+    -- Where a stream keeps one message per key: up to where it had grown when old versions were last looked for here.
+    compacted_at_seq bigint,
     primary key (stream_id, number)
 );
 
@@ -3092,8 +3094,8 @@ begin
                 exit when found_count = claim.wanted;
                 last_claim := claim;
                 if claim.scan is not null then
-                    -- It has moved on as far as it has looked; look at more at a time.
-                    scan_left := scan_left - claim.scan;
+                    -- It has moved on as far as it has looked, which costs a little also where there was nothing; look at more at a time.
+                    scan_left := scan_left - coalesce(batch.attempts[1], claim.scan) - 16;
                     exit when scan_left <= 0;
                     claim.scan := least(4 * claim.scan, 16384);
                 elsif claim.blocked is not null then
@@ -3101,7 +3103,7 @@ begin
                     null;
                 elsif batch.partition is null then
                     -- All that it looked at had expired, and it has moved on behind it.
-                    scan_left := scan_left - claim.wanted;
+                    scan_left := scan_left - batch.attempts[1];
                     exit when scan_left <= 0;
                 elsif claim.to_seq < (claim.place).horizon then
                     -- The segment is read to its end.
@@ -8104,6 +8106,7 @@ begin
     step_count := step_count + postbus_data.apply_retention(stream_id);
     step_count := step_count + postbus_data.drop_purged_segments(stream_id);
     step_count := step_count + postbus_data.drop_unneeded(stream_id);
+    step_count := step_count + postbus_data.compact_segments(stream_id, sequence);
     return step_count;
 end
 $$;
@@ -8440,6 +8443,7 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
             or g.open_count > 1
             or g.has_purged
             or s.roll_due
+            or s.one_message_per_key and g.newest > 1
             or exists (select from postbus_data.kept as k where k.stream_id = s.id)
             or exists (
                 select
@@ -8489,7 +8493,11 @@ declare
     to_seq bigint := claim.to_seq;
     wanted integer := claim.wanted;
     has_expired boolean;
+    seqs bigint[];
+    keys text[];
+    expired bigint[];
     last_seq bigint;
+    scanned integer;
     picked postbus_data.picked;
     batch postbus_data.batch;
 begin
@@ -8534,36 +8542,39 @@ begin
     end if;
 
     -- Some may be filtered out, parked or expired.
-    picked := postbus_data.pick(reader, claim, found.seqs, found.keys, found.expired, found.last_seq)
+    select
+        array_agg(m.seq) filter (where m.matches and not m.expired),
+        array_agg(m.key) filter (where m.matches and not m.expired),
+        array_agg(m.seq) filter (where m.matches and m.expired),
+        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
+        count(*)
+    into seqs, keys, expired, last_seq, scanned
     from (
         select
-            array_agg(m.seq) filter (where m.matches and not m.expired) as seqs,
-            array_agg(m.key) filter (where m.matches and not m.expired) as keys,
-            array_agg(m.seq) filter (where m.matches and m.expired) as expired,
-            case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end as last_seq
-        from (
-            select
-                l.seq,
-                l.key,
-                coalesce(l.expires_at <= clock_timestamp(), false) as expired,
-                (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
-                and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
-                and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
-                and %5$s
-                and %9$s as matches
-            from %3$s as l
-            where l.partition = partition
-                and l.seq > after_seq
-                and l.seq <= to_seq
-            order by l.seq
-            limit coalesce(claim.scan, wanted)
-        ) as m
-    ) as found;
+            l.seq,
+            l.key,
+            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+            and %5$s
+            and %9$s as matches
+        from %3$s as l
+        where l.partition = partition
+            and l.seq > after_seq
+            and l.seq <= to_seq
+        order by l.seq
+        limit coalesce(claim.scan, wanted)
+    ) as m;
+    picked := postbus_data.pick(reader, claim, seqs, keys, expired, last_seq);
     if picked.seqs is null then
         if picked.last_seq > (picked.place).hi then
             perform postbus_data.move_on(picked.place, picked.last_seq);
         end if;
-        return null;
+        -- It has moved on by itself, and says how many it looked at.
+        batch := null;
+        batch.attempts := array[scanned];
+        return batch;
     end if;
     select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
     into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at
@@ -9027,6 +9038,81 @@ as $$
     from postbus_data.spark_writer as w
     where w.stream_id = postbus_data.stream_id(stream)
         and w.writer = spark_written.writer
+$$;
+
+create or replace function postbus_data.compact_segments(stream_id integer, sequence regclass)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Where a stream keeps one message per key: write a sealed segment anew without the versions that were replaced, when at least half of it is such.
+
+A segment is looked at again when the stream has grown by as many messages as it has keys, or by a thousand, so that the work for each message is bounded. One at a time.
+
+Its caller holds the stream's maintenance mutex. What consumers hold is copied out first. A reader inside a long transaction puts it off.
+Returns  how many segments were looked at.
+Touches  segment (update), kept (insert); replaces the segment's table.
+*/
+declare
+    last_value bigint := pg_sequence_last_value(sequence);
+    old_log text;
+    new_log text;
+    chosen integer;
+    message_count bigint;
+    live_count bigint;
+begin
+    if to_regclass('postbus_data.state_' || stream_id) is null then
+        return 0;
+    end if;
+    select g.number into chosen
+    from postbus_data.segment as g
+    join postbus_data.stream as s on s.id = g.stream_id
+    where g.stream_id = compact_segments.stream_id
+        and g.sealed_at is not null
+        and g.last_seq >= s.start_seq
+        and last_value - coalesce(g.compacted_at_seq, g.last_seq) >= greatest(
+            1000, (select c.reltuples from pg_class as c where c.oid = to_regclass('postbus_data.state_' || compact_segments.stream_id))
+        )
+    order by g.number
+    limit 1;
+    if chosen is null then
+        return 0;
+    end if;
+    old_log := postbus_data.log_table(stream_id, chosen);
+    new_log := format('%s_new', old_log);
+    execute format(
+        'select count(*), count(*) filter (
+            where exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)
+        ) from %s as l',
+        stream_id, old_log
+    ) into message_count, live_count;
+    if live_count * 2 <= message_count and message_count > 0 then
+        begin
+            execute format('create table %s (like %s including all)', new_log, old_log);
+            execute format(
+                'insert into %s
+                select l.*
+                from %s as l
+                where exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)',
+                new_log, old_log, stream_id
+            );
+            execute format('lock table %s in access exclusive mode nowait', old_log);
+            perform postbus_data.keep_needed(stream_id, chosen);
+            execute format('drop table %s', old_log);
+            execute format('alter table %s rename to log_%s_%s', new_log, stream_id, chosen);
+            execute format('alter index postbus_data.log_%1$s_%2$s_new_pkey rename to log_%1$s_%2$s_pkey', stream_id, chosen);
+            perform postbus_data.apply_grants(stream_id);
+        exception when lock_not_available then
+            return 0;
+        end;
+    end if;
+    update postbus_data.segment as g
+    set compacted_at_seq = last_value
+    where g.stream_id = compact_segments.stream_id
+        and g.number = chosen;
+    return 1;
+end
 $$;
 
 create or replace function postbus.delete_key(stream text, key text)
@@ -9823,7 +9909,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('a1062558d6b25fd4')
+insert into postbus_data.installation (functions_digest) values ('c0d5c0abadbdc235')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

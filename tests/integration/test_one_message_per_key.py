@@ -199,3 +199,34 @@ async def test_it_works_with_ids_segments_and_schedules(bus: Any, name: str, sql
         "select relname from pg_class where relname ~ %s", (rf"^(state|dedup|seq|layout|log)_{stream_id}(_|$)",)
     ).fetchall()
     assert left == []
+
+
+async def test_versions_that_were_replaced_are_cleared_away_and_nobody_misses_anything(
+    bus: Any, name: str, sql: psycopg.Connection[Any]
+) -> None:
+    await bus.create_stream(name, partitions=2, one_message_per_key=True, segment_bytes=65536)
+    slow = await bus.create_consumer(name, "slow", ack_wait=60)
+    await bus.publish(name, key="rare", data=["first", "x" * 500])
+    held = await slow.receive(1)
+    pad = "x" * 500
+    for n in range(60):
+        await bus.publish_many(name, [Message(key=f"k{k}", data=[n, pad]) for k in range(40)])
+        await bus.maintain(name)
+    for _ in range(30):
+        await bus.maintain(name)
+    stream_id = (await bus.stream_info(name)).id
+    sizes = [
+        sql.execute(f"select count(*) from postbus_data.log_{stream_id}_{number}").fetchone()[0]  # type: ignore[index]
+        for (number,) in sql.execute(
+            "select number from postbus_data.segment where stream_id = %s order by number", (stream_id,)
+        ).fetchall()
+    ]
+    assert sum(sizes) < 1200  # Of 2,401.
+    expected = {"rare": ["first", pad], **{f"k{k}": [59, pad] for k in range(40)}}
+    assert await state(bus, name) == expected
+    await slow.nack(held)
+    assert dict(await drain(slow)) == expected
+    late = await bus.create_consumer(name, "late")
+    assert dict(await drain(late)) == expected
+    await bus.publish(name, key="rare", data="second")
+    assert await drain(late) == [("rare", "second")]

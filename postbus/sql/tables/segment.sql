@@ -19,6 +19,8 @@ create table postbus_data.segment (
     sealed_at timestamptz,
     last_seq bigint,
     last_published_at timestamptz,
+    -- Where a stream keeps one message per key: up to where it had grown when old versions were last looked for here.
+    compacted_at_seq bigint,
     primary key (stream_id, number)
 );
 

@@ -78,8 +78,8 @@ begin
                 exit when found_count = claim.wanted;
                 last_claim := claim;
                 if claim.scan is not null then
-                    -- It has moved on as far as it has looked; look at more at a time.
-                    scan_left := scan_left - claim.scan;
+                    -- It has moved on as far as it has looked, which costs a little also where there was nothing; look at more at a time.
+                    scan_left := scan_left - coalesce(batch.attempts[1], claim.scan) - 16;
                     exit when scan_left <= 0;
                     claim.scan := least(4 * claim.scan, 16384);
                 elsif claim.blocked is not null then
@@ -87,7 +87,7 @@ begin
                     null;
                 elsif batch.partition is null then
                     -- All that it looked at had expired, and it has moved on behind it.
-                    scan_left := scan_left - claim.wanted;
+                    scan_left := scan_left - batch.attempts[1];
                     exit when scan_left <= 0;
                 elsif claim.to_seq < (claim.place).horizon then
                     -- The segment is read to its end.

@@ -28,6 +28,7 @@ begin
     step_count := step_count + postbus_data.apply_retention(stream_id);
     step_count := step_count + postbus_data.drop_purged_segments(stream_id);
     step_count := step_count + postbus_data.drop_unneeded(stream_id);
+    step_count := step_count + postbus_data.compact_segments(stream_id, sequence);
     return step_count;
 end
 $$;

@@ -26,7 +26,11 @@ declare
     to_seq bigint := claim.to_seq;
     wanted integer := claim.wanted;
     has_expired boolean;
+    seqs bigint[];
+    keys text[];
+    expired bigint[];
     last_seq bigint;
+    scanned integer;
     picked postbus_data.picked;
     batch postbus_data.batch;
 begin
@@ -71,36 +75,39 @@ begin
     end if;
 
     -- Some may be filtered out, parked or expired.
-    picked := postbus_data.pick(reader, claim, found.seqs, found.keys, found.expired, found.last_seq)
+    select
+        array_agg(m.seq) filter (where m.matches and not m.expired),
+        array_agg(m.key) filter (where m.matches and not m.expired),
+        array_agg(m.seq) filter (where m.matches and m.expired),
+        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
+        count(*)
+    into seqs, keys, expired, last_seq, scanned
     from (
         select
-            array_agg(m.seq) filter (where m.matches and not m.expired) as seqs,
-            array_agg(m.key) filter (where m.matches and not m.expired) as keys,
-            array_agg(m.seq) filter (where m.matches and m.expired) as expired,
-            case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end as last_seq
-        from (
-            select
-                l.seq,
-                l.key,
-                coalesce(l.expires_at <= clock_timestamp(), false) as expired,
-                (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
-                and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
-                and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
-                and %5$s
-                and %9$s as matches
-            from %3$s as l
-            where l.partition = partition
-                and l.seq > after_seq
-                and l.seq <= to_seq
-            order by l.seq
-            limit coalesce(claim.scan, wanted)
-        ) as m
-    ) as found;
+            l.seq,
+            l.key,
+            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+            and %5$s
+            and %9$s as matches
+        from %3$s as l
+        where l.partition = partition
+            and l.seq > after_seq
+            and l.seq <= to_seq
+        order by l.seq
+        limit coalesce(claim.scan, wanted)
+    ) as m;
+    picked := postbus_data.pick(reader, claim, seqs, keys, expired, last_seq);
     if picked.seqs is null then
         if picked.last_seq > (picked.place).hi then
             perform postbus_data.move_on(picked.place, picked.last_seq);
         end if;
-        return null;
+        -- It has moved on by itself, and says how many it looked at.
+        batch := null;
+        batch.attempts := array[scanned];
+        return batch;
     end if;
     select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
     into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at
