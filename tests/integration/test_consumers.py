@@ -183,3 +183,13 @@ async def test_seeking_gives_up_what_is_in_flight_and_reads_from_there(bus: Any,
     await consumer.seek("latest")
     assert list(await consumer.receive(10)) == []
     assert len(await other.receive(10)) == 3  # Nobody else was moved.
+
+
+async def test_a_backoff_is_changed_as_a_whole(bus: Any, stream: str) -> None:
+    consumer = await bus.create_consumer(stream, "c", backoff=postbus.Exponential(first=1, factor=3, cap=60))
+    await consumer.alter(backoff=[1, 5])
+    info = await consumer.info()
+    assert [delay.total_seconds() for delay in info.backoff] == [1, 5]
+    assert (info.backoff_factor, info.backoff_cap) == (None, None)
+    await consumer.alter(backoff=postbus.Exponential(first=2))
+    assert (await consumer.info()).backoff_factor == 2

@@ -28,7 +28,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 /*
 Change settings of a consumer; null leaves one as it is. They hold for deliveries and failures from now on; a filter, for messages that
-were not delivered yet. The ordering cannot be changed: what is in flight was given out under it.
+were not delivered yet. A backoff is changed as a whole: its factor and cap are those given with it. The ordering cannot be changed: what is in flight was given out under it.
 
 unset    the names of settings to put back to "none": max_deliver, backoff, backoff_factor, backoff_cap, retain_dead, max_per_key,
          filter_key_pattern, filter_headers, filter_headers_not, filter_data, expire_after, keep_history.
@@ -55,9 +55,14 @@ begin
     settings.backoff := case when 'backoff' = any (unset) then '{}' else coalesce(backoff, settings.backoff) end;
     settings.backoff_factor := case
         when unset && array['backoff', 'backoff_factor'] then null
+        when backoff is not null then backoff_factor
         else coalesce(backoff_factor, settings.backoff_factor)
     end;
-    settings.backoff_cap := case when 'backoff_cap' = any (unset) then null else coalesce(backoff_cap, settings.backoff_cap) end;
+    settings.backoff_cap := case
+        when 'backoff_cap' = any (unset) then null
+        when backoff is not null then backoff_cap
+        else coalesce(backoff_cap, settings.backoff_cap)
+    end;
     settings.backoff_jitter := coalesce(backoff_jitter, settings.backoff_jitter);
     settings.retain_dead := case when 'retain_dead' = any (unset) then null else coalesce(retain_dead, settings.retain_dead) end;
     settings.max_per_key := case when 'max_per_key' = any (unset) then null else coalesce(max_per_key, settings.max_per_key) end;
