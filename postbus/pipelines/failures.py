@@ -9,6 +9,7 @@ from postbus.model.errors import Error, Unavailable
 
 _OURS: Final = re.compile(r"postbus\.(?:model\.errors|db\.arrow)\.\w+: (.+?)(?:\nhint: (.+?))?(?:\n|$)")
 _CAUSE: Final = re.compile(r"^(?:Caused by: |: )([\w.$]+(?:Exception|Error)): (.+)$", re.M)
+_OF_PYTHON: Final = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception)): (.+)$", re.M)
 _MOST: Final = 500
 
 
@@ -21,7 +22,7 @@ def in_short(error: BaseException) -> Error:
     text = str(error)
     if ours := _OURS.search(text):
         return Unavailable(ours[1][:_MOST], ours[2])
-    causes = _CAUSE.findall(text)
+    causes = _CAUSE.findall(text) or (_OF_PYTHON.findall(text) if "Traceback (most recent" in text else [])
     if causes:
         kind, message = causes[-1]
         return Unavailable(f"Spark failed: {kind.rpartition('.')[2]}: {message}"[:_MOST])

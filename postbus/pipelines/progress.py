@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from types import TracebackType
-from typing import Any, Final, Protocol, Self, TextIO
+from typing import Any, Final, Protocol, TextIO
 
 _SECONDS: Final = 1.0
 
@@ -96,21 +95,3 @@ class Bar:
 def for_this_terminal() -> Show:
     """A bar where somebody looks, lines of JSON elsewhere; on stderr both."""
     return Bar() if sys.stderr.isatty() else Lines(sys.stderr)
-
-
-class Shown:
-    """Ends what was begun, whatever happens between."""
-
-    def __init__(self, show: Show, name: str) -> None:
-        self._show = show
-        self._name = name
-        self.state = "failed"
-
-    def __enter__(self) -> Self:
-        self._show.begin(self._name)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._show.end(self.state)

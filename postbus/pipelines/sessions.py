@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from postbus.model.errors import InvalidInput
+from postbus.spark.java import find_java
 from postbus.spark.registration import register, session
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ def started(master: str | None = None, remote: str | None = None) -> Iterator[Sp
     if remote is not None:
         from pyspark.sql import SparkSession
 
+        if remote.startswith("local"):
+            # Spark starts a server here, whose tasks are to find this Python.
+            os.environ["JAVA_HOME"] = str(find_java())
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         spark = SparkSession.builder.remote(remote).getOrCreate()
         register(spark)
     else:

@@ -186,3 +186,13 @@ def test_tokens_of_the_key_may_be_folders_and_bytes_may_be_archived(
     with psycopg.connect(url) as connection:
         paths = connection.execute("select path from postbus_data.archive_file where path like '%key_1=%'").fetchall()
     assert len(paths) >= 2
+
+
+@pytest.mark.slow
+def test_all_versions_of_a_key_are_archived(spark: Any, bus: postbus.Bus, url: str, name: str, tmp_path: Path) -> None:
+    bus.create_stream(name, one_message_per_key=True)
+    publish(bus, name, 7)
+    publish(bus, name, 7, 7)
+
+    assert to_lake(spark, url, name, tmp_path) == 14
+    assert verify_archive(url, name, spark=spark).problems == ()
