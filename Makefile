@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help run test test-slow packages java lint format generate bench clean
+.PHONY: help run test test-engine test-surfaces test-slow packages java lint format generate bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -41,8 +41,17 @@ java:
 		fi; \
 	fi
 
+# Most tests wait most of their time, so two halves run side by side.
+ENGINE := tests/docs tests/integration tests/property tests/sql tests/unit
+
 test: lint packages ## Check everything: lint, then all tests
-	$(BIN)/python -m pytest
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-engine test-surfaces
+
+test-engine: $(STAMP)
+	$(BIN)/python -m pytest $(ENGINE)
+
+test-surfaces: $(STAMP)
+	$(BIN)/python -m pytest tests $(addprefix --ignore=,$(ENGINE))
 
 test-slow: $(STAMP) packages ## The tests that take minutes: clusters of Spark, many kills
 	$(BIN)/python -m pytest -m slow --timeout 1800
