@@ -42,10 +42,10 @@ java:
 	fi
 
 # Most tests wait most of their time, so two halves run side by side.
-ENGINE := tests/docs tests/integration tests/property tests/sql tests/unit
+ENGINE := tests/integration tests/sql tests/unit
 
 test: lint packages ## Check everything: lint, then all tests
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-engine test-surfaces
+	@$(MAKE) --no-print-directory --jobs 2 test-engine test-surfaces
 
 test-engine: $(STAMP)
 	$(BIN)/python -m pytest $(ENGINE)

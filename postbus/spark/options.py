@@ -29,8 +29,8 @@ READ_OPTIONS: Final = (
     "failOnDataLoss",
     "includeArchive",
 )
-# What option read may say. All but messages are small, and read as they are now.
-VIEWS: Final = ("messages", "deadLetters", "consumerStates")
+# What option read may say. All but messages are read as they are now.
+VIEWS: Final = ("messages", "deadLetters", "consumerStates", "state")
 _OF_VIEWS: Final = ("url", "stream", "read", "consumer", "keyPattern")
 WRITE_OPTIONS: Final = ("url", "stream", "writerId", "batchId")
 # What Spark adds by itself.

@@ -55,7 +55,8 @@ class PostbusDataSource(DataSource):
     `read` (read): `messages` (default), or what consumers made of them, as it is now: `deadLetters` (a row for each, with
     `consumer`, `attempts`, `reason`, `died_at`) or `consumerStates` (where each consumer stands, as `postbus.stats` says it:
     a row for each partition and one, with partition null, for the whole). Of all consumers, or of the one that option
-    `consumer` names; dead letters also by `keyPattern`.
+    `consumer` names; dead letters also by `keyPattern`. `state` is the present version of each key, or of those of
+    `keyPattern`, where a stream keeps one message per key.
 
     Filters on `seq`, `partition`, `key` (equality, prefix) and `published_at` of a batch query are applied by Postgres
     where the session has `spark.sql.python.filterPushdown.enabled` = `true`, and by Spark elsewhere.

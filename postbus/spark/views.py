@@ -19,15 +19,20 @@ from postbus.spark.slices import state_of
 
 DEAD_LETTERS: Final = "deadLetters"
 CONSUMER_STATES: Final = "consumerStates"
+STATE: Final = "state"
 _PAGE: Final = 10_000
 _DEAD_LETTER: Final = (
     "consumer STRING NOT NULL, key STRING, data {data}, headers MAP<STRING, STRING>, partition INT NOT NULL, "
     "seq BIGINT NOT NULL, published_at TIMESTAMP, attempts INT NOT NULL, reason STRING, died_at TIMESTAMP NOT NULL"
 )
+_KEY_STATE: Final = (
+    "key STRING NOT NULL, data {data}, headers MAP<STRING, STRING>, partition INT NOT NULL, seq BIGINT NOT NULL, "
+    "published_at TIMESTAMP NOT NULL"
+)
 _CONSUMER_STATE: Final = (
     "consumer STRING NOT NULL, partition INT, position_seq BIGINT, horizon_seq BIGINT NOT NULL, lag_estimate BIGINT NOT NULL, "
     "oldest_unread_at TIMESTAMP, in_flight BIGINT NOT NULL, waiting BIGINT, dead BIGINT, oldest_in_flight_at TIMESTAMP, "
-    "expired BIGINT NOT NULL, missed_estimate BIGINT NOT NULL"
+    "expired BIGINT NOT NULL, missed_estimate BIGINT NOT NULL, rate_estimate DOUBLE"
 )
 
 # As the functions of Postgres give them.
@@ -43,7 +48,9 @@ _STATE_NAMES: Final = (
     "oldest_in_flight_at",
     "expired",
     "missed_estimate",
+    "rate_estimate",
 )
+_KEY_NAMES: Final = ("seq", "partition", "key", "data", "bytes", "headers", "published_at", "resume")
 _LETTER_NAMES: Final = (
     "seq",
     "partition",
@@ -62,6 +69,8 @@ def view_schema(view: str, data_type: str) -> str:
     """The columns of a view of a stream with that type of data, as Spark writes them."""
     if view == CONSUMER_STATES:
         return _CONSUMER_STATE
+    if view == STATE:
+        return _KEY_STATE.format(data="BINARY" if data_type == "bytes" else "STRING")
     return _DEAD_LETTER.format(data="BINARY" if data_type == "bytes" else "STRING")
 
 
@@ -86,6 +95,11 @@ class ViewReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         with self._database() as database:
             is_bytes = state_of(database, self._options.stream).data_type == "bytes"
+            if self._options.view == STATE:
+                database.rows(
+                    statements.STATE, (self._options.stream, None, None, "", 1, None)
+                )  # Says if there is none.
+                return [OfConsumer("", is_bytes)]
             # Their second column is the name.
             names = [row[1] for row in database.rows(statements.LIST_CONSUMERS, (self._options.stream,))]
             if self._options.consumer is not None:
@@ -97,7 +111,7 @@ class ViewReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         if not isinstance(partition, OfConsumer):
             return
-        rows = _consumer_states if self._options.view == CONSUMER_STATES else _dead_letters
+        rows = {CONSUMER_STATES: _consumer_states, STATE: _state}.get(self._options.view, _dead_letters)
         try:
             with self._database() as database:
                 for row in rows(database, self._options, partition):
@@ -113,6 +127,17 @@ class ViewReader(DataSourceReader):
 def _consumer_states(database: Session, options: ReadOptions, part: OfConsumer) -> Iterator[dict[str, Any]]:
     for values in database.rows(statements.STATS, (options.stream, part.consumer)):
         yield dict(zip(_STATE_NAMES, values, strict=True), consumer=part.consumer)
+
+
+def _state(database: Session, options: ReadOptions, part: OfConsumer) -> Iterator[dict[str, Any]]:
+    after_key = ""
+    while page := database.rows(statements.STATE, (options.stream, None, options.key_pattern, after_key, _PAGE, None)):
+        for values in page:
+            row = dict(zip(_KEY_NAMES, values, strict=True))
+            after_key = row["key"]
+            if part.is_bytes:
+                row["data"] = row["bytes"]
+            yield row
 
 
 def _dead_letters(database: Session, options: ReadOptions, part: OfConsumer) -> Iterator[dict[str, Any]]:

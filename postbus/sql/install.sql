@@ -9055,6 +9055,8 @@ Where a stream keeps one message per key: write a sealed segment anew without th
 
 A segment is looked at again when the stream has grown by as many messages as it has keys, or by a thousand, so that the work for each message is bounded. One at a time.
 
+Not where a consumer has keep_unread, as the archive has: it is to see every version.
+
 Its caller holds the stream's maintenance mutex. What consumers hold is copied out first. A reader inside a long transaction puts it off.
 Returns  how many segments were looked at.
 Touches  segment (update), kept (insert); replaces the segment's table.
@@ -9067,7 +9069,9 @@ declare
     message_count bigint;
     live_count bigint;
 begin
-    if to_regclass('postbus_data.state_' || stream_id) is null then
+    if to_regclass('postbus_data.state_' || stream_id) is null
+        or exists (select from postbus_data.consumer as c where c.stream_id = compact_segments.stream_id and c.keep_unread)
+    then
         return 0;
     end if;
     select g.number into chosen
@@ -9914,7 +9918,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('731f9ddce29ff409')
+insert into postbus_data.installation (functions_digest) values ('9df4175fa8f09bc9')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

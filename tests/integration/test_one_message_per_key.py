@@ -230,3 +230,12 @@ async def test_versions_that_were_replaced_are_cleared_away_and_nobody_misses_an
     assert dict(await drain(late)) == expected
     await bus.publish(name, key="rare", data="second")
     assert await drain(late) == [("rare", "second")]
+
+
+async def test_versions_stay_while_a_consumer_is_to_see_all_of_them(bus: Any, name: str) -> None:
+    await bus.create_stream(name, partitions=2, one_message_per_key=True, segment_bytes=65536)
+    await bus.create_consumer(name, "archive", keep_unread=True)
+    for n in range(30):
+        await bus.publish_many(name, [Message(key=f"k{k}", data=[n, "x" * 500]) for k in range(40)])
+        await bus.maintain(name)
+    assert len([message async for message in bus.scan(name)]) == 1200

@@ -58,9 +58,21 @@ def test_consumers_show_where_they_stand(spark: Any, bus: postbus.Bus, url: str,
     assert len([row for row in rows if row.consumer == "idle" and row.lag_estimate > 0]) > 1
 
 
+def test_the_state_of_keys_is_a_table(spark: Any, bus: postbus.Bus, url: str, name: str) -> None:
+    bus.create_stream(name, one_message_per_key=True)
+    for n in range(6):
+        bus.publish(name, key=f"k.{n % 3}", data={"n": n})
+    bus.delete_key(name, "k.0")
+
+    rows = read(spark, url, name, read="state").orderBy("key").collect()
+
+    assert [(row.key, row.data) for row in rows] == [("k.1", '{"n":4}'), ("k.2", '{"n":5}')]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"read": "state"}, "does not keep one message per key"),
         ({"read": "letters"}, 'option read = "letters" is not known'),
         ({"read": "deadLetters", "startingPosition": "5"}, "option startingPosition is not one for read = deadLetters"),
         ({"read": "deadLetters", "consumer": "no-such"}, 'consumer "no-such"'),
