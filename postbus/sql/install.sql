@@ -5003,6 +5003,7 @@ declare
     seqs bigint[];
     token bigint;
     attempt integer := 1;
+    newest integer;
 begin
     claimed.partition := partition;
     claimed.message_count := 0;
@@ -5039,6 +5040,17 @@ begin
         seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
         if seqs is null then
             return claimed;
+        end if;
+        -- Read after the horizon: all that lies above what is claimed is in this segment, if no older one has more.
+        newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
+        if place.segment <> newest and not exists (
+            select
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.number < newest
+                and (g.last_seq is null or g.last_seq > seqs[cardinality(seqs)])
+        ) then
+            place.segment := newest;
         end if;
     end if;
 
@@ -9918,7 +9930,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('9df4175fa8f09bc9')
+insert into postbus_data.installation (functions_digest) values ('7515b7116fc3d6cc')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -135,6 +135,20 @@ async def test_messages_are_received_in_one_call_at_most_once(bus: Any, stream: 
     assert [message.data for message in await group.receive()] == [2000]
 
 
+async def test_a_group_comes_to_go_the_shortest_way(bus: Any, name: str, sql: Any) -> None:
+    """Its position names the segment that holds the rest, without which each receive would look at all of them."""
+    await bus.create_stream(name, partitions=1)
+    group = await group_of(bus, name)
+    await fill(bus, name, 50)
+    await group.receive(10)
+    segments = sql.execute(
+        "select p.segment from postbus_data.position as p join postbus_data.consumer as c on c.id = p.consumer_id "
+        "where c.stream_name = %s and p.partition = 0",
+        (name,),
+    ).fetchall()
+    assert segments == [(1,)]
+
+
 async def test_seek_gives_up_what_is_claimed(bus: Any, stream: str) -> None:
     group = await group_of(bus, stream, start="latest")
     await fill(bus, stream, 10)
