@@ -783,9 +783,11 @@ as $$
     select exists (
         select
         from postbus_data.stream_grant as g
+        -- A role may have been dropped.
+        join pg_catalog.pg_roles as r on r.rolname = g.role
         where (g.stream_id = used_stream or g.stream_id is null)
             and g.may = any (rights)
-            and pg_catalog.pg_has_role(current_user, g.role::name, 'usage')
+            and pg_catalog.pg_has_role(current_user, r.oid, 'usage')
     )
 $$;
 
@@ -7513,6 +7515,8 @@ begin
     for wanted in
         select g.role, g.may, o.kind, o.name, o.is_log
         from postbus_data.stream_grant as g
+        -- A role may have been dropped.
+        join pg_catalog.pg_roles as r on r.rolname = g.role
         cross join lateral postbus_data.stream_objects(apply_grants.stream_id) as o
         where (g.stream_id = apply_grants.stream_id or g.stream_id is null)
             and o.kind <> 'function'
@@ -7654,6 +7658,7 @@ begin
         cross join lateral postbus_data.stream_objects(s.id) as o
         where (s.id = revoked or revoked is null)
             and o.kind <> 'function'
+            and to_regrole(quote_ident(role)) is not null
     loop
         execute format('revoke all on %s postbus_data.%s from %I', object.kind, object.name, role);
     end loop;
@@ -9930,7 +9935,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('7515b7116fc3d6cc')
+insert into postbus_data.installation (functions_digest) values ('56c9d30d088cc3af')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

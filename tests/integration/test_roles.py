@@ -146,3 +146,21 @@ def test_members_of_the_ready_made_roles_use_all_streams_and_owners_look_after_t
             by_second.purge("after", everything=True)
             bus.maintain("after")
         bus.drop_stream("after")
+
+
+def test_a_role_that_was_dropped_stands_in_nobodys_way(roles: Any) -> None:
+    create, url_of, admin, root = roles
+    gone, left = create("gone"), create("left")
+    with postbus.connect(url_of(admin)) as bus, psycopg.connect(url_of(admin), autocommit=True) as connection:
+        bus.create_stream("mine", partitions=1, segment_bytes=65536)
+        for role in (gone, left):
+            connection.execute("select postbus.grant_stream('mine', %s, 'publish')", (role,))
+        root.execute(sql.SQL("drop owned by {}").format(sql.Identifier(gone)))
+        root.execute(sql.SQL("drop role {}").format(sql.Identifier(gone)))
+        with postbus.connect(url_of(left)) as used:
+            used.publish_many("mine", [Message(key="k", data="x" * 1500) for _ in range(60)])
+            for _ in range(3):
+                bus.maintain("mine")
+            assert bus.stream_info("mine").segment_count > 1
+            used.publish("mine", key="k", data=1)
+        connection.execute("select postbus.revoke_stream('mine', %s, 'publish')", (gone,))

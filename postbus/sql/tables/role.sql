@@ -16,9 +16,11 @@ as $$
     select exists (
         select
         from postbus_data.stream_grant as g
+        -- A role may have been dropped.
+        join pg_catalog.pg_roles as r on r.rolname = g.role
         where (g.stream_id = used_stream or g.stream_id is null)
             and g.may = any (rights)
-            and pg_catalog.pg_has_role(current_user, g.role::name, 'usage')
+            and pg_catalog.pg_has_role(current_user, r.oid, 'usage')
     )
 $$;
 

@@ -23,6 +23,8 @@ begin
     for wanted in
         select g.role, g.may, o.kind, o.name, o.is_log
         from postbus_data.stream_grant as g
+        -- A role may have been dropped.
+        join pg_catalog.pg_roles as r on r.rolname = g.role
         cross join lateral postbus_data.stream_objects(apply_grants.stream_id) as o
         where (g.stream_id = apply_grants.stream_id or g.stream_id is null)
             and o.kind <> 'function'

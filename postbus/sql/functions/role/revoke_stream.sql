@@ -28,6 +28,7 @@ begin
         cross join lateral postbus_data.stream_objects(s.id) as o
         where (s.id = revoked or revoked is null)
             and o.kind <> 'function'
+            and to_regrole(quote_ident(role)) is not null
     loop
         execute format('revoke all on %s postbus_data.%s from %I', object.kind, object.name, role);
     end loop;
