@@ -3170,9 +3170,10 @@ begin
                 select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq
             ))
         into place.leases, in_flight
-        from unnest(place.leases) as t (token)
-        join lateral (select l.token, l.seqs, l.keys from postbus_data.lease as l where l.token = t.token) as l on true
-        cross join lateral unnest(l.seqs, l.keys) as m (seq, key);
+        -- One probe for each token. A join with unnest would be planned as a walk through the whole index.
+        from postbus_data.lease as l
+        cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+        where l.token = any (place.leases);
     end if;
 
     if place.parked_from is not null
@@ -9935,7 +9936,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('56c9d30d088cc3af')
+insert into postbus_data.installation (functions_digest) values ('2e8499828292b6cf')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -29,9 +29,10 @@ begin
                 select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq
             ))
         into place.leases, in_flight
-        from unnest(place.leases) as t (token)
-        join lateral (select l.token, l.seqs, l.keys from postbus_data.lease as l where l.token = t.token) as l on true
-        cross join lateral unnest(l.seqs, l.keys) as m (seq, key);
+        -- One probe for each token. A join with unnest would be planned as a walk through the whole index.
+        from postbus_data.lease as l
+        cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+        where l.token = any (place.leases);
     end if;
 
     if place.parked_from is not null
