@@ -198,7 +198,7 @@ create index consumer_stream on postbus_data.consumer (stream_id);
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
 -- Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired
 -- leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many
--- messages a second were given out before), and when it was used last, if that matters (-5; horizon is then
+-- messages a second were given out before, missed_count when it last looked further back), and when it was used last, if that matters (-5; horizon is then
 -- the sum of its positions).
 create table postbus_data.position (
     consumer_id integer not null,
@@ -7063,8 +7063,9 @@ as $$
 /*
 Turn expired leases into failures, one for each message that was not settled, and put what is due into the redelivery log.
 
-Each entry of the two indexes by time is passed once: a mark says up to when they were swept. What commits behind the mark (a receive or
-nack inside a longer transaction) is found within five seconds, and by a full pass each minute at the latest.
+Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: a mark says up to when they were
+swept. What commits a little behind the mark is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
+five seconds back, every second, and by a full pass each minute at the latest.
 
 Returns  how many messages became available.
 Touches  lease, settled, waiting (delete), waiting, due, dead_letter, position (insert).
@@ -7075,6 +7076,7 @@ declare
     mark postbus_data.position;
     from_time timestamptz;
     is_full boolean;
+    is_wide boolean;
     made integer;
     positions bigint;
 begin
@@ -7083,9 +7085,11 @@ begin
     end if;
     mark := postbus_data.sweep_mark(reader);
     is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000;
+    is_wide := is_full or mark.missed_count < extract(epoch from now_at) * 1000000 - 1000000;
     from_time := case
         when is_full then '-infinity'
-        else to_timestamp(mark.hi / 1000000.0) - interval '5 seconds'
+        when is_wide then to_timestamp(mark.hi / 1000000.0) - interval '5 seconds'
+        else to_timestamp(mark.hi / 1000000.0) - interval '250 milliseconds'
     end;
 
     -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
@@ -7103,20 +7107,21 @@ begin
     end if;
 
     -- Moved now and then only: an idle consumer that is asked all the time should not write all the time.
-    if made > 0 or is_full or mark.hi < extract(epoch from now_at) * 1000000 - 2000000 then
+    if made > 0 or is_wide then
         delete from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = -2
             and p.hi = mark.hi;
         positions := postbus_data.position_sum(reader);
-        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, expired_count)
+        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, expired_count, missed_count)
         values (
             reader.id, reader.epoch, -2,
             extract(epoch from now_at) * 1000000,
             case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
             least(postbus_data.delivery_rate(reader, mark, positions, now_at), 2147483647),
-            positions
+            positions,
+            case when is_wide then extract(epoch from now_at) * 1000000 else mark.missed_count end
         );
     end if;
     return made;
@@ -9936,7 +9941,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('2e8499828292b6cf')
+insert into postbus_data.installation (functions_digest) values ('8895999cca92bdf7')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -57,7 +57,7 @@ create index consumer_stream on postbus_data.consumer (stream_id);
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
 -- Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired
 -- leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many
--- messages a second were given out before), and when it was used last, if that matters (-5; horizon is then
+-- messages a second were given out before, missed_count when it last looked further back), and when it was used last, if that matters (-5; horizon is then
 -- the sum of its positions).
 create table postbus_data.position (
     consumer_id integer not null,
