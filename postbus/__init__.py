@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from postbus.bus._async.consumer import AsyncConsumer
     from postbus.bus._async.group import AsyncGroup, AsyncMember
     from postbus.bus._async.queue import AsyncQueue
+    from postbus.bus._async.upkeep import AsyncUpkeep
     from postbus.bus._async.worker import AsyncWorker
     from postbus.bus._sync.bus import Bus
     from postbus.bus._sync.connect import connect
     from postbus.bus._sync.consumer import Consumer
     from postbus.bus._sync.group import Group, Member
     from postbus.bus._sync.queue import Queue
+    from postbus.bus._sync.upkeep import Upkeep
     from postbus.bus._sync.worker import Worker
     from postbus.model.archive import ArchiveInfo
     from postbus.model.consumer import (
@@ -74,6 +76,8 @@ _HOMES = {
     "postbus.bus._async.queue": ("AsyncQueue",),
     "postbus.bus._sync.queue": ("Queue",),
     "postbus.bus._sync.consumer": ("Consumer",),
+    "postbus.bus._async.upkeep": ("AsyncUpkeep",),
+    "postbus.bus._sync.upkeep": ("Upkeep",),
     "postbus.bus._async.worker": ("AsyncWorker",),
     "postbus.bus._sync.worker": ("Worker",),
     "postbus.model.consumer": (
@@ -120,6 +124,7 @@ __all__ = [
     "AsyncGroup",
     "AsyncMember",
     "AsyncQueue",
+    "AsyncUpkeep",
     "AsyncWorker",
     "Batch",
     "Bus",
@@ -159,6 +164,7 @@ __all__ = [
     "StreamOverview",
     "TooLarge",
     "Unavailable",
+    "Upkeep",
     "WorkSummary",
     "Worker",
     "WrongIsolation",

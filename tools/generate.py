@@ -34,6 +34,7 @@ RENAMED = {
     "AsyncReading": "Reading",
     "AsyncQueue": "Queue",
     "AsyncGroup": "Group",
+    "AsyncUpkeep": "Upkeep",
     "AsyncMember": "Member",
     "AsyncConsumer": "Consumer",
     "AsyncWakeups": "Wakeups",

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from pathlib import Path
 
+from postbus.bus._async.upkeep import SWEEP_SECONDS, AsyncUpkeep
 from postbus.db.embedded.locks import FileLock
 from postbus.model.errors import Error
 from postbus.server import logs
 from postbus.server.connection import Connection
 
-SWEEP_SECONDS = 1.0
-MAINTENANCE_SECONDS = 5.0
-
 
 class Maintenance:
-    """Sweeps every second and maintains every five, in one of the processes that name the same lock file."""
+    """The library's upkeep, in one of the processes that name the same lock file."""
 
     def __init__(self, connection: Connection, lock_file: Path | None) -> None:
         self._connection = connection
@@ -25,6 +22,7 @@ class Maintenance:
         self._has_lock = False
         self._task: asyncio.Task[None] | None = None
         self._problem: str | None = None
+        self._upkeep: AsyncUpkeep | None = None
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -38,13 +36,9 @@ class Maintenance:
             self._lock.release()
 
     async def _run(self) -> None:
-        next_maintenance = 0.0
         while True:
             if self._is_ours():
-                maintains = time.monotonic() >= next_maintenance
-                if maintains:
-                    next_maintenance = time.monotonic() + MAINTENANCE_SECONDS
-                await self._turn(maintains=maintains)
+                await self._turn()
             await asyncio.sleep(SWEEP_SECONDS)
 
     def _is_ours(self) -> bool:
@@ -52,12 +46,12 @@ class Maintenance:
             self._has_lock = self._lock.try_acquire(shared=False)
         return self._lock is None or self._has_lock
 
-    async def _turn(self, *, maintains: bool) -> None:
+    async def _turn(self) -> None:
         try:
             bus = self._connection.bus
-            await bus.sweep()
-            if maintains:
-                await bus.maintain()
+            if self._upkeep is None or self._upkeep.bus is not bus:
+                self._upkeep = bus.upkeep()
+            await self._upkeep.turn()
         except Error as error:
             # Once for each outage, not every second of it.
             if error.message != self._problem:

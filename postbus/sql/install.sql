@@ -3032,16 +3032,15 @@ language plpgsql
 volatile
 as $$
 /*
-Lease the next messages of a consumer: what postbus.receive does, with a row for each lease.
+Lease the next messages of a consumer: what postbus.receive does, with a row for each lease. For a group, an ack_wait of 0 gives them for good: see consume.
 */
 #variable_conflict use_variable
 declare
-    claim postbus_data.claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
-    partition_base integer := (claim.layout >> 11) & 16777215;
-    partition_count integer := claim.layout & 2047;
-    first integer := floor(random() * partition_count);
-    -- In order "key" idle partitions come first: there, nothing has to be parked.
-    step_count integer := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
+    claim postbus_data.claim;
+    partition_base integer;
+    partition_count integer;
+    first integer;
+    step_count integer;
     partition integer;
     remaining integer := max_messages;
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
@@ -3051,6 +3050,16 @@ declare
     last_claim postbus_data.claim;
     busy boolean;
 begin
+    if reader.is_group and ack_wait = interval '0' then
+        return query select b.* from postbus_data.consume(reader, max_messages, expected_type) as b;
+        return;
+    end if;
+    claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+    partition_base := (claim.layout >> 11) & 16777215;
+    partition_count := claim.layout & 2047;
+    first := floor(random() * partition_count);
+    -- In order "key" idle partitions come first: there, nothing has to be parked.
+    step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
     if reader.expire_after is not null then
         perform postbus_data.note_use(reader);
     end if;
@@ -4433,8 +4442,6 @@ Ack, then receive: one call for what a worker does all day. Null for ack_ids ack
 It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
 streams that a session uses have a faster function of their own; see write_server.
 
-For a group, with an ack_wait of 0, it gives messages for good, without a lease: see consume.
-
 Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
 */
 declare
@@ -4443,15 +4450,6 @@ begin
     acked := 0;
     if ack_ids is not null then
         acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
-    end if;
-    if reader.is_group and ack_wait = interval '0' then
-        for batch in select b.* from postbus_data.consume(reader, max_messages, expected_type) as b loop
-            return next;
-        end loop;
-        if not found then
-            return next;
-        end if;
-        return;
     end if;
     for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type) as b loop
         return next;
@@ -4860,18 +4858,6 @@ begin
         end if;
     end if;
 
-    if reader.is_group and ack_wait = interval '0' then
-        for batch in
-            select b.* from postbus_data.consume(postbus_data.find_consumer(stream, consumer), max_messages, expected_type) as b
-        loop
-            return next;
-        end loop;
-        if not found then
-            batch := null;
-            return next;
-        end if;
-        return;
-    end if;
     for batch in
         select b.*
         from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), max_messages, ack_wait, expected_type) as b
@@ -5171,7 +5157,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer.
+Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer. It gets every
+message of the log, also those whose time to live is over and, where a stream keeps one message per key, versions that were replaced.
 
 Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when a group or consumer of that name exists.
 */
@@ -7371,26 +7358,21 @@ Copy what consumers still hold of a segment that is about to be dropped. What so
 Its caller has the segment's table locked: no receive can lease more of it, and all that did have committed.
 Touches  kept (insert).
 */
+declare
+    stream postbus_data.stream;
 begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
     execute format(
-        'insert into postbus_data.kept (stream_id, partition, seq, published_at, expires_at, key, %1$s, headers)
-        select $1, l.partition, l.seq, l.published_at, l.expires_at, l.key, l.data::%3$s, l.headers
+        'insert into postbus_data.kept (stream_id, partition, seq, published_at, expires_at, key, %s, headers)
+        select $1, l.partition, l.seq, l.published_at, l.expires_at, l.key, l.data%s, l.headers
         from postbus_data.needed_messages($1) as n
-        join %2$s as l on l.partition = n.partition and l.seq = n.seq
-        where n.seq >= (select s.purged_seq from postbus_data.stream as s where s.id = $1)
+        join %s as l on l.partition = n.partition and l.seq = n.seq
+        where n.seq >= $2
         on conflict do nothing',
-        (
-            select case s.data_type when 'bytes' then 'bytes' else 'data' end
-            from postbus_data.stream as s
-            where s.id = keep_needed.stream_id
-        ),
-        postbus_data.log_table(stream_id, number),
-        (
-            select case s.data_type when 'bytes' then 'bytea' else 'text' end
-            from postbus_data.stream as s
-            where s.id = keep_needed.stream_id
-        )
-    ) using stream_id;
+        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        case stream.data_type when 'bytes' then '' else '::text' end,
+        postbus_data.log_table(stream_id, number)
+    ) using stream_id, stream.purged_seq;
 end
 $$;
 
@@ -9941,7 +9923,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('8895999cca92bdf7')
+insert into postbus_data.installation (functions_digest) values ('a74341212c951ccd')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -13,6 +13,7 @@ from postbus.bus._async.publishing import AsyncPublishing
 from postbus.bus._async.queue import AsyncQueue
 from postbus.bus._async.reading import AsyncReading
 from postbus.bus._async.streams import AsyncStreams
+from postbus.bus._async.upkeep import AsyncUpkeep
 from postbus.db import statements
 from postbus.db._async.database import AsyncDatabase, Connection
 from postbus.db._async.transactions import AsyncTransactions
@@ -191,6 +192,8 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
     ) -> AsyncGroup:
         """Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks.
 
+        It gets every message of the log, also one whose time to live is over, or a version of a key that was replaced.
+
         Args:
             stream: The stream's name.
             group: Its own name, unlike that of any consumer of the stream.
@@ -225,6 +228,10 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         """The consumers of a stream, by name."""
         found = await self._database.rows(statements.LIST_CONSUMERS, (stream,), repeatable=True)
         return [rows.consumer_info(row) for row in found]
+
+    def upkeep(self) -> AsyncUpkeep:
+        """A service that sweeps and maintains for as long as it runs, where neither the HTTP server nor cron does."""
+        return AsyncUpkeep(self)
 
     async def sweep(self, stream: str | None = None) -> int:
         """Redeliver what has expired or come due, for the consumers of a stream or of all.

@@ -15,6 +15,7 @@ from postbus.bus._sync.publishing import Publishing
 from postbus.bus._sync.queue import Queue
 from postbus.bus._sync.reading import Reading
 from postbus.bus._sync.streams import Streams
+from postbus.bus._sync.upkeep import Upkeep
 from postbus.db import statements
 from postbus.db._sync.database import Connection, Database
 from postbus.db._sync.transactions import Transactions
@@ -193,6 +194,8 @@ class Bus(Streams, Publishing, Reading):
     ) -> Group:
         """Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks.
 
+        It gets every message of the log, also one whose time to live is over, or a version of a key that was replaced.
+
         Args:
             stream: The stream's name.
             group: Its own name, unlike that of any consumer of the stream.
@@ -227,6 +230,10 @@ class Bus(Streams, Publishing, Reading):
         """The consumers of a stream, by name."""
         found = self._database.rows(statements.LIST_CONSUMERS, (stream,), repeatable=True)
         return [rows.consumer_info(row) for row in found]
+
+    def upkeep(self) -> Upkeep:
+        """A service that sweeps and maintains for as long as it runs, where neither the HTTP server nor cron does."""
+        return Upkeep(self)
 
     def sweep(self, stream: str | None = None) -> int:
         """Redeliver what has expired or come due, for the consumers of a stream or of all.

@@ -9,16 +9,15 @@ language plpgsql
 volatile
 as $$
 /*
-Lease the next messages of a consumer: what postbus.receive does, with a row for each lease.
+Lease the next messages of a consumer: what postbus.receive does, with a row for each lease. For a group, an ack_wait of 0 gives them for good: see consume.
 */
 #variable_conflict use_variable
 declare
-    claim postbus_data.claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
-    partition_base integer := (claim.layout >> 11) & 16777215;
-    partition_count integer := claim.layout & 2047;
-    first integer := floor(random() * partition_count);
-    -- In order "key" idle partitions come first: there, nothing has to be parked.
-    step_count integer := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
+    claim postbus_data.claim;
+    partition_base integer;
+    partition_count integer;
+    first integer;
+    step_count integer;
     partition integer;
     remaining integer := max_messages;
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
@@ -28,6 +27,16 @@ declare
     last_claim postbus_data.claim;
     busy boolean;
 begin
+    if reader.is_group and ack_wait = interval '0' then
+        return query select b.* from postbus_data.consume(reader, max_messages, expected_type) as b;
+        return;
+    end if;
+    claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+    partition_base := (claim.layout >> 11) & 16777215;
+    partition_count := claim.layout & 2047;
+    first := floor(random() * partition_count);
+    -- In order "key" idle partitions come first: there, nothing has to be parked.
+    step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
     if reader.expire_after is not null then
         perform postbus_data.note_use(reader);
     end if;

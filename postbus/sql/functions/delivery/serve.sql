@@ -16,8 +16,6 @@ Ack, then receive: one call for what a worker does all day. Null for ack_ids ack
 It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
 streams that a session uses have a faster function of their own; see write_server.
 
-For a group, with an ack_wait of 0, it gives messages for good, without a lease: see consume.
-
 Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
 */
 declare
@@ -26,15 +24,6 @@ begin
     acked := 0;
     if ack_ids is not null then
         acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
-    end if;
-    if reader.is_group and ack_wait = interval '0' then
-        for batch in select b.* from postbus_data.consume(reader, max_messages, expected_type) as b loop
-            return next;
-        end loop;
-        if not found then
-            return next;
-        end if;
-        return;
     end if;
     for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type) as b loop
         return next;

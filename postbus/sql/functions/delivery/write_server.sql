@@ -157,18 +157,6 @@ begin
         end if;
     end if;
 
-    if reader.is_group and ack_wait = interval '0' then
-        for batch in
-            select b.* from postbus_data.consume(postbus_data.find_consumer(stream, consumer), max_messages, expected_type) as b
-        loop
-            return next;
-        end loop;
-        if not found then
-            batch := null;
-            return next;
-        end if;
-        return;
-    end if;
     for batch in
         select b.*
         from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), max_messages, ack_wait, expected_type) as b

@@ -12,7 +12,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer.
+Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer. It gets every
+message of the log, also those whose time to live is over and, where a stream keeps one message per key, versions that were replaced.
 
 Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when a group or consumer of that name exists.
 */

@@ -1,0 +1,67 @@
+"""The library's upkeep: what is due is done without anybody receiving, and it outlives what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import postbus
+from postbus import Message
+from tests.waiting import until
+
+pytestmark = pytest.mark.newest_server
+
+
+@contextmanager
+def running(upkeep: postbus.Upkeep) -> Iterator[None]:
+    thread = threading.Thread(target=upkeep.run)
+    thread.start()
+    yield
+    upkeep.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_what_is_due_is_done_without_anybody_receiving(url: str, name: str) -> None:
+    with postbus.connect(url) as bus:
+        bus.create_stream(name, partitions=1, segment_bytes=65536, max_messages=10)
+        consumer = bus.create_consumer(name, "c", order="none", max_deliver=1, ack_wait=0.2)
+        bus.publish_many(name, [Message(data="x" * 1500) for _ in range(100)])
+        consumer.receive(1)
+        bus.publish(name, data="later", delay=0.3)
+        with running(bus.upkeep()):
+            until(lambda: bus.read(name, max_messages=1, backwards=True)[0].data == "later", "the schedule")
+            until(consumer.dead_letters, "an expired lease")
+            until(lambda: bus.stream_info(name).start_seq > 80, "retention")
+
+
+def test_an_outage_is_logged_once_and_the_next_turn_is_tried(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with postbus.connect(url) as bus:
+        turns: list[int] = []
+        sweep = bus.sweep
+
+        def failing_twice(stream: str | None = None) -> int:
+            turns.append(1)
+            if len(turns) <= 2:
+                raise postbus.Unavailable("Postgres is away")
+            return sweep(stream)
+
+        monkeypatch.setattr(bus, "sweep", failing_twice)
+        with running(bus.upkeep()):
+            until(lambda: len(turns) > 2, "the third turn")
+    assert caplog.text.count("Postgres is away") == 1
+
+
+async def test_it_runs_as_a_task(url: str) -> None:
+    async with await postbus.connect_async(url) as bus:
+        upkeep = bus.upkeep()
+        task = asyncio.create_task(upkeep.run())
+        await asyncio.sleep(0.1)
+        upkeep.stop()
+        await asyncio.wait_for(task, 10)
