@@ -1,0 +1,246 @@
+"""Answers about consumers, and what they make of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from postbus.model.consumer import (
+    ConsumerInfo,
+    ConsumerStats,
+    DeadLetter,
+    HistoryEntry,
+    OnDead,
+    OnExpired,
+    Ordering,
+    Outcome,
+    Peeked,
+)
+from postbus.model.delivery import Delivery
+from postbus.server.answers.common import ms, required_ms, utc
+from postbus.server.answers.messages import StoredMessage, message
+
+MessageState = Literal["available", "delivered", "waiting", "dead"]
+
+
+class Received(msgspec.Struct):
+    ack_id: str
+    attempt: int
+    message: StoredMessage
+
+
+class PeekInfo(msgspec.Struct):
+    ack_id: str | None
+    state: MessageState
+    deliver_count: int
+    not_visible_until: datetime | None
+    reason: str | None
+
+
+class PeekedMessage(msgspec.Struct):
+    message: StoredMessage
+    info: PeekInfo
+
+
+class MessageConsumer(msgspec.Struct):
+    """How a consumer stands to a message. “done”: it has finished it, or passed over it by its filter or position."""
+
+    consumer_id: str
+    consumer_name: str
+    consumer_filter_key_pattern: str | None
+    state: Literal["available", "delivered", "waiting", "dead", "done"]
+    deliver_count: int | None
+    not_visible_until: datetime | None
+
+
+class MessageConsumers(msgspec.Struct):
+    message: StoredMessage
+    consumer_info: list[MessageConsumer]
+
+
+class DeadMessage(msgspec.Struct):
+    message: StoredMessage
+    deliver_count: int
+    reason: str | None
+    died_at: datetime
+
+
+class PastDelivery(msgspec.Struct):
+    """`message` is null when it is gone from the stream. `last_error` of an acked message is why it failed before."""
+
+    seq: int
+    partition: int
+    message: StoredMessage | None
+    outcome: Outcome
+    attempt: int
+    received_at: datetime
+    finished_at: datetime
+    duration_ms: int
+    last_error: str | None
+
+
+class Consumer(msgspec.Struct):
+    id: str
+    name: str
+    stream: str
+    stream_id: str
+    kind: Literal["pull"]
+    status: Literal["active", "disabled"]
+    ack_wait_ms: int
+    max_ack_pending: int
+    max_deliver: int | None
+    max_waiting: int
+    filter_key_pattern: str | None
+    filter_headers: dict[str, str] | None
+    filter_headers_not: dict[str, str] | None
+    filter_data: str | None
+    order: Ordering
+    max_per_key: int | None
+    backoff_ms: list[int]
+    backoff_factor: float | None
+    backoff_cap_ms: int | None
+    backoff_jitter: float
+    retain_dead_ms: int | None
+    on_dead: OnDead
+    on_expired: OnExpired
+    keep_unread: bool
+    expire_after_ms: int | None
+    keep_history_ms: int | None
+    is_group: bool
+    inserted_at: datetime
+    updated_at: datetime
+
+
+class PartitionPlace(msgspec.Struct):
+    partition: int
+    position_seq: int
+    lag_estimate: int
+    oldest_unread_at: datetime | None
+    in_flight: int
+
+
+class ConsumerPlace(msgspec.Struct):
+    horizon_seq: int
+    lag_estimate: int
+    oldest_unread_at: datetime | None
+    in_flight: int
+    oldest_in_flight_at: datetime | None
+    waiting: int
+    dead: int
+    expired: int
+    missed_estimate: int
+    rate_estimate: float | None
+    partitions: list[PartitionPlace]
+
+
+def received(deliveries: Sequence[Delivery], stream_id: str) -> list[Received]:
+    """In order of seq, which is also the order within each key."""
+    in_order = sorted(deliveries, key=lambda each: each.seq)
+    return [Received(each.ack_id, each.attempt, message(each, stream_id)) for each in in_order]
+
+
+def peeked(found: Peeked, stream_id: str) -> PeekedMessage:
+    info = PeekInfo(
+        ack_id=found.ack_id,
+        state=found.state,
+        deliver_count=found.attempts,
+        not_visible_until=None if found.until is None else utc(found.until),
+        reason=found.reason,
+    )
+    return PeekedMessage(message=message(found, stream_id), info=info)
+
+
+def message_consumer(info: ConsumerInfo, found: Peeked | None) -> MessageConsumer:
+    return MessageConsumer(
+        consumer_id=str(info.id),
+        consumer_name=info.name,
+        consumer_filter_key_pattern=info.filter_key_pattern,
+        state="done" if found is None else found.state,
+        deliver_count=None if found is None else found.attempts,
+        not_visible_until=None if found is None or found.until is None else utc(found.until),
+    )
+
+
+def dead(letter: DeadLetter, stream_id: str) -> DeadMessage:
+    return DeadMessage(
+        message=message(letter, stream_id),
+        deliver_count=letter.attempts,
+        reason=letter.reason,
+        died_at=utc(letter.died_at),
+    )
+
+
+def past_delivery(entry: HistoryEntry, stream_id: str) -> PastDelivery:
+    return PastDelivery(
+        seq=entry.seq,
+        partition=entry.partition,
+        message=None if entry.published_at is None else message(entry, stream_id),
+        outcome=entry.outcome,
+        attempt=entry.attempt,
+        received_at=utc(entry.received_at),
+        finished_at=utc(entry.finished_at),
+        duration_ms=required_ms(entry.duration),
+        last_error=entry.last_error,
+    )
+
+
+def consumer(info: ConsumerInfo, stream_id: str) -> Consumer:
+    return Consumer(
+        id=str(info.id),
+        name=info.name,
+        stream=info.stream,
+        stream_id=stream_id,
+        kind="pull",
+        status="disabled" if info.paused else "active",
+        ack_wait_ms=required_ms(info.ack_wait),
+        max_ack_pending=info.max_ack_pending,
+        max_deliver=info.max_deliver,
+        max_waiting=info.max_waiting,
+        filter_key_pattern=info.filter_key_pattern,
+        filter_headers=None if info.filter_headers is None else dict(info.filter_headers),
+        filter_headers_not=None if info.filter_headers_not is None else dict(info.filter_headers_not),
+        filter_data=info.filter_data,
+        order=info.order,
+        max_per_key=info.max_per_key,
+        backoff_ms=[required_ms(delay) for delay in info.backoff],
+        backoff_factor=info.backoff_factor,
+        backoff_cap_ms=ms(info.backoff_cap),
+        backoff_jitter=info.backoff_jitter,
+        retain_dead_ms=ms(info.retain_dead),
+        on_dead=info.on_dead,
+        on_expired=info.on_expired,
+        keep_unread=info.keep_unread,
+        expire_after_ms=ms(info.expire_after),
+        keep_history_ms=ms(info.keep_history),
+        is_group=info.is_group,
+        inserted_at=utc(info.created_at),
+        updated_at=utc(info.created_at),
+    )
+
+
+def consumer_place(stats: ConsumerStats) -> ConsumerPlace:
+    return ConsumerPlace(
+        horizon_seq=stats.horizon_seq,
+        lag_estimate=stats.lag_estimate,
+        oldest_unread_at=stats.oldest_unread_at,
+        in_flight=stats.in_flight,
+        oldest_in_flight_at=stats.oldest_in_flight_at,
+        waiting=stats.waiting,
+        dead=stats.dead,
+        expired=stats.expired,
+        missed_estimate=stats.missed_estimate,
+        rate_estimate=stats.rate_estimate,
+        partitions=[
+            PartitionPlace(
+                partition=each.partition,
+                position_seq=each.position_seq,
+                lag_estimate=each.lag_estimate,
+                oldest_unread_at=each.oldest_unread_at,
+                in_flight=each.in_flight,
+            )
+            for each in stats.partitions
+        ],
+    )
