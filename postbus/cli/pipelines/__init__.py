@@ -1,0 +1,23 @@
+"""`postbus pipeline`: jobs of Spark from or to streams. Spark is imported only when one runs."""
+
+from __future__ import annotations
+
+from postbus.cli import output
+from postbus.cli.pipelines import lake as lake
+from postbus.cli.pipelines.shared import postgres, run_app
+from postbus.cli.shared import OUTPUT, TARGET, Commands
+
+app = Commands("Pipelines on Spark: run, list.", shared=(*TARGET, *OUTPUT))
+app.add_typer(run_app, name="run")
+
+
+@app.command("ls")
+def ls() -> None:
+    """List pipelines: state, rate, lag, last error.
+
+    Example: postbus pipeline ls
+    """
+    columns = ("name", "state", "message_count", "rate", "lag_estimate", "position_seq", "noted_at", "last_error")
+    with postgres() as bus:
+        found = bus.list_pipelines()
+    output.emit(found, columns, empty="no pipelines yet; run one: postbus pipeline run archive orders --to /lake")

@@ -1,0 +1,95 @@
+"""What the commands of all pipelines share: which Spark, which database, options from flags and a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from postbus.cli import targets
+from postbus.cli.options import open_bus
+from postbus.cli.shared import OUTPUT, TARGET, Commands
+from postbus.model.errors import Error, InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from postbus import Bus
+
+_Options = TypeVar("_Options")
+
+# A pipeline works on Postgres itself, so there is no request to show.
+run_app = Commands("Run a pipeline.", shared=(*TARGET, *OUTPUT))
+
+Master = Annotated[
+    str | None, typer.Option(help="The Spark to use, such as spark://host:7077; without it, this machine.")
+]
+Remote = Annotated[str | None, typer.Option(help="A server of Spark Connect to use, such as sc://host.")]
+Options = Annotated[
+    Path | None, typer.Option("--options", help="A YAML file with options by the names of these flags; flags go first.")
+]
+Continuous = Annotated[
+    bool, typer.Option("--continuous/--once", help="Go on until Ctrl-C, or end when what is there now is done.")
+]
+
+
+@contextmanager
+def postgres() -> Iterator[Bus]:
+    """The bus, which has to be Postgres itself."""
+    if targets.target().is_http:
+        raise InvalidInput("pipelines work on Postgres, not on a server", "name it with --url postgresql://…")
+    with open_bus() as bus:
+        yield bus
+
+
+@contextmanager
+def started(stream: str, master: str | None, remote: str | None) -> Iterator[tuple[SparkSession, str]]:
+    """Spark, and the database's URL. The database goes first: what is wrong with it is known sooner than Spark starts."""
+    with postgres() as bus:
+        bus.stream_info(stream)
+        try:
+            from postbus.pipelines import sessions
+        except ImportError as error:
+            raise Error("Spark is not installed", "run: pip install 'postbus[spark]'") from error
+        with sessions.started(master, remote) as spark:
+            yield spark, bus.url
+
+
+def collect(given: dict[str, Any], file: Path | None) -> dict[str, Any]:
+    """Options of a pipeline: those of the flags, then of the file."""
+    return {**_from_file(file, set(given)), **{name: value for name, value in given.items() if value is not None}}
+
+
+def build(kind: Callable[..., _Options], stream: str, values: dict[str, Any]) -> _Options:
+    """All options of a pipeline, with its own defaults for the rest."""
+    try:
+        return kind(stream=stream, **values)
+    except TypeError as error:
+        raise InvalidInput(f"options are missing or wrong: {error}") from error
+
+
+def _from_file(file: Path | None, known: set[str]) -> dict[str, Any]:
+    from difflib import get_close_matches
+
+    if file is None:
+        return {}
+    import yaml
+
+    try:
+        found = yaml.safe_load(file.read_text()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise InvalidInput(f"{file} cannot be read as YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{file} holds no options", "write lines such as: to: /lake")
+    values = {str(name).replace("-", "_"): value for name, value in found.items()}
+    for name in values:
+        if name not in known:
+            nearest = get_close_matches(name, known, n=1)
+            raise InvalidInput(
+                f'{file}: option "{name}" is not known',
+                f"did you mean {nearest[0]}?" if nearest else f"there are: {', '.join(sorted(known))}",
+            )
+    return values
