@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from postbus.model import errors
@@ -16,6 +16,7 @@ from postbus.model import errors
 # A batch is cut at about this size, so that a task's memory does not depend on its range.
 BATCH_BYTES: Final = 4 * 1024 * 1024
 
+HISTORY_COLUMNS: Final = ("partition", "seqs", "attempts", "received_at", "finished_at", "outcome", "reason")
 _BY_SQLSTATE: Final = {error.sqlstate: error for error in errors.all_errors()}
 _UNDEFINED_TABLE: Final = "42P01"
 _CHECK: Final = "select postbus_data.spark_check($1)"
@@ -26,7 +27,9 @@ _COLUMNS: Final = {
     "partition": "l.partition",
     "seq": "l.seq",
     "published_at": "l.published_at",
+    "size": "octet_length(l.data::text) as size",
 }
+_SIZE_OF_BYTES: Final = "octet_length(l.data) as size"
 # Each condition on what a user wrote reads it from a setting, once for a statement.
 _SETTING: Final = "(select current_setting('postbus.{name}'){cast})"
 _CONDITIONS: Final = {
@@ -76,6 +79,7 @@ class Range:
     """Messages of a stream with after_seq < seq <= to_seq in some segments, of all partitions or one.
 
     ahead: partitions that are read from a later seq, as (partition, after_seq).
+    is_bytes: whether its data is binary.
     """
 
     stream_id: int
@@ -84,6 +88,16 @@ class Range:
     to_seq: int
     partition: int | None = None
     ahead: tuple[tuple[int, int], ...] = ()
+    is_bytes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRange:
+    """What became of a consumer's deliveries that were finished in a time: from_time itself included, to_time not."""
+
+    consumer_id: int
+    from_time: datetime
+    to_time: datetime
 
 
 def read_batches(url: str, system: str, wanted: Range, columns: Iterable[str], filter: MessageFilter) -> Iterator[Any]:
@@ -93,17 +107,41 @@ def read_batches(url: str, system: str, wanted: Range, columns: Iterable[str], f
         url: The database.
         system: The system identifier of the server on which the range was found to be complete.
         wanted: Which messages.
-        columns: Of key, data, headers (as JSON text), partition, seq, published_at.
+        columns: Of key, data, headers (as JSON text), partition, seq, published_at, size (how many bytes data has).
         filter: Which of them.
 
     Raises:
         SegmentDropped: Some were purged meanwhile.
         postbus.Error: Any other error of the server or the driver.
     """
+    settings = filter.settings()
+    yield from _copied(url, system, _statement(wanted, columns, settings), settings)
+
+
+def read_history(url: str, system: str, wanted: HistoryRange, columns: Iterable[str]) -> Iterator[Any]:
+    """Rows of a consumer's history as record batches, in order of their end.
+
+    Raises:
+        postbus.Error: Any error of the server or the driver.
+    """
+    shown = ", ".join(f"h.{name}" for name in HISTORY_COLUMNS if name in set(columns)) or "h.partition"
+    statement = (
+        f"select {shown} from postbus_data.history as h where h.consumer_id = {wanted.consumer_id:d}"  # noqa: S608
+        f" and h.finished_at >= {_moment(wanted.from_time)} and h.finished_at < {_moment(wanted.to_time)}"
+        " order by h.finished_at"
+    )
+    yield from _copied(url, system, statement, {})
+
+
+def _moment(time: datetime) -> str:
+    since = time - datetime(1970, 1, 1, tzinfo=UTC)
+    return f"(timestamptz 'epoch' + {since // timedelta(microseconds=1):d} * interval '1 microsecond')"
+
+
+def _copied(url: str, system: str, statement: str, settings: dict[str, str]) -> Iterator[Any]:
     import adbc_driver_manager
     from adbc_driver_postgresql import dbapi
 
-    settings = filter.settings()
     try:
         with dbapi.connect(url) as connection, connection.cursor() as cursor:
             cursor.execute(_CHECK, (system,))
@@ -112,7 +150,7 @@ def read_batches(url: str, system: str, wanted: Range, columns: Iterable[str], f
                 cursor.execute("select set_config('postbus.' || $1, $2, true)", (name, value))
                 cursor.fetchall()
             cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
-            cursor.execute(_statement(wanted, columns, settings))
+            cursor.execute(statement)
             yield from cursor.fetch_record_batch()
     except adbc_driver_manager.Error as error:
         raise _translate(error) from error
@@ -126,7 +164,8 @@ def _statement(wanted: Range, columns: Iterable[str], conditions: Iterable[str])
         else (wanted.partition, wanted.partition)
     )
     names = list(columns)
-    selected = ", ".join(_COLUMNS[name] for name in dict.fromkeys([*names, "seq"]))
+    known = {**_COLUMNS, "size": _SIZE_OF_BYTES} if wanted.is_bytes else _COLUMNS
+    selected = ", ".join(known[name] for name in dict.fromkeys([*names, "seq"]))
     where = "".join(f" and {_CONDITIONS[name]}" for name in conditions)
     where += "".join(f" and not (l.partition = {p:d} and l.seq <= {seq:d})" for p, seq in wanted.ahead)
     parts = [

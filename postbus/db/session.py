@@ -21,6 +21,7 @@ SPARK_STAGE: Final = "select postbus_data.spark_stage($1, $2, $3, $4, $5, $6, $7
 SPARK_PUBLISH: Final = "select postbus_data.spark_publish($1, $2, $3, $4, $5, $6::text[]::uuid[], $7)"
 SPARK_DISCARD: Final = "select postbus_data.spark_discard($1, $2, $3::text[]::uuid[])"
 SEQ_SINCE: Final = "select postbus_data.seq_since(postbus_data.stream_id($1), $2::timestamptz + interval '1 second')"
+HISTORY_BOUNDS: Final = "select b.* from postbus_data.history_bounds($1) as b"
 PATTERN_REGEX: Final = "select postbus_data.pattern_regex($1)"
 
 

@@ -22,6 +22,8 @@ _TYPES: Final[dict[str, types.DataType]] = {
     "seq": types.LongType(),
     "published_at": types.TimestampType(),
     CORRUPT: types.StringType(),
+    # Only for those who ask for it by a schema of their own: how many bytes data has.
+    "size": types.IntegerType(),
 }
 _Converter = Callable[[Any], Any]
 

@@ -33,10 +33,19 @@ def read_files(wanted: LakeRange, columns: Sequence[str], filter: MessageFilter)
     Raises:
         NotFound: A file is gone.
     """
-    needed = list(dict.fromkeys([*columns, "seq", *_filtered(wanted, filter)]))
+    stored = ["data" if name == "size" else name for name in columns]
+    needed = list(dict.fromkeys([*stored, "seq", *_filtered(wanted, filter)]))
     streams = [(first_seq, _batches(wanted, path, needed, filter)) for first_seq, path in wanted.files]
     for batch in merged(streams):
-        yield batch.select(list(columns))
+        yield _with_size(batch, columns) if "size" in columns else batch.select(list(columns))
+
+
+def _with_size(batch: Any, columns: Sequence[str]) -> Any:
+    import pyarrow
+    import pyarrow.compute as pc
+
+    arrays = [pc.binary_length(batch.column("data")) if name == "size" else batch.column(name) for name in columns]
+    return pyarrow.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
 def _filtered(wanted: LakeRange, filter: MessageFilter) -> list[str]:

@@ -30,7 +30,7 @@ READ_OPTIONS: Final = (
     "includeArchive",
 )
 # What option read may say. All but messages are read as they are now.
-VIEWS: Final = ("messages", "deadLetters", "consumerStates", "state")
+VIEWS: Final = ("messages", "deadLetters", "consumerStates", "history", "state")
 _OF_VIEWS: Final = ("url", "stream", "read", "consumer", "keyPattern")
 WRITE_OPTIONS: Final = ("url", "stream", "writerId", "batchId")
 # What Spark adds by itself.

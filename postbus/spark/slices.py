@@ -79,7 +79,7 @@ def cut(
             if above_seq < high and (last_seq is None or last_seq > low)
         ]
         for one_partition, segments in _by_partition(within, partition, messages.key):
-            wanted = arrow.Range(state.stream_id, segments, low, high, one_partition, ahead)
+            wanted = arrow.Range(state.stream_id, segments, low, high, one_partition, ahead, state.data_type == "bytes")
             slices.append(Slice(wanted, messages, state.system))
     return slices
 

@@ -10,6 +10,7 @@ from postbus.db.arrow import MessageFilter
 from postbus.model.errors import InvalidInput
 from postbus.spark.columns import schema_for
 from postbus.spark.errors import plainly
+from postbus.spark.history import HISTORY, HistoryReader
 from postbus.spark.options import WriteOptions, read_options, write_options
 from postbus.spark.reader import Reader
 from postbus.spark.slices import state_of
@@ -30,7 +31,7 @@ class PostbusDataSource(DataSource):
 
     **Columns** when reading: `key` string, `data` string (binary in a bytes stream, a struct with dataSchema), `headers`
     map of strings, `partition` int, `seq` bigint, `published_at` timestamp. A schema of your own may name some of them,
-    and only those are fetched.
+    and only those are fetched; and `size` int, how many bytes data has, without fetching it.
 
     **Reading.** Options of read and readStream:
 
@@ -55,8 +56,10 @@ class PostbusDataSource(DataSource):
     `read` (read): `messages` (default), or what consumers made of them, as it is now: `deadLetters` (a row for each, with
     `consumer`, `attempts`, `reason`, `died_at`) or `consumerStates` (where each consumer stands, as `postbus.stats` says it:
     a row for each partition and one, with partition null, for the whole). Of all consumers, or of the one that option
-    `consumer` names; dead letters also by `keyPattern`. `state` is the present version of each key, or of those of
-    `keyPattern`, where a stream keeps one message per key.
+    `consumer` names; dead letters also by `keyPattern`. `history` has what became of deliveries to consumers that keep a
+    history: a row for each batch that was acked and for each message that failed, with `seqs`, `attempts` (null when all were
+    delivered for the first time), `received_at`, `finished_at`, `outcome` and `reason`. `state` is the present version of
+    each key, or of those of `keyPattern`, where a stream keeps one message per key.
 
     Filters on `seq`, `partition`, `key` (equality, prefix) and `published_at` of a batch query are applied by Postgres
     where the session has `spark.sql.python.filterPushdown.enabled` = `true`, and by Spark elsewhere.
@@ -105,9 +108,11 @@ class PostbusDataSource(DataSource):
         return schema_for(state.data_type, options.data_schema)
 
     @plainly
-    def reader(self, schema: StructType) -> Reader | ViewReader:
+    def reader(self, schema: StructType) -> Reader | ViewReader | HistoryReader:
         options = read_options(self.options)
-        return Reader(options, schema) if options.view == "messages" else ViewReader(options, schema)
+        if options.view == "messages":
+            return Reader(options, schema)
+        return HistoryReader(options, schema) if options.view == HISTORY else ViewReader(options, schema)
 
     @plainly
     def streamReader(self, schema: StructType) -> StreamReader:

@@ -14,6 +14,7 @@ from postbus.db import session, statements
 from postbus.db.session import Session
 from postbus.model.errors import InvalidInput
 from postbus.spark.errors import hide_traceback, plainly
+from postbus.spark.history import HISTORY, HISTORY_SCHEMA
 from postbus.spark.options import ReadOptions
 from postbus.spark.slices import state_of
 
@@ -69,6 +70,8 @@ def view_schema(view: str, data_type: str) -> str:
     """The columns of a view of a stream with that type of data, as Spark writes them."""
     if view == CONSUMER_STATES:
         return _CONSUMER_STATE
+    if view == HISTORY:
+        return HISTORY_SCHEMA
     if view == STATE:
         return _KEY_STATE.format(data="BINARY" if data_type == "bytes" else "STRING")
     return _DEAD_LETTER.format(data="BINARY" if data_type == "bytes" else "STRING")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -87,3 +87,39 @@ def test_a_view_that_cannot_be_is_refused_in_one_line(
 
     assert message in str(caught.value)
     assert "Traceback" not in str(caught.value)
+
+
+def test_a_history_has_what_became_of_each_delivery(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
+    seqs = publish(bus, stream, 10)
+    bus.create_consumer(stream, "forgetful")
+    consumer = bus.create_consumer(stream, "billing", keep_history=3600, backoff=[0], order="none")
+    bad, *good = sorted(consumer.receive(max_messages=10), key=lambda each: each.seq)
+    consumer.nack([bad], reason="no luck")
+    consumer.ack(good)
+    consumer.ack(consumer.receive(wait=5))
+
+    rows = read(spark, url, stream, read="history").collect()
+
+    assert {row.consumer for row in rows} == {"billing"}
+    assert sorted(seq for row in rows if row.outcome == "acked" for seq in row.seqs) == seqs
+    (failed,) = [row for row in rows if row.outcome == "failed"]
+    assert (failed.seqs, failed.reason) == ([bad.seq], "no luck")
+    (again,) = [row for row in rows if bad.seq in row.seqs and row.outcome == "acked"]
+    assert again.attempts == [2]
+    assert all(row.finished_at >= row.received_at for row in rows)
+    middle = failed.finished_at
+    frame = read(spark, url, stream, read="history").where(f"finished_at > timestamp'{middle}'")
+    assert frame.select("outcome").distinct().collect()[0].outcome == "acked"
+    assert read(spark, url, stream, read="history", consumer="forgetful").count() == 0
+
+
+@pytest.mark.parametrize("data_type", ["json", "text", "bytes"])
+def test_the_size_of_data_is_known_without_reading_it(
+    spark: Any, bus: postbus.Bus, url: str, name: str, data_type: Literal["json", "text", "bytes"]
+) -> None:
+    bus.create_stream(name, data_type=data_type)
+    bus.publish(name, key="a", data=b"\x00\xff\x10" if data_type == "bytes" else "ü")
+
+    frame = spark.read.format("postbus").options(url=url, stream=name).schema("key STRING, size INT").load()
+
+    assert [tuple(row) for row in frame.collect()] == [("a", {"json": 4, "text": 2, "bytes": 3}[data_type])]
