@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from postbus.pipelines.archive import ArchiveOptions, archive_stream
+    from postbus.pipelines.ingest import Ingested, IngestOptions, ingest_files
     from postbus.pipelines.replay import ReplayOptions, replay_stream
     from postbus.pipelines.upkeep import Tended, UpkeepOptions, tend_archive
     from postbus.pipelines.verification import Verified, verify_archive
 
 __all__ = [
     "ArchiveOptions",
+    "IngestOptions",
+    "Ingested",
     "ReplayOptions",
     "Tended",
     "UpkeepOptions",
     "Verified",
     "archive_stream",
+    "ingest_files",
     "replay_stream",
     "tend_archive",
     "verify_archive",
@@ -33,6 +37,9 @@ __all__ = [
 _HOMES = {
     "ArchiveOptions": "postbus.pipelines.archive",
     "archive_stream": "postbus.pipelines.archive",
+    "Ingested": "postbus.pipelines.ingest",
+    "IngestOptions": "postbus.pipelines.ingest",
+    "ingest_files": "postbus.pipelines.ingest",
     "ReplayOptions": "postbus.pipelines.replay",
     "replay_stream": "postbus.pipelines.replay",
     "Tended": "postbus.pipelines.upkeep",

@@ -23,6 +23,7 @@ TABLES = (
     "consumer",
     "spark",
     "lake",
+    "ingest",
     "types",
     "token",
     "role",

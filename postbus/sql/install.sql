@@ -487,6 +487,29 @@ create table postbus_data.archive_part (
     primary key (file_id, partition)
 );
 
+-- A row is a file that a pipeline has taken to publish its rows. The files of a step are read at once, and a step never gets other ones, so that whoever runs
+-- it again publishes the same.
+create table postbus_data.ingest_file (
+    pipeline text collate "C" not null references postbus_data.pipeline on delete cascade,
+    -- In whose name the steps are published, and their number there.
+    writer text collate "C" not null,
+    step bigint not null,
+    path text collate "C" not null,
+    -- As it was when it was taken.
+    bytes bigint not null,
+    modified_at timestamptz not null,
+    taken_at timestamptz not null default clock_timestamp(),
+    done_at timestamptz,
+    -- It was deleted before it was read.
+    is_gone boolean not null default false,
+    -- When it was first seen with another size or time. What was added to it is not read.
+    changed_at timestamptz,
+    primary key (writer, path)
+);
+
+-- The files of a step.
+create index ingest_file_step on postbus_data.ingest_file (writer, step);
+
 -- What functions hand to each other and to users.
 
 -- A stream as its users see it. stream_info says what each field means.
@@ -5711,6 +5734,135 @@ begin
 end
 $$;
 
+create or replace function postbus_data.finish_files(pipeline text, run uuid, writer text, step bigint, gone text[])
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note that a step of a pipeline is done: the rows of its files are published, or aside. Those that are gone were not read.
+
+Raises   PB409 when another run has taken this one's place.
+Locks    the pipeline's row.
+*/
+begin
+    perform postbus_data.hold_pipeline(finish_files.pipeline, finish_files.run);
+    update postbus_data.ingest_file as i
+    set done_at = clock_timestamp(),
+        is_gone = i.path = any (gone)
+    where i.writer = finish_files.writer
+        and i.step = finish_files.step
+        and i.done_at is null;
+end
+$$;
+
+create or replace function postbus.ingested_files(pipeline text)
+returns table (path text, bytes bigint, modified_at timestamptz, state text, step bigint, taken_at timestamptz, done_at timestamptz, changed_at timestamptz)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The files that a pipeline has taken, in the order in which it reads them.
+
+bytes, modified_at  as they were when it was taken.
+state               taken (to be read, or being read), done, gone (deleted before it was read), or changed: it was done, and has another size or time since;
+                    what was added to it is not read.
+*/
+    select
+        i.path,
+        i.bytes,
+        i.modified_at,
+        case
+            when i.done_at is null then 'taken'
+            when i.is_gone then 'gone'
+            when i.changed_at is not null then 'changed'
+            else 'done'
+        end,
+        i.step,
+        i.taken_at,
+        i.done_at,
+        i.changed_at
+    from postbus_data.ingest_file as i
+    where i.pipeline = ingested_files.pipeline
+        and i.writer = (select p.plan ->> 'writer' from postbus_data.pipeline as p where p.name = ingested_files.pipeline)
+    order by i.step, i.modified_at, i.path
+$$;
+
+create or replace function postbus_data.take_files(
+    pipeline text,
+    run uuid,
+    writer text,
+    files jsonb,
+    most_files integer,
+    most_bytes bigint
+)
+returns table (step bigint, path text, is_there boolean)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The files of the next step of a pipeline: of the one that was begun and is not done, else the oldest that were never taken, and take them.
+
+files                   what lies there now: [{"path", "bytes", "modified_at"}].
+most_files, most_bytes  of a new step. A file that is larger has a step of its own.
+
+Returns  no row when there is nothing to do.
+Raises   PB409 when another run has taken this one's place.
+Touches  ingest_file (insert; update of files that have changed).
+Locks    the pipeline's row, so that two runs cannot both take files.
+*/
+#variable_conflict use_column
+declare
+    next_step bigint;
+begin
+    perform postbus_data.hold_pipeline(take_files.pipeline, take_files.run);
+    update postbus_data.ingest_file as i
+    set changed_at = clock_timestamp()
+    from jsonb_to_recordset(files) as f (path text, bytes bigint, modified_at timestamptz)
+    where i.writer = take_files.writer
+        and i.path = f.path
+        and i.changed_at is null
+        and (i.bytes, i.modified_at) is distinct from (f.bytes, f.modified_at);
+
+    next_step := (
+        select min(i.step) from postbus_data.ingest_file as i where i.writer = take_files.writer and i.done_at is null
+    );
+    if next_step is null then
+        next_step := (
+            select coalesce(max(i.step) + 1, 0) from postbus_data.ingest_file as i where i.writer = take_files.writer
+        );
+        insert into postbus_data.ingest_file (pipeline, writer, step, path, bytes, modified_at)
+        select take_files.pipeline, take_files.writer, next_step, n.path, n.bytes, n.modified_at
+        from (
+            select
+                f.*,
+                row_number() over oldest_first as place,
+                sum(f.bytes) over oldest_first as bytes_so_far
+            from jsonb_to_recordset(files) as f (path text, bytes bigint, modified_at timestamptz)
+            where not exists (
+                select
+                from postbus_data.ingest_file as i
+                where i.writer = take_files.writer
+                    and i.path = f.path
+            )
+            window oldest_first as (order by f.modified_at, f.path)
+        ) as n
+        where n.place <= most_files
+            and (n.place = 1 or n.bytes_so_far <= most_bytes);
+    end if;
+    return query
+    select i.step, i.path, f.path is not null
+    from postbus_data.ingest_file as i
+    left join jsonb_to_recordset(files) as f (path text) on f.path = i.path
+    where i.writer = take_files.writer
+        and i.step = next_step
+    order by i.modified_at, i.path;
+end
+$$;
+
 create or replace function postbus_data.key_problem(key text)
 returns text
 language sql
@@ -6632,6 +6784,29 @@ as $$
         and p.run = end_pipeline.run
 $$;
 
+create or replace function postbus_data.hold_pipeline(name text, run uuid)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Keep others from taking a run's place until the transaction ends.
+
+Raises   PB409 when another run has taken it already.
+Locks    the pipeline's row.
+*/
+begin
+    perform from postbus_data.pipeline as p where p.name = hold_pipeline.name and p.run = hold_pipeline.run for update;
+    if not found then
+        raise exception using
+            errcode = 'PB409',
+            message = format('another run of pipeline "%s" has begun', name),
+            hint = 'this one ends; nothing was lost or doubled';
+    end if;
+end
+$$;
+
 create or replace function postbus.list_pipelines()
 returns setof postbus.pipeline_info
 language sql
@@ -6700,6 +6875,35 @@ Returns  whether it is still the pipeline's run; null when another has taken its
     where p.name = note_pipeline.name
         and p.run = note_pipeline.run
     returning true
+$$;
+
+create or replace function postbus_data.open_aside(stream text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make the stream for rows that cannot be published, with their reasons, if it does not exist.
+
+Raises   PB400 for a name that is not allowed, PB409 when it exists and does not hold json.
+*/
+declare
+    found_type text;
+begin
+    begin
+        perform postbus.create_stream(stream, partitions => 1, max_message_bytes => 268435456);
+    exception when sqlstate 'PB409' then
+        null; -- It exists.
+    end;
+    found_type := (select s.data_type from postbus_data.stream as s where s.name = open_aside.stream);
+    if found_type <> 'json' then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" holds %s, and rows that cannot be published are json', stream, found_type),
+            hint = 'name another stream for them: --bad-into';
+    end if;
+end
 $$;
 
 create or replace function postbus_data.pipeline_position(name text)
@@ -9950,7 +10154,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('989eb5f3e47a1b2a')
+insert into postbus_data.installation (functions_digest) values ('c6f3d96b2f1bbfec')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -1,0 +1,28 @@
+create or replace function postbus_data.open_aside(stream text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make the stream for rows that cannot be published, with their reasons, if it does not exist.
+
+Raises   PB400 for a name that is not allowed, PB409 when it exists and does not hold json.
+*/
+declare
+    found_type text;
+begin
+    begin
+        perform postbus.create_stream(stream, partitions => 1, max_message_bytes => 268435456);
+    exception when sqlstate 'PB409' then
+        null; -- It exists.
+    end;
+    found_type := (select s.data_type from postbus_data.stream as s where s.name = open_aside.stream);
+    if found_type <> 'json' then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" holds %s, and rows that cannot be published are json', stream, found_type),
+            hint = 'name another stream for them: --bad-into';
+    end if;
+end
+$$;
