@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from postbus.pipelines.archive import ArchiveOptions, archive_stream
     from postbus.pipelines.ingest import Ingested, IngestOptions, ingest_files
     from postbus.pipelines.replay import ReplayOptions, replay_stream
+    from postbus.pipelines.report.facts import Report
+    from postbus.pipelines.report.options import ReportOptions
+    from postbus.pipelines.report.pipeline import report_streams
     from postbus.pipelines.upkeep import Tended, UpkeepOptions, tend_archive
     from postbus.pipelines.verification import Verified, verify_archive
 
@@ -24,12 +27,15 @@ __all__ = [
     "IngestOptions",
     "Ingested",
     "ReplayOptions",
+    "Report",
+    "ReportOptions",
     "Tended",
     "UpkeepOptions",
     "Verified",
     "archive_stream",
     "ingest_files",
     "replay_stream",
+    "report_streams",
     "tend_archive",
     "verify_archive",
 ]
@@ -42,6 +48,9 @@ _HOMES = {
     "ingest_files": "postbus.pipelines.ingest",
     "ReplayOptions": "postbus.pipelines.replay",
     "replay_stream": "postbus.pipelines.replay",
+    "Report": "postbus.pipelines.report.facts",
+    "ReportOptions": "postbus.pipelines.report.options",
+    "report_streams": "postbus.pipelines.report.pipeline",
     "Tended": "postbus.pipelines.upkeep",
     "UpkeepOptions": "postbus.pipelines.upkeep",
     "tend_archive": "postbus.pipelines.upkeep",

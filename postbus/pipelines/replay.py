@@ -8,11 +8,9 @@ killed goes on with the range that is next, and each message comes once.
 from __future__ import annotations
 
 import math
-import re
 import secrets
 import time
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from postbus.db import session, statements
@@ -20,10 +18,11 @@ from postbus.db.session import Session
 from postbus.model.errors import Conflict, InvalidInput
 from postbus.pipelines import sessions
 from postbus.pipelines.copies import give
+from postbus.pipelines.positions import seq_or_time
 from postbus.pipelines.progress import Show
 from postbus.pipelines.running import Run, running
 from postbus.spark.lake import find_archive
-from postbus.spark.options import Position, position_of
+from postbus.spark.options import Position
 from postbus.spark.slices import state_of
 from postbus.spark.tiers import floor, start_at_time
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
 # What a consumer is given travels through the driver.
 _MOST_COPIES: Final = 10_000
-_AGO: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +136,7 @@ def replay_stream(url: str, options: ReplayOptions, *, spark: SparkSession, show
 
 def _planned(run: Run, options: ReplayOptions) -> _Plan:
     """What was decided when the replay began."""
-    start, end = _position(options.start, "start"), _position(options.end, "end")
+    start, end = seq_or_time(options.start, "start"), seq_or_time(options.end, "end")
     with session.transaction(run.url) as database:
         bounds = _bounds(database, options.stream, start, end)
     new = _Plan(
@@ -180,17 +177,6 @@ def _bounds(database: Session, stream: str, start: Position, end: Position) -> t
         since = database.value(session.SEQ_SINCE, (stream, end.time))
         high = high if since is None else min(high, since)
     return low, max(low, high)
-
-
-def _position(text: str | None, name: str) -> Position:
-    if text is None:
-        return Position()
-    if found := _AGO.fullmatch(text):
-        return Position(time=datetime.now(UTC) - timedelta(**{_UNITS[found[2]]: float(found[1])}))
-    place = position_of(text, name)
-    if place.seq is None and place.time is None:
-        raise InvalidInput(f'{name} = "{text}" is neither a seq nor a time')
-    return place
 
 
 def _written(place: Position) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from postbus.cli import output
 from postbus.cli.pipelines import ingest as ingest
 from postbus.cli.pipelines import lake as lake
+from postbus.cli.pipelines import report as report
 from postbus.cli.pipelines.shared import postgres, run_app
 from postbus.cli.shared import OUTPUT, TARGET, Commands
 

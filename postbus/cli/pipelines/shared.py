@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -46,10 +46,11 @@ def postgres() -> Iterator[Bus]:
 
 
 @contextmanager
-def started(stream: str, master: str | None, remote: str | None) -> Iterator[tuple[SparkSession, str]]:
+def started(streams: str | Sequence[str], master: str | None, remote: str | None) -> Iterator[tuple[SparkSession, str]]:
     """Spark, and the database's URL. The database goes first: what is wrong with it is known sooner than Spark starts."""
     with postgres() as bus:
-        bus.stream_info(stream)
+        for stream in [streams] if isinstance(streams, str) else streams:
+            bus.stream_info(stream)
         try:
             from postbus.pipelines import sessions
         except ImportError as error:

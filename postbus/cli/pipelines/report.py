@@ -1,0 +1,86 @@
+"""`postbus pipeline run report`: what streams and their consumers did, as a page and as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from postbus.cli import output
+from postbus.cli.options import complete_stream, seconds
+from postbus.cli.pipelines.shared import Master, Options, Remote, collect, run_app, started
+
+_Streams = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="STREAM", help="The streams; none for all.", autocompletion=complete_stream),
+]
+
+
+@run_app.command("report")
+def report(
+    streams: _Streams = None,
+    out: Annotated[str | None, typer.Option(help="The file of the page; report.html.")] = None,
+    open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    tables: Annotated[str | None, typer.Option(help="Write the figures to files in this folder, too.")] = None,
+    format: Annotated[str | None, typer.Option(help="Of these files: parquet, csv or json; parquet.")] = None,
+    start: Annotated[str | None, typer.Option("--from", help="Since when: a time, or 7d for the last 7 days.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Until when.")] = None,
+    bucket: Annotated[
+        str | None, typer.Option(help="What a column of a chart stands for, such as 1h; chosen to suit.")
+    ] = None,
+    top: Annotated[int | None, typer.Option(min=1, max=1000, help="How many keys are named; 20.")] = None,
+    archive: Annotated[
+        bool | None, typer.Option("--archive/--no-archive", help="Read archives, too, where there are any.")
+    ] = None,
+    options: Options = None,
+    master: Master = None,
+    remote: Remote = None,
+) -> None:
+    """Report on streams and their consumers: throughput, latency, redeliveries, dead letters, hot keys, lag, growth.
+
+    Example: postbus pipeline run report orders --from 7d --out report.html --open
+    """
+    given = {
+        "out": out,
+        "tables": tables,
+        "format": format,
+        "from": start,
+        "to": end,
+        "bucket": bucket,
+        "top": top,
+        "archive": archive,
+    }
+    values = collect(given, options)
+    for flag, name in (("from", "start"), ("to", "end")):
+        if flag in values:
+            values[name] = str(values.pop(flag))
+    if "bucket" in values:
+        values["bucket"] = seconds(str(values["bucket"]))
+    from postbus.pipelines import ReportOptions
+
+    chosen = ReportOptions(streams=tuple(streams or ()), **values)
+    chosen.check()
+    with started(streams or [], master, remote) as (spark, database):
+        from postbus.pipelines import progress, report_streams
+
+        found = report_streams(database, chosen, spark=spark, show=progress.for_this_terminal())
+    if found is None:
+        output.say("stopped; no report was written")
+        raise typer.Exit(130)
+    path = Path(chosen.out or "").expanduser().absolute()
+    count = len(found.streams)
+    if output.as_json():
+        output.emit_json({"report": str(path), "tables": chosen.tables, "messages": found.messages, "streams": count})
+    else:
+        typer.echo(path)
+        output.say(f"reported on {found.messages:,} messages of {count} stream{'s' if count != 1 else ''}")
+    if open:
+        _show(path)
+
+
+def _show(path: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(path.as_uri()):
+        output.say(f"no browser could be opened; the page is {path}")

@@ -1,0 +1,101 @@
+"""Runs a report: stream by stream, and writes it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from postbus.db import session, statements
+from postbus.pipelines import sessions
+from postbus.pipelines.progress import Show
+from postbus.pipelines.report.deliveries import measure_deliveries
+from postbus.pipelines.report.facts import ConsumerFacts, Report, StreamFacts
+from postbus.pipelines.report.forecast import forecast
+from postbus.pipelines.report.measure import knows_unread, measure_dead, measure_traffic
+from postbus.pipelines.report.options import ReportOptions
+from postbus.pipelines.report.page import page
+from postbus.pipelines.report.tables import make_folder, write_tables
+from postbus.pipelines.report.window import look_at
+from postbus.pipelines.running import Run, running
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def report_streams(url: str, options: ReportOptions, *, spark: SparkSession, show: Show | None = None) -> Report | None:
+    """Report on streams: into a page, tables, and what is returned.
+
+    Returns:
+        What was found; None when a signal came before the end, and nothing was written.
+
+    Raises:
+        InvalidInput: An option is out of range, or a file cannot be written.
+        NotFound: A stream does not exist.
+    """
+    options.check()
+    if options.tables is not None:
+        make_folder(options.tables)
+    own = sessions.of_its_own(spark)
+    start, end = options.times()
+    found = []
+    for stream in options.streams or _all_streams(url):
+        with running(url, f"report {stream}", "report", stream, options, show=show) as run:
+            facts = _report_on(run, own, stream, options, start, end)
+        if facts is None:
+            return None
+        found.append(facts)
+    report = Report(made_at=datetime.now(UTC), from_time=start, to_time=end, streams=tuple(found))
+    if options.tables is not None:
+        write_tables(report, options.tables, options.format)
+    if options.out is not None:
+        Path(options.out).expanduser().write_text(page(report), encoding="utf-8")
+    return report
+
+
+def _report_on(
+    run: Run, spark: SparkSession, stream: str, options: ReportOptions, start: datetime | None, end: datetime | None
+) -> StreamFacts | None:
+    """What is found of a stream; None when it is to stop."""
+    window = look_at(run.url, stream, start, end, with_archive=options.archive, seconds=options.bucket)
+    traffic, unread = measure_traffic(window, spark, top=options.top)
+    run.note(sum(traffic.messages), sum(traffic.messages), window.state.horizon)
+    if run.is_stopping:
+        return None
+    deliveries = measure_deliveries(window, spark, unread)
+    if run.is_stopping:
+        return None
+    dead = measure_dead(window, spark) if any(stats.dead for _, stats in window.consumers) else ()
+    older = 0 if start is None else max(0, window.info.message_estimate - sum(traffic.in_log))
+    return StreamFacts(
+        info=window.info,
+        buckets=window.buckets,
+        traffic=traffic,
+        consumers=tuple(
+            ConsumerFacts(
+                name=info.name,
+                lag=stats.lag_estimate,
+                in_flight=stats.in_flight,
+                waiting=stats.waiting,
+                dead=stats.dead,
+                missed=stats.missed_estimate,
+                is_group=info.is_group,
+                unread_known=knows_unread(info),
+                deliveries=deliveries.get(info.name),
+            )
+            for info, stats in window.consumers
+        ),
+        dead=dead,
+        forecast=forecast(window.info, traffic, window.buckets, window.archive, datetime.now(UTC), older)
+        if end is None
+        else None,
+        archived=None if window.archive is None else window.archive.message_count,
+    )
+
+
+def _all_streams(url: str) -> list[str]:
+    names: list[str] = []
+    with session.transaction(url) as database:
+        while found := database.rows(statements.OVERVIEW, (names[-1] if names else "", False)):
+            names += [row[0] for row in found]
+    return names
