@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help run test test-engine test-surfaces test-slow packages java lint format generate bench clean
+.PHONY: help run test test-engine test-surfaces test-slow packages java chromium lint format generate bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -21,7 +21,7 @@ run: $(STAMP) ## Start Postbus: its HTTP server on port 7376, and the embedded P
 	$(BIN)/postbus up
 
 # PgBouncer is only for its tests, which are skipped without it. Debian's package, when this is root; else say what is missing.
-packages: java
+packages: java chromium
 	@if ! command -v pgbouncer /usr/sbin/pgbouncer >/dev/null; then \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer >/dev/null \
@@ -38,6 +38,17 @@ java:
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null; \
 		else \
 			echo "Java 17 or later is not installed: the tests of Spark fail (on Debian: apt-get install default-jre-headless)" >&2; \
+		fi; \
+	fi
+
+# The page of a report is looked at by a real browser.
+chromium:
+	@if ! command -v chromium chromium-browser google-chrome >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null \
+				|| echo "chromium could not be installed: the tests in a browser are skipped" >&2; \
+		else \
+			echo "chromium is not installed: the tests in a browser are skipped (on Debian: apt-get install chromium)" >&2; \
 		fi; \
 	fi
 

@@ -139,7 +139,7 @@ class Forecast:
         per_day: Messages per day,
         per_day_low: in the quietest part of these days
         per_day_high: and in the busiest.
-        points: What the log will hold.
+        points: What the log will hold, today and on each day to come.
         bound: What keeps it from growing for ever, in words; None when nothing does.
         full_in: After how many days it reaches max_messages or max_storage; None when it does not within the forecast.
     """

@@ -12,7 +12,7 @@ from postbus.pipelines.report.buckets import Buckets
 from postbus.pipelines.report.facts import Forecast, Point, Traffic
 from postbus.spark.lake import Archive
 
-_DAYS: Final = (0, 1, 7, 30, 90)
+_DAYS: Final = 90
 _LATE_DAYS: Final = 7.0
 _PARTS: Final = 7
 _LEAST_DAYS: Final = 1 / 24
@@ -49,7 +49,7 @@ def forecast(
         return round(min(_held(info, traffic, buckets, now, day, rate), most or float("inf")))
 
     points = []
-    for day in _DAYS:
+    for day in range(_DAYS + 1):
         counts = [messages(day, rate) for rate in (mean, low, high)]
         of_archive = None
         if archive is not None and archive.message_count:
@@ -134,6 +134,6 @@ def _full_in(info: StreamInfo, held: int, rate: float, most: float | None) -> fl
     if most is None or rate <= 0:
         return None
     days = max(0.0, (most - held) / rate)
-    if days > _DAYS[-1] or (info.retain_up_to is not None and rate * info.retain_up_to.total_seconds() / _DAY < most):
+    if days > _DAYS or (info.retain_up_to is not None and rate * info.retain_up_to.total_seconds() / _DAY < most):
         return None
     return days

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from postbus.pipelines.report import words
 from postbus.pipelines.report.buckets import Buckets
 from postbus.pipelines.report.charts import MOST_SERIES, Series, columns, lines
 from postbus.pipelines.report.facts import ConsumerFacts, Deliveries, Reason, StreamFacts
 from postbus.pipelines.report.markup import Html, join, tag
+
+_SHOWN_DAYS: Final = (0, 1, 7, 30, 90)
 
 
 def table(names: Iterable[str], rows: Iterable[Html]) -> Html:
@@ -245,12 +248,28 @@ def growth(stream: StreamFacts) -> Html:
         row(
             "now" if point.days == 0 else f"in {point.days} day{'s' if point.days > 1 else ''}",
             words.number(point.messages),
-            f"{words.short(point.messages_low)} – {words.short(point.messages_high)}",
+            _range(point.messages_low, point.messages_high, words.short),
             words.size(point.bytes),
-            f"{words.size(point.bytes_low)} – {words.size(point.bytes_high)}",
+            _range(point.bytes_low, point.bytes_high, words.size),
             *((words.size(point.archive_bytes or 0),) if has_archive else ()),
         )
         for point in found.points
+        if point.days in _SHOWN_DAYS
     ]
+    chart = lines(
+        "Log on disk",
+        [
+            Series("as of late", [point.bytes for point in found.points]),
+            Series("as in the quietest part", [point.bytes_low for point in found.points]),
+            Series("as in the busiest part", [point.bytes_high for point in found.points]),
+        ],
+        [f"day {point.days}" for point in found.points],
+        format=words.size,
+        unit="in the days to come",
+    )
     names = ("", "messages in the log", "range", "log on disk", "range", *(("archive",) if has_archive else ()))
-    return join(title, tag("p", said), tag("div", table(names, rows), class_="card scroll"))
+    return join(title, tag("p", said), tag("div", table(names, rows), class_="card scroll"), chart)
+
+
+def _range(low: int, high: int, format: Callable[[float], str]) -> str:
+    return "–" if low == high else f"{format(low)} – {format(high)}"
