@@ -6,6 +6,7 @@ fixed text, and what a user wrote travels as a setting of the transaction.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ BATCH_BYTES: Final = 4 * 1024 * 1024
 HISTORY_COLUMNS: Final = ("partition", "seqs", "attempts", "received_at", "finished_at", "outcome", "reason")
 _BY_SQLSTATE: Final = {error.sqlstate: error for error in errors.all_errors()}
 _UNDEFINED_TABLE: Final = "42P01"
+_SNAPSHOT: Final = re.compile("[0-9A-F]+(-[0-9A-F]+)*")
 _CHECK: Final = "select postbus_data.spark_check($1)"
 _COLUMNS: Final = {
     "key": "l.key",
@@ -154,6 +156,36 @@ def _copied(url: str, system: str, statement: str, settings: dict[str, str]) -> 
             yield from cursor.fetch_record_batch()
     except adbc_driver_manager.Error as error:
         raise _translate(error) from error
+
+
+def read_rows(url: str, snapshot: str, settings: Iterable[str], statement: str) -> Iterator[Any]:
+    """What a statement yields at a snapshot that another connection holds, as record batches of about BATCH_BYTES.
+
+    Raises:
+        postbus.Unavailable: The snapshot is gone, with the connection that held it.
+        postbus.Error: Any other error of the server or the driver.
+    """
+    import adbc_driver_manager
+    from adbc_driver_postgresql import dbapi
+
+    if not _SNAPSHOT.fullmatch(snapshot):
+        raise errors.InvalidInput(f'"{snapshot}" is not the name of a snapshot')
+    try:
+        with dbapi.connect(url) as connection, connection.cursor() as cursor:
+            cursor.execute("set transaction isolation level repeatable read, read only")
+            cursor.execute(f"set transaction snapshot '{snapshot}'")
+            for setting in settings:
+                cursor.execute(setting)
+            cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
+            cursor.execute(statement)
+            yield from cursor.fetch_record_batch()
+    except adbc_driver_manager.Error as error:
+        if "snapshot" in str(error) and snapshot in str(error):
+            raise errors.Unavailable(
+                "the snapshot that is read is gone: the connection that held it was lost", "run it again"
+            ) from error
+        translated = _translate(error)
+        raise (errors.Error(str(error)) if isinstance(translated, SegmentDropped) else translated) from error
 
 
 def _statement(wanted: Range, columns: Iterable[str], conditions: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from postbus.pipelines.archive import ArchiveOptions, archive_stream
+    from postbus.pipelines.backfill import Backfilled, BackfillOptions, backfill_table
     from postbus.pipelines.ingest import Ingested, IngestOptions, ingest_files
     from postbus.pipelines.replay import ReplayOptions, replay_stream
     from postbus.pipelines.report.facts import Report
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArchiveOptions",
+    "BackfillOptions",
+    "Backfilled",
     "IngestOptions",
     "Ingested",
     "ReplayOptions",
@@ -33,6 +36,7 @@ __all__ = [
     "UpkeepOptions",
     "Verified",
     "archive_stream",
+    "backfill_table",
     "ingest_files",
     "replay_stream",
     "report_streams",
@@ -43,6 +47,9 @@ __all__ = [
 _HOMES = {
     "ArchiveOptions": "postbus.pipelines.archive",
     "archive_stream": "postbus.pipelines.archive",
+    "Backfilled": "postbus.pipelines.backfill",
+    "BackfillOptions": "postbus.pipelines.backfill",
+    "backfill_table": "postbus.pipelines.backfill",
     "Ingested": "postbus.pipelines.ingest",
     "IngestOptions": "postbus.pipelines.ingest",
     "ingest_files": "postbus.pipelines.ingest",

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from postbus.db import session, statements
 from postbus.model.errors import Conflict, InvalidInput
+from postbus.model.keys import parse_template
 from postbus.pipelines import sessions
 from postbus.pipelines.files import FORMATS, Format
 from postbus.pipelines.ingesting import Ingestion, Plan
-from postbus.pipelines.keys import parse_template
 from postbus.pipelines.progress import Show
 from postbus.pipelines.running import Run, running
 from postbus.spark.registration import register

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types
 
 from postbus.model.errors import InvalidInput
-from postbus.pipelines.keys import FORBIDDEN, MOST_CHARACTERS, parse_template, unknown_column
+from postbus.model.keys import FORBIDDEN, MOST_CHARACTERS, parse_template, unknown_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -24,6 +24,7 @@ TABLES = (
     "spark",
     "lake",
     "ingest",
+    "backfill",
     "types",
     "token",
     "role",

@@ -510,6 +510,40 @@ create table postbus_data.ingest_file (
 -- The files of a step.
 create index ingest_file_step on postbus_data.ingest_file (writer, step);
 
+-- A row is a snapshot of a source at which ranges of a backfill were read, all by one run.
+create table postbus_data.backfill_snapshot (
+    id bigint generated always as identity primary key,
+    pipeline text collate "C" not null references postbus_data.pipeline on delete cascade,
+    run uuid not null,
+    -- The transactions of the source whose effects were read.
+    snapshot pg_snapshot not null,
+    -- Where the WAL of the source was just before.
+    wal_lsn pg_lsn not null,
+    opened_at timestamptz not null default clock_timestamp(),
+    -- No range is begun any more.
+    closed_at timestamptz
+);
+
+-- A row is a range of a backfill's key: rows with after_key < key <= to_key in the order of the source. Decided when it first began, so that every row of
+-- the source belongs to one range for ever.
+create table postbus_data.backfill_range (
+    pipeline text collate "C" not null references postbus_data.pipeline on delete cascade,
+    -- Names one backfill: doing it again is another.
+    writer text collate "C" not null,
+    number integer not null,
+    -- The values of the key's columns as text. Null is before the first, and behind the last row.
+    after_key text[],
+    to_key text[],
+    -- Instead, the rows that have no value in a column of the key.
+    is_of_nulls boolean not null,
+    -- Since the transaction that published it: the snapshot at which it was read, and what it had.
+    snapshot_id bigint references postbus_data.backfill_snapshot,
+    message_count bigint,
+    bad_count bigint,
+    done_at timestamptz,
+    primary key (writer, number)
+);
+
 -- What functions hand to each other and to users.
 
 -- A stream as its users see it. stream_info says what each field means.
@@ -1406,6 +1440,187 @@ begin
     select count(*) into again from waiting;
     return again;
 end
+$$;
+
+create or replace function postbus.backfill_ranges(pipeline text)
+returns table (
+    number integer,
+    after_key text[],
+    to_key text[],
+    is_of_nulls boolean,
+    message_count bigint,
+    bad_count bigint,
+    snapshot pg_snapshot,
+    wal_lsn pg_lsn,
+    done_at timestamptz
+)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The ranges of a backfill, in order of the key, and at which snapshot of the source each was read.
+
+after_key, to_key  rows with after_key < key <= to_key: the values of the key's columns as text; null is before the first, and behind the last row. With
+                   is_of_nulls, the rows that have no value in a column of the key.
+snapshot           null until the range is published. A change of the source is in a row of the range if pg_visible_in_snapshot(its transaction, snapshot): who
+                   follows the WAL passes over it, and takes all other changes of the range.
+wal_lsn            where the source's WAL was just before. A commit may be written shortly before its effects can be seen, so following has to begin earlier: with a
+                   replication slot that was there before the backfill.
+*/
+    select r.number, r.after_key, r.to_key, r.is_of_nulls, r.message_count, r.bad_count, s.snapshot, s.wal_lsn, r.done_at
+    from postbus_data.backfill_range as r
+    left join postbus_data.backfill_snapshot as s on s.id = r.snapshot_id
+    where r.pipeline = backfill_ranges.pipeline
+        and r.writer = (select p.plan ->> 'writer' from postbus_data.pipeline as p where p.name = backfill_ranges.pipeline)
+    order by r.number
+$$;
+
+create or replace function postbus_data.begin_range(snapshot_id bigint, writer text, number integer)
+returns table (after_key text[], to_key text[], is_of_nulls boolean)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Take a range of a backfill, to publish it in this transaction.
+
+Returns  no row when it was published before, or is not to be read at this snapshot any more: it is closed, or another run has begun.
+Locks    the range, so that of two attempts at it one publishes.
+*/
+#variable_conflict use_column
+begin
+    return query
+    select r.after_key, r.to_key, r.is_of_nulls
+    from postbus_data.backfill_range as r
+    where r.writer = begin_range.writer
+        and r.number = begin_range.number
+        and r.done_at is null
+        and exists (
+            select
+            from postbus_data.backfill_snapshot as s
+            join postbus_data.pipeline as p on p.name = s.pipeline and p.run = s.run
+            where s.id = begin_range.snapshot_id
+                and s.closed_at is null
+        )
+    for update of r;
+end
+$$;
+
+create or replace function postbus_data.close_snapshot(snapshot_id bigint)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Let no range begin at a snapshot any more. Those that have begun are finished. */
+    update postbus_data.backfill_snapshot as s
+    set closed_at = clock_timestamp()
+    where s.id = snapshot_id
+        and s.closed_at is null
+$$;
+
+create or replace function postbus_data.end_range(
+    snapshot_id bigint,
+    writer text,
+    number integer,
+    message_count bigint,
+    bad_count bigint
+)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Note that a range of a backfill, as it was at a snapshot, is published by this transaction. */
+    update postbus_data.backfill_range as r
+    set snapshot_id = end_range.snapshot_id,
+        message_count = end_range.message_count,
+        bad_count = end_range.bad_count,
+        done_at = clock_timestamp()
+    where r.writer = end_range.writer
+        and r.number = end_range.number
+$$;
+
+create or replace function postbus_data.open_snapshot(pipeline text, run uuid, snapshot pg_snapshot, wal_lsn pg_lsn)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note a snapshot of the source at which a run of a backfill is going to read.
+
+Returns  its number.
+Raises   PB409 when another run has taken this one's place.
+Locks    the pipeline's row.
+*/
+declare
+    new_id bigint;
+begin
+    perform postbus_data.hold_pipeline(open_snapshot.pipeline, open_snapshot.run);
+    insert into postbus_data.backfill_snapshot (pipeline, run, snapshot, wal_lsn)
+    values (open_snapshot.pipeline, open_snapshot.run, open_snapshot.snapshot, open_snapshot.wal_lsn)
+    returning id into new_id;
+    return new_id;
+end
+$$;
+
+create or replace function postbus_data.plan_ranges(pipeline text, run uuid, writer text, ranges jsonb)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note the ranges of a backfill, unless that was done.
+
+ranges   [{"after_key": ["1"], "to_key": ["2"], "is_of_nulls": false}], in order.
+
+Raises   PB409 when another run has taken this one's place.
+Locks    the pipeline's row.
+*/
+begin
+    perform postbus_data.hold_pipeline(plan_ranges.pipeline, plan_ranges.run);
+    if exists (select from postbus_data.backfill_range as r where r.writer = plan_ranges.writer) then
+        return;
+    end if;
+    insert into postbus_data.backfill_range (pipeline, writer, number, after_key, to_key, is_of_nulls)
+    select
+        plan_ranges.pipeline,
+        plan_ranges.writer,
+        n.place - 1,
+        postbus_data.texts_of(n.range -> 'after_key'),
+        postbus_data.texts_of(n.range -> 'to_key'),
+        (n.range ->> 'is_of_nulls')::boolean
+    from jsonb_array_elements(ranges) with ordinality as n (range, place);
+end
+$$;
+
+create or replace function postbus_data.range_counts(writer text)
+returns table (message_count bigint, bad_count bigint, open_numbers bigint[])
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* How far a backfill is: messages and rows aside of the ranges that are done, and the numbers of the others; null when there are none. */
+    select
+        coalesce(sum(r.message_count), 0)::bigint,
+        coalesce(sum(r.bad_count), 0)::bigint,
+        array_agg(r.number::bigint order by r.number) filter (where r.done_at is null)
+    from postbus_data.backfill_range as r
+    where r.writer = range_counts.writer
+$$;
+
+create or replace function postbus_data.texts_of(list jsonb)
+returns text[]
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The texts of a JSON array; null for JSON null. */
+    select array_agg(t.text order by t.place)
+    from jsonb_array_elements_text(case jsonb_typeof(list) when 'array' then list else '[]' end) with ordinality as t (text, place)
 $$;
 
 create or replace function postbus.alter_consumer(
@@ -6891,11 +7106,13 @@ Raises   PB400 for a name that is not allowed, PB409 when it exists and does not
 declare
     found_type text;
 begin
-    begin
-        perform postbus.create_stream(stream, partitions => 1, max_message_bytes => 268435456);
-    exception when sqlstate 'PB409' then
-        null; -- It exists.
-    end;
+    if not exists (select from postbus_data.stream as s where s.name = open_aside.stream) then
+        begin
+            perform postbus.create_stream(stream, partitions => 1, max_message_bytes => 268435456);
+        exception when sqlstate 'PB409' then
+            null; -- Another was faster.
+        end;
+    end if;
     found_type := (select s.data_type from postbus_data.stream as s where s.name = open_aside.stream);
     if found_type <> 'json' then
         raise exception using
@@ -10154,7 +10371,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('c6f3d96b2f1bbfec')
+insert into postbus_data.installation (functions_digest) values ('ee956f5a9902173c')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from postbus.cli import output
+from postbus.cli.pipelines import backfill as backfill
 from postbus.cli.pipelines import ingest as ingest
 from postbus.cli.pipelines import lake as lake
 from postbus.cli.pipelines import report as report

@@ -12,11 +12,13 @@ Raises   PB400 for a name that is not allowed, PB409 when it exists and does not
 declare
     found_type text;
 begin
-    begin
-        perform postbus.create_stream(stream, partitions => 1, max_message_bytes => 268435456);
-    exception when sqlstate 'PB409' then
-        null; -- It exists.
-    end;
+    if not exists (select from postbus_data.stream as s where s.name = open_aside.stream) then
+        begin
+            perform postbus.create_stream(stream, partitions => 1, max_message_bytes => 268435456);
+        exception when sqlstate 'PB409' then
+            null; -- Another was faster.
+        end;
+    end if;
     found_type := (select s.data_type from postbus_data.stream as s where s.name = open_aside.stream);
     if found_type <> 'json' then
         raise exception using

@@ -1,0 +1,67 @@
+"""`postbus pipeline run backfill`: the rows of a table of Postgres into a stream."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from postbus.cli import output
+from postbus.cli.options import StreamName
+from postbus.cli.pipelines.shared import Master, Options, Remote, build, collect, run_app, started
+
+
+@run_app.command("backfill")
+def backfill(
+    stream: StreamName,
+    table: Annotated[str | None, typer.Option(help="The table, such as shop.orders.")] = None,
+    query: Annotated[str | None, typer.Option(help="Or a query that only reads.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="The Postgres that has it: a URL, env:NAME or file:PATH; the stream's.")
+    ] = None,
+    pk: Annotated[
+        str | None, typer.Option(help="The columns to cut it by, such as customer,id; those of the primary key.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The key, with columns in braces; the table's name and the primary key.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="The column that is the data; the whole row, as JSON.")] = None,
+    bad_into: Annotated[
+        str | None, typer.Option(help="The stream for rows that cannot be published; the stream's name and -bad.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="How many rows a transaction has, about; 50,000.")] = None,
+    again: Annotated[bool | None, typer.Option("--again", help="Once more, although it was published before.")] = None,
+    options: Options = None,
+    master: Master = None,
+    remote: Remote = None,
+) -> None:
+    """Publish the rows of a table or a query, read side by side at one snapshot, each once although it is killed and run again.
+
+    Example: postbus pipeline run backfill customers --table shop.customers --from env:SHOP_URL
+    """
+    given = {
+        "table": table,
+        "query": query,
+        "source": source,
+        "pk": pk,
+        "key": key,
+        "data": data,
+        "bad_into": bad_into,
+        "batch": batch,
+        "again": again,
+    }
+    values = collect(given, options)
+    if isinstance(values.get("pk"), str):
+        values["pk"] = tuple(name.strip() for name in values["pk"].split(","))
+    with started(stream, master, remote) as (spark, database):
+        from postbus.pipelines import BackfillOptions, backfill_table, progress
+
+        chosen = build(BackfillOptions, stream, values)
+        done = backfill_table(database, chosen, spark=spark, show=progress.for_this_terminal())
+    output.emit_one(done)
+    if done.bad:
+        output.say(f"{done.bad:,} rows could not be published; see why: postbus stream read {done.bad_into}")
+    if done.ranges_left:
+        output.say(f"{done.ranges_left:,} ranges are left; run it again to go on")
+    elif not (done.messages or done.bad or again):
+        output.say("nothing is left; what was published before is not published once more without --again")
