@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from postbus.pipelines.report.facts import Report
     from postbus.pipelines.report.options import ReportOptions
     from postbus.pipelines.report.pipeline import report_streams
+    from postbus.pipelines.transform import TransformOptions, transform_streams
     from postbus.pipelines.upkeep import Tended, UpkeepOptions, tend_archive
     from postbus.pipelines.verification import Verified, verify_archive
 
@@ -33,6 +34,7 @@ __all__ = [
     "Report",
     "ReportOptions",
     "Tended",
+    "TransformOptions",
     "UpkeepOptions",
     "Verified",
     "archive_stream",
@@ -41,6 +43,7 @@ __all__ = [
     "replay_stream",
     "report_streams",
     "tend_archive",
+    "transform_streams",
     "verify_archive",
 ]
 
@@ -58,6 +61,8 @@ _HOMES = {
     "Report": "postbus.pipelines.report.facts",
     "ReportOptions": "postbus.pipelines.report.options",
     "report_streams": "postbus.pipelines.report.pipeline",
+    "TransformOptions": "postbus.pipelines.transform",
+    "transform_streams": "postbus.pipelines.transform",
     "Tended": "postbus.pipelines.upkeep",
     "UpkeepOptions": "postbus.pipelines.upkeep",
     "tend_archive": "postbus.pipelines.upkeep",

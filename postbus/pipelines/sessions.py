@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,10 @@ _SETTINGS: Final = {
 }
 
 
+# They write the errors of Spark to stderr, which a pipeline says in a line.
+_TALKERS: Final = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
 @contextmanager
 def started(master: str | None = None, remote: str | None = None) -> Iterator[SparkSession]:
     """A Spark that ends with this: that of a master, of a server of Spark Connect, or of this machine.
@@ -43,6 +48,8 @@ def started(master: str | None = None, remote: str | None = None) -> Iterator[Sp
     """
     if master is not None and remote is not None:
         raise InvalidInput("a pipeline runs on a master or on a server of Spark Connect, not on both")
+    for talker in _TALKERS:
+        logging.getLogger(talker).setLevel(logging.CRITICAL)
     if remote is not None:
         from pyspark.sql import SparkSession
 

@@ -14,6 +14,7 @@ from postbus.model.errors import InvalidInput
 from postbus.spark.compat import arrow_schema
 
 CORRUPT: Final = "_corrupt"
+_SHOWN: Final = 200
 _HEADERS: Final = types.MapType(types.StringType(), types.StringType())
 _TYPES: Final[dict[str, types.DataType]] = {
     "key": types.StringType(),
@@ -97,8 +98,9 @@ def fetched_columns(schema: types.StructType) -> list[str]:
 class Columns:
     """Turns what `read_batches` yields into the batches of a DataFrame."""
 
-    def __init__(self, schema: types.StructType) -> None:
+    def __init__(self, schema: types.StructType, *, is_strict: bool = False) -> None:
         self._schema = schema
+        self._is_strict = is_strict
         self._arrow_schema = arrow_schema(schema)
         data = schema["data"].dataType if "data" in schema.fieldNames() else None
         self._parse = _converter(data) if isinstance(data, types.StructType) else None
@@ -111,6 +113,8 @@ class Columns:
         import pyarrow
 
         parsed, corrupt = self._parsed(_plain(batch.column("data"))) if self._parse else (None, None)
+        if self._is_strict and corrupt is not None:
+            _refuse(batch, corrupt)
         columns = []
         for field in self._arrow_schema:
             if field.name == "data" and parsed is not None:
@@ -136,6 +140,20 @@ class Columns:
                 rows.append(None)
                 corrupt.append(text)
         return rows, corrupt
+
+
+def _refuse(batch: Any, corrupt: list[str | None]) -> None:
+    """Fail at the first message that does not fit.
+
+    Raises:
+        InvalidInput: There is one.
+    """
+    for place, text in enumerate(corrupt):
+        if text is not None:
+            which = f"message {batch.column('seq')[place].as_py()}" if "seq" in batch.schema.names else "a message"
+            raise InvalidInput(
+                f"{which} does not fit the schema of its data: {text[:_SHOWN]}", "let such messages be put aside"
+            )
 
 
 def _plain(column: Any) -> Any:

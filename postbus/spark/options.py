@@ -27,6 +27,7 @@ READ_OPTIONS: Final = (
     "maxMessagesPerTrigger",
     "maxBytesPerTrigger",
     "failOnDataLoss",
+    "failOnBadData",
     "includeArchive",
 )
 # What option read may say. All but messages are read as they are now.
@@ -110,6 +111,7 @@ class ReadOptions:
     max_messages: int | None
     max_bytes: int | None
     fail_on_data_loss: bool
+    fail_on_bad_data: bool
     include_archive: bool
 
 
@@ -146,6 +148,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         max_messages=_count(values, "maxMessagesPerTrigger"),
         max_bytes=_count(values, "maxBytesPerTrigger"),
         fail_on_data_loss=_truth(values, "failOnDataLoss", default=True),
+        fail_on_bad_data=_truth(values, "failOnBadData", default=False),
         include_archive=_truth(values, "includeArchive", default=False),
     )
 

@@ -24,7 +24,7 @@ from postbus.spark.tiers import LakeSlice, check_gap, cut_tiers, floor, start_at
 
 
 def read_slice(
-    address: Address, schema: StructType, part: Slice | LakeSlice, *, fail_on_data_loss: bool
+    address: Address, schema: StructType, part: Slice | LakeSlice, *, fail_on_data_loss: bool, fail_on_bad_data: bool
 ) -> Iterator[Any]:
     """What a task does: connect, or open files, read its slice, turn it into columns."""
     columns = fetched_columns(schema)
@@ -33,7 +33,7 @@ def read_slice(
             batches = read_files(part.range, columns, part.messages)
         else:
             batches = read_batches(address.resolve(), part.system, part.range, columns, part.messages)
-        yield from Columns(schema).convert(batches)
+        yield from Columns(schema, is_strict=fail_on_bad_data).convert(batches)
     except SegmentDropped:
         if fail_on_data_loss:
             hide_traceback()
@@ -114,5 +114,9 @@ class Reader(DataSourceReader):
         if not isinstance(partition, Slice | LakeSlice):
             return iter(())
         return read_slice(
-            self._options.address, self._schema, partition, fail_on_data_loss=self._options.fail_on_data_loss
+            self._options.address,
+            self._schema,
+            partition,
+            fail_on_data_loss=self._options.fail_on_data_loss,
+            fail_on_bad_data=self._options.fail_on_bad_data,
         )

@@ -170,7 +170,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(partition, Slice | LakeSlice):
             return iter(())
         return read_slice(
-            self._options.address, self._schema, partition, fail_on_data_loss=self._options.fail_on_data_loss
+            self._options.address,
+            self._schema,
+            partition,
+            fail_on_data_loss=self._options.fail_on_data_loss,
+            fail_on_bad_data=self._options.fail_on_bad_data,
         )
 
     @plainly

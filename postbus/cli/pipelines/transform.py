@@ -1,0 +1,95 @@
+"""`postbus pipeline run transform`: streams to a stream by SQL or Python."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from postbus.cli import output
+from postbus.cli.options import KeyPattern, StreamName
+from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, build, collect, run_app, started
+
+
+@run_app.command("transform")
+def transform(
+    stream: StreamName,
+    into: Annotated[str | None, typer.Option(help="The stream to publish to.")] = None,
+    also: Annotated[list[str] | None, typer.Option(help="A further stream to read; may be given again.")] = None,
+    sql: Annotated[str | None, typer.Option(help="Spark SQL, in which streams are tables by their names.")] = None,
+    function: Annotated[
+        str | None, typer.Option(help="DataFrames in, a DataFrame out: package.module:name, or path/file.py:name.")
+    ] = None,
+    data_schema: Annotated[
+        str | None, typer.Option(help="The fields of data, such as 'customer STRING, quantity INT'.")
+    ] = None,
+    bad_into: Annotated[str | None, typer.Option(help="The stream for messages that do not fit the schema.")] = None,
+    keep_bad: Annotated[
+        bool | None, typer.Option("--keep-bad", help="Let the query see them: data is null, _corrupt their text.")
+    ] = None,
+    watermark: Annotated[
+        list[str] | None,
+        typer.Option(help="How late messages may be: 'published_at 10 minutes', or 'orders: data.at 1 hour'."),
+    ] = None,
+    output_mode: Annotated[
+        str | None, typer.Option(help="append, or update, which publishes what has changed again; append.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Where it first begins: earliest, latest, a seq or a time; earliest.")
+    ] = None,
+    key_pattern: KeyPattern = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="How many messages a step takes at most; 250,000.")] = None,
+    every: Annotated[float | None, typer.Option(help="With --continuous, seconds between two steps; 1.")] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="The folder where Spark keeps how far it is; the data directory.")
+    ] = None,
+    consumer: Annotated[str | None, typer.Option(help="The consumer that shows the lag; transform-INTO.")] = None,
+    name: Annotated[str | None, typer.Option(help="The pipeline's name, if there are several of its kind.")] = None,
+    allow_loss: Annotated[
+        bool | None, typer.Option("--allow-loss", help="Go on when messages were purged before they were read.")
+    ] = None,
+    again: Annotated[
+        bool | None, typer.Option("--again", help="Begin anew: everything is published once more.")
+    ] = None,
+    continuous: Continuous = False,
+    options: Options = None,
+    master: Master = None,
+    remote: Remote = None,
+) -> None:
+    """Transform streams into a stream, each message once although it is killed and run again.
+
+    Example: postbus pipeline run transform orders --into large --sql "select key, data from orders where key like 'eu.%'"
+    """
+    given = {
+        "into": into,
+        "also": also,
+        "sql": sql,
+        "function": function,
+        "data_schema": data_schema,
+        "bad_into": bad_into,
+        "keep_bad": keep_bad,
+        "watermark": watermark,
+        "output_mode": output_mode,
+        "start": start,
+        "key_pattern": key_pattern,
+        "batch": batch,
+        "every": every,
+        "checkpoint": checkpoint,
+        "consumer": consumer,
+        "name": name,
+        "allow_loss": allow_loss,
+        "again": again,
+    }
+    values = collect(given, options)
+    for each in ("also", "watermark"):
+        if each in values:
+            values[each] = (values[each],) if isinstance(values[each], str) else tuple(values[each])
+    others = (values.get("into"), values.get("bad_into"), *values.get("also", ()))
+    with started([stream, *(each for each in others if each)], master, remote) as (spark, database):
+        from postbus.pipelines import TransformOptions, progress, transform_streams
+
+        chosen = build(TransformOptions, stream, values)
+        count = transform_streams(
+            database, chosen, spark=spark, continuous=continuous, show=progress.for_this_terminal()
+        )
+    output.emit_number(count, f"transformed {count:,} messages into {chosen.into}", name="transformed")

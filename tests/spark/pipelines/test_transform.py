@@ -1,0 +1,159 @@
+"""Streams become a stream: each message once in the result, in the order of its key."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import postbus
+from postbus.pipelines import TransformOptions, transform_streams
+from tests.spark.test_read import publish
+
+
+def transform(spark: Any, url: str, stream: str, into: str, folder: Path, **options: Any) -> int:
+    chosen = TransformOptions(stream=stream, into=into, checkpoint=str(folder), **options)
+    return transform_streams(url, chosen, spark=spark)
+
+
+def test_sql_filters_and_keys_anew_and_each_message_comes_once(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
+) -> None:
+    sql = f"select concat('n.', data.n % 3) as key, data, headers from `{stream}` where data.n % 2 = 0"
+    for first in (0, 50):
+        publish(bus, stream, 50, first)
+        assert transform(spark, url, stream, target, tmp_path, sql=sql, data_schema="n INT", batch=20) == 50
+
+    found = sorted((message.data["n"], message.key) for message in bus.scan(target))
+
+    assert found == [(n, f"n.{n % 3}") for n in range(0, 100, 2)]
+    assert bus.consumer(stream, f"transform-{target}").stats().lag_estimate == 0
+    (known,) = [each for each in bus.list_pipelines() if each.stream == stream]
+    assert (known.state, known.message_count, known.lag_estimate) == ("done", 100, 0)
+
+
+def order_of(bus: postbus.Bus, stream: str) -> dict[Any, list[int]]:
+    found: dict[Any, list[int]] = {}
+    for message in bus.scan(stream):
+        found.setdefault(message.key, []).append(message.data["n"])
+    return found
+
+
+def test_messages_of_a_key_stay_in_order_also_where_spark_mixes_them(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, name: str, tmp_path: Path
+) -> None:
+    bus.create_stream(f"{name}-distinct", partitions=3)
+    publish(bus, stream, 400)
+    expected = {f"k.{key}": list(range(key, 400, 7)) for key in range(7)}
+
+    transform(spark, url, stream, target, tmp_path, sql=f"select key, data from `{stream}`", batch=150)
+    sql = f"select key, data, seq from (select distinct key, data, seq from `{stream}`)"
+    transform(spark, url, stream, f"{name}-distinct", tmp_path, sql=sql, output_mode="update", batch=150)
+
+    assert order_of(bus, target) == expected
+    assert order_of(bus, f"{name}-distinct") == expected
+
+
+def test_a_bad_message_stops_the_transform_until_it_may_go_aside(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, name: str, tmp_path: Path
+) -> None:
+    bus.create_stream(f"{name}-bad")
+    publish(bus, stream, 3)
+    seq = bus.publish(stream, key="k.bad", data={"n": "many"}, headers={"trace": "x"})
+    publish(bus, stream, 3, 3)
+    options = {"sql": f"select key, data from `{stream}` where data.n >= 0", "data_schema": "n INT"}
+
+    with pytest.raises(postbus.Unavailable, match=f"message {seq} does not fit the schema") as caught:
+        transform(spark, url, stream, target, tmp_path, **options)
+    assert "\n" not in caught.value.message
+    assert list(bus.scan(target)) == []
+    for _ in range(2):
+        transform(spark, url, stream, target, tmp_path, **options, bad_into=f"{name}-bad")
+
+    assert sorted(message.data["n"] for message in bus.scan(target)) == list(range(6))
+    (aside,) = bus.scan(f"{name}-bad")
+    assert (aside.key, aside.data) == ("k.bad", {"n": "many"})
+    assert aside.headers is not None
+    assert (aside.headers["trace"], aside.headers["postbus-seq"]) == ("x", str(seq))
+
+
+def test_a_lost_checkpoint_is_said_and_nothing_is_published_twice(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
+) -> None:
+    sql = f"select key, data from `{stream}`"
+    publish(bus, stream, 5)
+    transform(spark, url, stream, target, tmp_path / "a", sql=sql)
+    (tmp_path / "a").rename(tmp_path / "b")
+
+    with pytest.raises(postbus.Conflict, match=r"the checkpoint .* is gone") as caught:
+        transform(spark, url, stream, target, tmp_path / "a", sql=sql)
+    assert "--again" in str(caught.value.hint)
+    publish(bus, stream, 2, 5)
+    assert transform(spark, url, stream, target, tmp_path / "b", sql=sql) == 2
+    assert len(list(bus.scan(target))) == 7
+    shutil.rmtree(tmp_path / "b")
+    assert transform(spark, url, stream, target, tmp_path / "b", sql=sql, again=True) == 7
+    assert len(list(bus.scan(target))) == 14
+
+
+def test_a_function_joins_two_streams_within_a_watermark(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pay.py").write_text(
+        "from pyspark.sql import functions as F\n"
+        "SUFFIX = '!'\n"
+        "def shout(text):\n    return text + SUFFIX\n"
+        "def paid(orders, payments):\n"
+        "    shouted = F.udf(shout)\n"
+        "    both = orders.alias('o').join(payments.alias('p'), F.expr('o.key = p.key and p.published_at >= "
+        "o.published_at and p.published_at <= o.published_at + interval 1 hour'))\n"
+        "    return both.select('o.key', F.col('o.data.n').alias('n'), shouted('o.key').alias('word'))\n"
+    )
+    bus.create_stream(f"{name}-payments")
+    publish(bus, stream, 6)
+    publish(bus, f"{name}-payments", 3)
+
+    transform(
+        spark,
+        url,
+        stream,
+        target,
+        tmp_path / "c",
+        function=f"{tmp_path / 'pay.py'}:paid",
+        also=(f"{name}-payments",),
+        data_schema="n INT",
+        watermark=("published_at 10 minutes",),
+    )
+
+    found = {message.key: message.data for message in bus.scan(target)}
+    assert found == {f"k.{n}": {"n": n, "word": f"k.{n}!"} for n in range(3)}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sql": "select key, data from ordrs"}, "`ordrs` cannot be found"),
+        ({"sql": "selec key"}, "Syntax error"),
+        ({"sql": "select key, data, 1 as x from `{stream}`"}, "a message has no column x"),
+        ({"sql": "select 'a' as key, 'b' as data"}, "does not depend on any of the streams"),
+        ({"sql": "select key, count(*) as n from `{stream}` group by key"}, "Spark refuses the transform"),
+        ({"function": "no_such_module:x"}, "cannot be loaded"),
+        ({"function": "json:no_such"}, 'no function "no_such" in json'),
+        ({"function": "nothing"}, "names no function"),
+        ({}, "a query or a function"),
+        ({"sql": "x", "watermark": ("soon",)}, "is not a watermark"),
+        ({"sql": "x", "bad_into": "bad"}, "without a schema every message fits"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_a_line(
+    spark: Any, url: str, stream: str, target: str, tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
+    if "sql" in options:
+        options = {**options, "sql": options["sql"].format(stream=stream)}
+    with pytest.raises(postbus.InvalidInput) as caught:
+        transform(spark, url, stream, target, tmp_path, **options)
+
+    assert said in caught.value.message
+    assert "\n" not in caught.value.message
