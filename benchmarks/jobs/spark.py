@@ -80,6 +80,21 @@ def copy_micro_batch(spark: Any, url: str, stream: str, count: int) -> Single:
     return Single(seconds)
 
 
+def transform_stream(spark: Any, url: str, stream: str, count: int) -> Measurement:
+    """Parse, leave out one of ten, key anew; the rate is that of the messages read."""
+    from postbus.pipelines import TransformOptions, transform_streams
+
+    sql = f"select concat('ids.', data.id % 500) as key, data from `{stream}` where data.id % 10 <> 0"
+    with fresh_place(_system, url) as place, tempfile.TemporaryDirectory() as checkpoint:
+        options = TransformOptions(
+            stream=stream, into=place, sql=sql, data_schema="id BIGINT, x STRING", checkpoint=checkpoint
+        )
+        seconds = timed(lambda: transform_streams(url, options, spark=spark))
+        left = count - -(-count // 10)
+        _checked(seconds, left, _system.count(url, place))
+    return Measurement(count, seconds)
+
+
 def _transformed(reader: Any, url: str, stream: str) -> Any:
     frame = reader.format("postbus").options(url=url, stream=stream).load()
     return frame.selectExpr("key", "concat('{\"of\":', data, '}') as data")

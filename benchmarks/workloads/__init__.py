@@ -28,6 +28,7 @@ from benchmarks.workloads import (
     spark_memory,
     spark_micro_batch,
     spark_read,
+    spark_transform,
     spark_write,
     workers,
 )
@@ -61,6 +62,7 @@ WORKLOADS: Final = {
         spark_write.WORKLOAD,
         spark_micro_batch.WORKLOAD,
         spark_memory.WORKLOAD,
+        spark_transform.WORKLOAD,
         lake_archive.WORKLOAD,
         lake_tiers.WORKLOAD,
     )

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from postbus.pipelines.archive import ArchiveOptions, archive_stream
     from postbus.pipelines.backfill import Backfilled, BackfillOptions, backfill_table
     from postbus.pipelines.ingest import Ingested, IngestOptions, ingest_files
+    from postbus.pipelines.materialize import MaterializeOptions, materialize_stream
     from postbus.pipelines.replay import ReplayOptions, replay_stream
     from postbus.pipelines.report.facts import Report
     from postbus.pipelines.report.options import ReportOptions
     from postbus.pipelines.report.pipeline import report_streams
+    from postbus.pipelines.to_files import read_snapshot
     from postbus.pipelines.transform import TransformOptions, transform_streams
     from postbus.pipelines.upkeep import Tended, UpkeepOptions, tend_archive
     from postbus.pipelines.verification import Verified, verify_archive
@@ -30,6 +32,7 @@ __all__ = [
     "Backfilled",
     "IngestOptions",
     "Ingested",
+    "MaterializeOptions",
     "ReplayOptions",
     "Report",
     "ReportOptions",
@@ -40,6 +43,8 @@ __all__ = [
     "archive_stream",
     "backfill_table",
     "ingest_files",
+    "materialize_stream",
+    "read_snapshot",
     "replay_stream",
     "report_streams",
     "tend_archive",
@@ -56,6 +61,9 @@ _HOMES = {
     "Ingested": "postbus.pipelines.ingest",
     "IngestOptions": "postbus.pipelines.ingest",
     "ingest_files": "postbus.pipelines.ingest",
+    "MaterializeOptions": "postbus.pipelines.materialize",
+    "materialize_stream": "postbus.pipelines.materialize",
+    "read_snapshot": "postbus.pipelines.to_files",
     "ReplayOptions": "postbus.pipelines.replay",
     "replay_stream": "postbus.pipelines.replay",
     "Report": "postbus.pipelines.report.facts",

@@ -12,7 +12,7 @@ from postbus.spark.columns import CORRUPT
 from postbus.spark.writer import check_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 ORDER: Final = "seq"
 _OF_MESSAGES: Final = ("key", "headers", "deliver_at", ORDER)
@@ -62,14 +62,14 @@ def only_good(frame: DataFrame) -> DataFrame:
 
 def only_bad(frame: DataFrame, stream: str) -> DataFrame:
     """The messages that do not fit, as they were, with headers that say where they are from."""
-    marks = F.create_map(
-        *(F.lit(_MARKS[0]), F.lit(stream)),
-        *(F.lit(_MARKS[1]), F.col("seq").cast("string")),
-        *(F.lit(_MARKS[2]), F.lit("it does not fit the schema of its data")),
-    )
+    headers = marked(stream, F.lit("it does not fit the schema of its data"))
+    return frame.where(F.col(CORRUPT).isNotNull()).select("key", F.col(CORRUPT).alias("data"), headers)
+
+
+def marked(stream: str, reason: Column) -> Column:
+    """The headers of a message that is put aside: its own, and from where it is, and why."""
+    values = (F.lit(stream), F.col("seq").cast("string"), reason)
+    marks = F.create_map(*(part for pair in zip(map(F.lit, _MARKS), values, strict=True) for part in pair))
     # One that was put aside before has them already.
     own = F.coalesce("headers", F.create_map().cast("map<string,string>"))
-    others = F.map_filter(own, lambda name, _: ~name.isin(*_MARKS))
-    return frame.where(F.col(CORRUPT).isNotNull()).select(
-        "key", F.col(CORRUPT).alias("data"), F.map_concat(others, marks).alias("headers")
-    )
+    return F.map_concat(F.map_filter(own, lambda name, _: ~name.isin(*_MARKS)), marks).alias("headers")

@@ -83,7 +83,7 @@ def check_schema(schema: types.StructType, data_type: str) -> None:
 
 def _check_data(wanted: types.DataType, data_type: str) -> None:
     if isinstance(wanted, types.StructType) and data_type == "json":
-        _converter(wanted)
+        converter(wanted)
         return
     if not isinstance(wanted, types.BinaryType if data_type == "bytes" else types.StringType):
         raise InvalidInput(f"the stream holds {data_type}, so column data cannot be {wanted.simpleString()}")
@@ -103,7 +103,7 @@ class Columns:
         self._is_strict = is_strict
         self._arrow_schema = arrow_schema(schema)
         data = schema["data"].dataType if "data" in schema.fieldNames() else None
-        self._parse = _converter(data) if isinstance(data, types.StructType) else None
+        self._parse = converter(data) if isinstance(data, types.StructType) else None
 
     def convert(self, batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -177,7 +177,7 @@ def _headers(texts: Any, wanted: Any) -> Any:
     )
 
 
-def _converter(wanted: types.DataType) -> _Converter:
+def converter(wanted: types.DataType) -> _Converter:
     """A function that turns a JSON value into what Arrow takes for that type, and raises where it does not fit.
 
     Strict: a number is not made a string, nor a fraction an integer. Fields that the schema does not name are left out,
@@ -186,10 +186,10 @@ def _converter(wanted: types.DataType) -> _Converter:
     if isinstance(wanted, types.StructType):
         return _struct(wanted)
     if isinstance(wanted, types.ArrayType):
-        element = _nullable(_converter(wanted.elementType))
+        element = _nullable(converter(wanted.elementType))
         return lambda value: [element(item) for item in _checked(value, list)]
     if isinstance(wanted, types.MapType) and isinstance(wanted.keyType, types.StringType):
-        inner = _nullable(_converter(wanted.valueType))
+        inner = _nullable(converter(wanted.valueType))
         return lambda value: [(key, inner(item)) for key, item in _checked(value, dict).items()]
     if isinstance(wanted, types.DecimalType):
         return _decimal(wanted)
@@ -202,7 +202,7 @@ def _converter(wanted: types.DataType) -> _Converter:
 
 
 def _struct(wanted: types.StructType) -> _Converter:
-    fields = [(field.name, _nullable(_converter(field.dataType)), field.nullable) for field in wanted.fields]
+    fields = [(field.name, _nullable(converter(field.dataType)), field.nullable) for field in wanted.fields]
 
     def convert(value: Any) -> dict[str, Any]:
         members = _checked(value, dict)

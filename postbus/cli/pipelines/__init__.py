@@ -6,6 +6,7 @@ from postbus.cli import output
 from postbus.cli.pipelines import backfill as backfill
 from postbus.cli.pipelines import ingest as ingest
 from postbus.cli.pipelines import lake as lake
+from postbus.cli.pipelines import materialize as materialize
 from postbus.cli.pipelines import report as report
 from postbus.cli.pipelines import transform as transform
 from postbus.cli.pipelines.shared import postgres, run_app
