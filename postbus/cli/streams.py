@@ -125,6 +125,9 @@ def info(stream: StreamName) -> None:
 @app.command("edit")
 def edit(
     stream: StreamName,
+    partitions: Annotated[
+        int | None, typer.Option(help="How many partitions from now on; keys stay in order.", min=1, max=1024)
+    ] = None,
     max_message_bytes: MaxMessageBytes = None,
     segment_bytes: SegmentBytes = None,
     segment_age: SegmentAge = None,
@@ -154,7 +157,7 @@ def edit(
         dedup_window=dedup_window,
     )
     with open_bus() as bus:
-        bus.alter_stream(stream, **settings, unset=names(unset))
+        bus.alter_stream(stream, partitions=partitions, **settings, unset=names(unset))
         if output.as_json():
             output.emit_json(bus.stream_info(stream))
             return

@@ -24,9 +24,9 @@ select postbus.create_stream($1, partitions => $2, data_type => $3, max_message_
     when_full => $12, dedup_window => $13, one_message_per_key => $14, process_unmodified => $15)
 """
 ALTER_STREAM: Final = """
-select postbus.alter_stream($1, max_message_bytes => $2, segment_bytes => $3, segment_age => $4, retain_up_to => $5,
-    retain_at_least => $6, max_messages => $7, max_storage => $8, until_acked => $9, when_full => $10, dedup_window => $11,
-    process_unmodified => $12, unset => $13)
+select postbus.alter_stream($1, partitions => $2, max_message_bytes => $3, segment_bytes => $4, segment_age => $5,
+    retain_up_to => $6, retain_at_least => $7, max_messages => $8, max_storage => $9, until_acked => $10, when_full => $11,
+    dedup_window => $12, process_unmodified => $13, unset => $14)
 """
 DROP_STREAM: Final = "select postbus.drop_stream($1)"
 STREAM_INFO: Final = "select i.* from postbus.stream_info($1) as i"

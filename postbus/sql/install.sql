@@ -187,6 +187,10 @@ create table postbus_data.consumer (
     epoch integer not null default 1,
     -- Where partitions without a position are read from: above this seq.
     start_after bigint not null,
+    -- Which partitions it reads: base … base + count - 1. They are older than those that publishers write to until it has read them to their end;
+    -- see change_layout.
+    partition_base integer not null,
+    partition_count integer not null,
     created_at timestamptz not null default clock_timestamp(),
     unique (stream_name, name)
 );
@@ -594,7 +598,8 @@ create type postbus_data.fresh as (
     dedup_ids text[],
     seqs bigint[],
     answers bigint[],
-    published_at timestamptz
+    published_at timestamptz,
+    layout bigint
 );
 
 -- A message as readers get it. data is null in a bytes stream, bytes in any other. resume: see read.
@@ -1911,6 +1916,7 @@ Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it e
 */
 declare
     settings postbus_data.consumer;
+    first_segment postbus_data.segment;
     new_id integer;
 begin
     perform postbus_data.check_name('consumer', consumer);
@@ -1941,18 +1947,19 @@ begin
     if num_nonnulls("start", from_seq, from_time) = 0 then
         "start" := 'earliest';
     end if;
+    settings.start_after := postbus_data.start_position(settings.stream_id, "start", from_seq, from_time);
+    first_segment := postbus_data.first_segment(settings.stream_id, settings.start_after);
 
     insert into postbus_data.consumer as c (
         stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
         retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
-        on_expired, keep_unread, expire_after, keep_history, start_after
+        on_expired, keep_unread, expire_after, keep_history, start_after, partition_base, partition_count
     )
     values (
         settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
         backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
         settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false), expire_after,
-        keep_history,
-        postbus_data.start_position(settings.stream_id, "start", from_seq, from_time)
+        keep_history, settings.start_after, first_segment.partition_base, first_segment.partition_count
     )
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;
@@ -1962,12 +1969,7 @@ begin
 end
 $$;
 
-create or replace function postbus_data.delivery_rate(
-    reader postbus_data.consumer,
-    mark postbus_data.position,
-    positions bigint,
-    now_at timestamptz
-)
+create or replace function postbus_data.delivery_rate(mark postbus_data.position, positions bigint, now_at timestamptz)
 returns double precision
 language sql
 volatile
@@ -1976,9 +1978,7 @@ as $$
     select case
         when mark.hi > 0 then greatest(
             0,
-            (positions - mark.expired_count)
-            / (pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) & 2047)::double precision
-            / greatest(0.001, extract(epoch from now_at) - mark.hi / 1000000.0)
+            (positions - mark.expired_count) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at) - mark.hi / 1000000.0)
         )
         else 0
     end
@@ -2025,6 +2025,20 @@ begin
     end if;
     return found_consumer;
 end
+$$;
+
+create or replace function postbus_data.first_segment(stream_id integer, after_seq bigint)
+returns postbus_data.segment
+language sql
+volatile
+as $$
+/* The first segment that has messages above a seq, or may get some: its partitions are those that a consumer which starts there begins with. */
+    select g
+    from postbus_data.segment as g
+    where g.stream_id = first_segment.stream_id
+        and (g.sealed_at is null or g.last_seq > first_segment.after_seq)
+    order by g.number
+    limit 1
 $$;
 
 create or replace function postbus_data.forget(consumer_id integer)
@@ -2319,15 +2333,14 @@ as $$
 /* The messages that a consumer has not been given yet: of each partition, the first max_messages above a seq. */
 #variable_conflict use_variable
 declare
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
-    partition_base integer := (layout >> 11) & 16777215;
+    partition integer;
     horizon bigint := postbus_data.horizon_of(reader.stream_id);
     start_seq bigint;
     hi bigint;
     messages postbus.delivery[];
 begin
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
-    for partition in partition_base .. partition_base + (layout & 2047)::integer - 1 loop
+    for partition in select u from postbus_data.unread_partitions(reader) as u loop
         select p.hi into hi
         from postbus_data.position as p
         where p.consumer_id = reader.id
@@ -2424,16 +2437,11 @@ language sql
 volatile
 as $$
 /*
-The positions of a consumer in all partitions, added up. Seqs are shared by all partitions, so this grows by the number of partitions for each message
-that is given out, about. One probe for each partition, whatever dead rows there are.
+The positions of a consumer in all its partitions, added up as if there were 1,024 of them. Seqs are shared by all partitions, so this grows by 1,024 for each
+message that is given out, about, and at least by 1. One probe for each partition, whatever dead rows there are.
 */
-    select coalesce(sum(coalesce(place.hi, reader.start_after)), 0)::bigint
-    from (
-        select pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) as register
-    ) as layout
-    cross join lateral generate_series(
-        ((layout.register >> 11) & 16777215)::integer, (((layout.register >> 11) & 16777215) + (layout.register & 2047) - 1)::integer
-    ) as p (n)
+    select coalesce(sum(coalesce(place.hi, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
+    from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
     left join lateral (
         select r.hi
         from postbus_data.position as r
@@ -2561,10 +2569,13 @@ Raises   PB400 unless exactly one position is given, PB404, PB412 outside READ C
 declare
     sought postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
     new_start bigint := postbus_data.start_position(sought.stream_id, "start", from_seq, from_time);
+    first_segment postbus_data.segment := postbus_data.first_segment(sought.stream_id, new_start);
 begin
     update postbus_data.consumer as c
     set epoch = c.epoch + 1,
-        start_after = new_start
+        start_after = new_start,
+        partition_base = first_segment.partition_base,
+        partition_count = first_segment.partition_count
     where c.id = sought.id;
     perform postbus_data.forget(sought.id);
     return new_start;
@@ -2669,7 +2680,7 @@ set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Where a consumer stands: a row for each partition, and one with partition null for the consumer as a whole. Its cost does not depend on the
+Where a consumer stands: a row for each partition that it reads, and one with partition null for the consumer as a whole. Its cost does not depend on the
 depth of the stream.
 
 position_seq         up to here the partition was given out.
@@ -2687,8 +2698,9 @@ Raises   PB404, PB412 outside READ COMMITTED.
 #variable_conflict use_column
 declare
     reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    layout bigint := postbus_data.reading_layout(reader);
     partition_count integer := layout & 2047;
+    end_seq bigint;
     total_lag bigint := 0;
     total_expired bigint := 0;
     total_missed bigint := 0;
@@ -2699,6 +2711,17 @@ declare
 begin
     horizon_seq := postbus_data.horizon_of(reader.stream_id);
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
+    -- Where the partitions of the next layout begin, when their number was changed.
+    end_seq := least(
+        horizon_seq,
+        (
+            select min(g.after_seq)
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.partition_base > reader.partition_base
+                and g.number <= layout >> 35
+        )
+    );
     for place in 0 .. partition_count - 1 loop
         partition := ((layout >> 11) & 16777215) + place;
         position_seq := null;
@@ -2719,7 +2742,7 @@ begin
         oldest_unread_at := next_message.published_at;
         lag_estimate := case
             when next_message.seq is null then 0
-            else greatest(1, (horizon_seq - next_message.seq + 1) / partition_count)
+            else greatest(1, (end_seq - next_message.seq + 1) / partition_count)
         end;
         in_flight := postbus_data.in_flight(reader.id, reader.epoch, partition, null);
         expired := coalesce(expired, 0);
@@ -2731,7 +2754,7 @@ begin
 
     partition := null;
     position_seq := null;
-    lag_estimate := total_lag;
+    lag_estimate := total_lag + horizon_seq - end_seq;
     expired := total_expired;
     missed_estimate := total_missed;
     oldest_unread_at := oldest;
@@ -2756,11 +2779,28 @@ begin
         -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
         rate_estimate := case
             when to_timestamp(mark.hi / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
-            else postbus_data.delivery_rate(reader, mark, postbus_data.position_sum(reader), clock_timestamp())
+            else postbus_data.delivery_rate(mark, postbus_data.position_sum(reader), clock_timestamp())
         end;
     end if;
     return next;
 end
+$$;
+
+create or replace function postbus_data.unread_partitions(reader postbus_data.consumer)
+returns setof integer
+language sql
+volatile
+as $$
+/* The partitions in which a consumer has or may have something left to read: those that it reads, and those of newer layouts. */
+    select p.n
+    from (
+        select distinct g.partition_base, g.partition_count
+        from postbus_data.segment as g
+        where g.stream_id = reader.stream_id
+            and g.partition_base >= reader.partition_base
+    ) as g
+    cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
+    order by p.n
 $$;
 
 create or replace function postbus.dead_letters(
@@ -3269,7 +3309,7 @@ begin
             errcode = 'PB409',
             message = format('stream "%s" holds %s, not %s', reader.stream_name, claim.data_type, expected_type);
     end if;
-    claim.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    claim.layout := postbus_data.reading_layout(reader);
     claim.quota := reader.max_ack_pending / ((claim.layout & 2047) + 1);
     if claim.quota < 100 then
         -- Too few to share out among the partitions: one receive at a time looks at all that is in flight.
@@ -3283,6 +3323,113 @@ begin
         claim.scan := greatest(256, 4 * max_messages);
     end if;
     return claim;
+end
+$$;
+
+create or replace function postbus_data.change_layout(reader postbus_data.consumer)
+returns postbus_data.consumer
+language plpgsql
+volatile
+as $$
+/*
+Let a consumer go on to the next partitions of its stream, when their number was changed and it has read those before to their end: a key is never read
+in two partitions at once.
+
+What is in flight, has failed or is parked stays where it is, and holds its key in the new partition too: see claim_by_key. In order "partition", and in a
+group, nothing of it may be left.
+
+Returns  the consumer, as it was when it cannot go on yet.
+Touches  consumer (update), position (insert, delete), parked (delete), waiting (insert).
+Locks    the mutexes of the old partitions, until the transaction ends; cannot go on when somebody else has one.
+*/
+#variable_conflict use_variable
+declare
+    next_segment postbus_data.segment;
+    start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
+    end_seq bigint;
+    place postbus_data.position;
+    places postbus_data.position[];
+    leases bigint[];
+    moved postbus_data.consumer;
+begin
+    select g.* into next_segment
+    from postbus_data.segment as g
+    where g.stream_id = reader.stream_id
+        and g.partition_base > reader.partition_base
+        and g.number <= postbus_data.reading_layout(reader) >> 35
+    order by g.number
+    limit 1;
+    if next_segment.number is null or exists (
+        select
+        from postbus_data.segment as g
+        where g.stream_id = reader.stream_id
+            and g.number < next_segment.number
+            and g.sealed_at is null
+    ) then
+        return reader;
+    end if;
+    end_seq := coalesce(
+        (select max(g.last_seq) from postbus_data.segment as g where g.stream_id = reader.stream_id and g.number < next_segment.number),
+        next_segment.after_seq
+    );
+    for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
+        if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
+            return reader;
+        end if;
+        place := postbus_data.place_of(reader, partition);
+        if postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), end_seq, 1) is not null then
+            return reader;
+        end if;
+        if reader.ordering = 'partition' and (
+            exists (select from postbus_data.lease as l where l.token = any (place.leases))
+            or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition)
+        ) then
+            return reader;
+        end if;
+        place.missed_count := place.missed_count + greatest(0, least(start_seq - 1, end_seq) - place.hi) / reader.partition_count;
+        places := places || place;
+    end loop;
+
+    update postbus_data.consumer as c
+    set partition_base = next_segment.partition_base,
+        partition_count = next_segment.partition_count
+    where c.id = reader.id
+        and c.epoch = reader.epoch
+        and c.partition_base = reader.partition_base
+    returning c.* into moved;
+    if moved.id is null then
+        -- Somebody else was faster.
+        select c.* into moved from postbus_data.consumer as c where c.id = reader.id and c.epoch = reader.epoch;
+        return case when moved.id is null then reader else moved end;
+    end if;
+    foreach place in array places loop
+        -- Whoever still comes to an old partition finds that there is nothing more to claim.
+        perform postbus_data.move_on(place, 9223372036854775807);
+    end loop;
+    with unparked as (
+        delete from postbus_data.parked as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+        returning p.*
+    )
+    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+    select u.consumer_id, u.partition, u.seq, u.key, 0, clock_timestamp(), 'an earlier message of its key is not done'
+    from unparked as u
+    on conflict on constraint waiting_pkey do nothing;
+    if reader.ordering = 'key' then
+        select array_agg(distinct l.token) into leases
+        from postbus_data.lease as l
+        where l.consumer_id = reader.id
+            and l.epoch = reader.epoch;
+    end if;
+    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, leases, expired_count, missed_count)
+    select
+        reader.id, reader.epoch, p.n, greatest(next_segment.after_seq, reader.start_after), 0,
+        postbus_data.in_flight(reader.id, reader.epoch, null, case when reader.ordering = 'none' then false end), leases,
+        case when p.n = moved.partition_base then (select sum(o.expired_count) from unnest(places) as o) else 0 end,
+        case when p.n = moved.partition_base then (select sum(o.missed_count) from unnest(places) as o) else 0 end
+    from generate_series(moved.partition_base, moved.partition_base + moved.partition_count - 1) as p (n);
+    return moved;
 end
 $$;
 
@@ -3320,11 +3467,6 @@ begin
         return;
     end if;
     claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
-    partition_base := (claim.layout >> 11) & 16777215;
-    partition_count := claim.layout & 2047;
-    first := floor(random() * partition_count);
-    -- In order "key" idle partitions come first: there, nothing has to be parked.
-    step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
     if reader.expire_after is not null then
         perform postbus_data.note_use(reader);
     end if;
@@ -3341,6 +3483,11 @@ begin
 
     while remaining > 0 loop
         busy := false;
+        partition_base := (claim.layout >> 11) & 16777215;
+        partition_count := claim.layout & 2047;
+        first := floor(random() * partition_count);
+        -- In order "key" idle partitions come first: there, nothing has to be parked.
+        step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
         if claim.has_due then
             claim := postbus_data.claim_due(reader, claim, remaining);
             busy := claim.busy;
@@ -3402,10 +3549,22 @@ begin
 
         -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
         if busy then
-            exit when clock_timestamp() > wait_until;
+            -- One alone waits for all of the old partitions, when it is time to go on to new ones.
+            exit when clock_timestamp() > wait_until
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
             perform pg_sleep(0.002);
-        elsif postbus_data.sweep_consumer(reader) = 0 then
-            exit;
+        else
+            if postbus_data.is_behind(reader) then
+                reader := postbus_data.change_layout(reader);
+            end if;
+            if claim.layout <> postbus_data.reading_layout(reader) then
+                claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+                if claim.quota is null then
+                    remaining := postbus_data.room(reader, max_messages);
+                end if;
+            elsif postbus_data.sweep_consumer(reader) = 0 then
+                exit;
+            end if;
         end if;
         claim.has_due := true;
         claim.horizon := null;
@@ -3424,13 +3583,18 @@ In order "key": find out which keys of a partition are not free, and lease what 
 A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead letter
 holds it. What has failed or is parked goes first, in order of its seq, up to the first message of the key that is not due yet.
 
+When the number of partitions was changed, failed messages of older partitions belong to the one that their key has now. They are leased under the partition
+that they were published to, and those of one such partition at a time: what is taken back with a message that fails is in its lease.
+
 Its caller holds the partition's mutex. Leases are read before failures: a nack that commits in between leaves its key blocked twice, not free.
 Returns  the claim, with claim.blocked; its place is null when nothing new may be given now.
 Touches  lease, position (insert), waiting, parked (delete).
 */
 declare
     place postbus_data.position := claim.place;
+    partition_base integer := (claim.layout >> 11) & 16777215;
     in_flight text[];
+    origin integer;
     seqs bigint[];
     attempts integer[];
     exceptional text[];
@@ -3453,49 +3617,70 @@ begin
     if place.parked_from is not null
         or reader.on_dead = 'hold'
         or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = place.partition)
+        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < partition_base)
     then
-        select
-            array_agg(e.seq order by e.seq) filter (where e.is_free),
-            array_agg(e.attempts + 1 order by e.seq) filter (where e.is_free),
-            array_agg(distinct e.key)
-        into seqs, attempts, exceptional
-        from (
+        with held as (
+            select w.partition, w.seq, w.key, w.attempts, w.due_at <= clock_timestamp() as is_due
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = place.partition
+            union all
+            select w.partition, w.seq, w.key, w.attempts, w.due_at <= clock_timestamp()
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition < partition_base
+                and postbus_data.home_of(claim.layout, w.key, w.seq) = place.partition
+            union all
+            select p.partition, p.seq, p.key, 0, true
+            from postbus_data.parked as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = place.partition
+                and p.seq >= place.parked_from
+            union all
+            -- Holds its key, and is never given itself.
+            select d.partition, d.seq, d.key, 0, false
+            from postbus_data.dead_letter as d
+            where reader.on_dead = 'hold'
+                and d.consumer_id = reader.id
+                and d.partition = place.partition
+                and d.key is not null
+            union all
+            select d.partition, d.seq, d.key, 0, false
+            from postbus_data.dead_letter as d
+            where reader.on_dead = 'hold'
+                and d.consumer_id = reader.id
+                and d.partition < partition_base
+                and d.key is not null
+        ),
+        by_key as (
+            -- Messages without a key stand alone.
+            select h.*, case when h.key is null then h.seq end as alone,
+                first_value(h.partition) over (partition by h.key, case when h.key is null then h.seq end order by h.seq) as key_origin
+            from held as h
+        ),
+        judged as (
             select
-                w.seq,
-                w.key,
-                w.attempts,
-                bool_and(w.is_due and (w.key = any (in_flight)) is not true) over (partition by w.key, case when w.key is null then w.seq end order by w.seq)
-                and row_number() over (partition by w.key, case when w.key is null then w.seq end order by w.seq) <= coalesce(reader.max_per_key, wanted)
-                    as is_free
-            from (
-                select w.seq, w.key, w.attempts, w.due_at <= clock_timestamp() as is_due
-                from postbus_data.waiting as w
-                where w.consumer_id = reader.id
-                    and w.partition = place.partition
-                union all
-                select p.seq, p.key, 0, true
-                from postbus_data.parked as p
-                where p.consumer_id = reader.id
-                    and p.epoch = reader.epoch
-                    and p.partition = place.partition
-                    and p.seq >= place.parked_from
-                union all
-                -- Holds its key, and is never given itself.
-                select d.seq, d.key, 0, false
-                from postbus_data.dead_letter as d
-                where reader.on_dead = 'hold'
-                    and d.consumer_id = reader.id
-                    and d.partition = place.partition
-                    and d.key is not null
-            ) as w
-        ) as e;
+                k.*,
+                bool_and(k.is_due and k.partition = k.key_origin and (k.key = any (in_flight)) is not true) over so_far
+                and row_number() over so_far <= coalesce(reader.max_per_key, wanted) as is_free
+            from by_key as k
+            window so_far as (partition by k.key, k.alone order by k.seq)
+        )
+        select
+            array_agg(j.seq order by j.seq) filter (where j.is_free and j.partition = j.origin),
+            array_agg(j.attempts + 1 order by j.seq) filter (where j.is_free and j.partition = j.origin),
+            array_agg(distinct j.key),
+            min(j.origin)
+        into seqs, attempts, exceptional, origin
+        from (select j.*, first_value(j.partition) over (order by j.is_free desc, j.seq) as origin from judged as j) as j;
     end if;
     if seqs is not null then
         seqs := seqs[1:wanted];
         attempts := attempts[1:wanted];
         delete from postbus_data.waiting as w
         where w.consumer_id = reader.id
-            and w.partition = place.partition
+            and w.partition = origin
             and w.seq = any (seqs);
         if place.parked_from is not null then
             with taken as (
@@ -3517,7 +3702,7 @@ begin
             limit 1;
             place.parked_from := parked_left;
         end if;
-        claim.messages := postbus_data.take_again(reader, claim, place, seqs, attempts);
+        claim.messages := postbus_data.take_again(reader, claim, place, origin, seqs, attempts);
         claim.place := null;
         return claim;
     end if;
@@ -3545,6 +3730,8 @@ Touches  lease, position (insert), waiting (delete).
 */
 declare
     place postbus_data.position := claim.place;
+    partition_base integer := (claim.layout >> 11) & 16777215;
+    origin integer;
     seqs bigint[];
     attempts integer[];
 begin
@@ -3553,28 +3740,41 @@ begin
         return claim;
     end if;
     place.leases := null;
-    select array_agg(h.seq order by h.seq), array_agg(h.attempts + 1 order by h.seq) filter (where h.is_due)
-    into seqs, attempts
+    select array_agg(h.seq order by h.seq), array_agg(h.attempts + 1 order by h.seq) filter (where h.is_due), min(h.origin)
+    into seqs, attempts, origin
     from (
-        select w.seq, w.attempts, bool_and(w.due_at <= clock_timestamp()) over (order by w.seq) as is_due
+        select f.*, bool_and(f.due_at <= clock_timestamp() and f.partition = f.origin) over (order by f.seq) as is_due
         from (
-            select w.*
-            from postbus_data.waiting as w
-            where w.consumer_id = reader.id
-                and w.partition = place.partition
-            order by w.seq
-            limit wanted
-        ) as w
+            select w.*, first_value(w.partition) over (order by w.seq) as origin
+            from (
+                (
+                    select w.partition, w.seq, w.attempts, w.due_at
+                    from postbus_data.waiting as w
+                    where w.consumer_id = reader.id
+                        and w.partition = place.partition
+                    order by w.seq
+                    limit wanted
+                )
+                union all
+                -- Of an older layout, and given once more.
+                select w.partition, w.seq, w.attempts, w.due_at
+                from postbus_data.waiting as w
+                where w.consumer_id = reader.id
+                    and w.partition < partition_base
+                    and postbus_data.home_of(claim.layout, w.key, w.seq) = place.partition
+            ) as w
+        ) as f
     ) as h;
     if seqs is null then
         claim.place := place;
     elsif attempts is not null then
-        seqs := seqs[1:cardinality(attempts)];
+        seqs := seqs[1:least(cardinality(attempts), wanted)];
+        attempts := attempts[1:cardinality(seqs)];
         delete from postbus_data.waiting as w
         where w.consumer_id = reader.id
-            and w.partition = place.partition
+            and w.partition = origin
             and w.seq = any (seqs);
-        claim.messages := postbus_data.take_again(reader, claim, place, seqs, attempts);
+        claim.messages := postbus_data.take_again(reader, claim, place, origin, seqs, attempts);
     end if;
     return claim;
 end
@@ -3823,12 +4023,15 @@ begin
     );
     if place.hi is null then
         place := postbus_data.first_place(reader, partition, reader.start_after);
+    elsif place.hi = 9223372036854775807 then
+        -- Meanwhile somebody has changed the layout.
+        return claim;
     end if;
 
     if place.pending_bound + wanted > claim.quota then
         -- Failed messages have a share of their own, unless they keep their place in the partition.
         place.pending_bound := postbus_data.in_flight(
-            reader.id, reader.epoch, partition, case when reader.ordering = 'none' then false end
+            reader.id, reader.epoch, partition, case when reader.ordering = 'none' then false end, ((claim.layout >> 11) & 16777215)::integer
         );
         wanted := least(wanted, claim.quota - place.pending_bound);
         if wanted <= 0 then
@@ -4203,13 +4406,30 @@ as $$
     )
 $$;
 
-create or replace function postbus_data.in_flight(consumer_id integer, epoch integer, partition integer, redelivered boolean)
+create or replace function postbus_data.home_of(layout bigint, key text, seq bigint)
+returns integer
+language sql
+immutable
+as $$
+/* The partition of a layout that a message belongs to, whichever it was published to. */
+    select ((layout >> 11) & 16777215)::integer
+        + coalesce(postbus.partition_of(key, (layout & 2047)::integer), mod(seq, layout & 2047)::integer)
+$$;
+
+create or replace function postbus_data.in_flight(
+    consumer_id integer,
+    epoch integer,
+    partition integer,
+    redelivered boolean,
+    partition_base integer default 0
+)
 returns bigint
 language sql
 volatile
 as $$
 /*
-How many messages of a consumer are leased and not settled: of a partition, of first deliveries or of others; null asks for all.
+How many messages of a consumer are leased and not settled: of a partition, of first deliveries or of others; null asks for all. Those of partitions
+below partition_base, of an older layout, are counted to every partition: then all together are never too many.
 */
     select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0)
     from postbus_data.lease as l
@@ -4221,8 +4441,18 @@ How many messages of a consumer are leased and not settled: of a partition, of f
     ) as s
     where l.consumer_id = in_flight.consumer_id
         and l.epoch = in_flight.epoch
-        and (in_flight.partition is null or l.partition = in_flight.partition)
+        and (in_flight.partition is null or l.partition = in_flight.partition or l.partition < in_flight.partition_base)
         and (redelivered is null or (l.attempts is not null) = redelivered)
+$$;
+
+create or replace function postbus_data.is_behind(reader postbus_data.consumer)
+returns boolean
+language sql
+volatile
+as $$
+/* Whether publishers write to other partitions than those that a consumer reads. */
+    select reader.partition_base
+        <> ((pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 11) & 16777215)
 $$;
 
 create or replace function postbus_data.is_idle(reader postbus_data.consumer, partition integer)
@@ -4479,6 +4709,32 @@ begin
 end
 $$;
 
+create or replace function postbus_data.place_of(reader postbus_data.consumer, partition integer)
+returns postbus_data.position
+language plpgsql
+volatile
+as $$
+/* How far a consumer has read a partition. */
+#variable_conflict use_variable
+declare
+    place postbus_data.position;
+begin
+    place := (
+        select p
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1
+    );
+    if place.hi is null then
+        place := postbus_data.first_place(reader, partition, reader.start_after);
+    end if;
+    return place;
+end
+$$;
+
 create or replace function postbus_data.pulse(stream_ids bigint[], seen bigint[])
 returns setof bigint
 language plpgsql
@@ -4518,7 +4774,7 @@ as $$
 Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
 
 Awake are consumers that have expired leases, due retries or scheduled messages, or to whom an ack may give room at any moment (those in another order than none, or with a small
-max_ack_pending, while something is in flight). One that was dropped is awake, so that its receiver finds out.
+max_ack_pending, while something is in flight), or that may go on to another layout. One that was dropped is awake, so that its receiver finds out.
 
 next_seconds  when the next lease, retry or scheduled message comes due, from now; null when none is known.
 */
@@ -4560,15 +4816,29 @@ begin
                 order by s.deliver_at
                 limit 1
             );
-            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch) or (
-                next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000)
-            );
+            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch)
+                or postbus_data.is_behind(reader)
+                or (next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000));
             next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
         end if;
         wake := coalesce(wake, false);
         return next;
     end loop;
 end
+$$;
+
+create or replace function postbus_data.reading_layout(reader postbus_data.consumer)
+returns bigint
+language sql
+volatile
+as $$
+/*
+The partitions that a consumer reads, packed as in the layout register. They are those of the register, unless their number was changed and the consumer
+has not come to the new ones yet.
+*/
+    select (pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35 << 35)
+        | (reader.partition_base::bigint << 11)
+        | reader.partition_count
 $$;
 
 create or replace function postbus.receive(
@@ -4887,6 +5157,7 @@ create or replace function postbus_data.take_again(
     reader postbus_data.consumer,
     claim postbus_data.claim,
     place postbus_data.position,
+    origin integer,
     seqs bigint[],
     attempts integer[]
 )
@@ -4897,23 +5168,25 @@ as $$
 /*
 In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
 
-Its caller holds the partition's mutex.
+origin   the partition that they were published to: that of the place, or one of an older layout.
+
+Its caller holds the mutex of the place.
 Returns  the deliveries; those that were purged or have expired since are left out.
 Touches  lease, position (insert; delete of the last position).
 */
 declare
     token bigint := postbus_data.new_token();
     messages postbus.delivery[] := postbus_data.fetch_named(
-        reader.stream_id, claim.data_type, place.partition, seqs, attempts, token, live_only => true
+        reader.stream_id, claim.data_type, origin, seqs, attempts, token, live_only => true
     );
 begin
-    perform postbus_data.bury_missing(reader, place.partition, seqs, attempts, messages);
+    perform postbus_data.bury_missing(reader, origin, seqs, attempts, messages);
     if messages is not null then
         insert into postbus_data.lease (
             token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history
         )
         select
-            token, reader.id, reader.epoch, place.partition, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
+            token, reader.id, reader.epoch, origin, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
             claim.lease_until, reader.keep_history is not null
         from unnest(messages) as m;
         place.leases := place.leases || token;
@@ -5074,7 +5347,7 @@ begin
             and (
                 not reader.is_keyed or not exists (
                     select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
-                )
+                )%12$s
             )
         then
             select
@@ -5146,7 +5419,15 @@ $body$
         case stream.data_type when 'bytes' then 'bytes' else 'data' end,
         case stream.data_type when 'bytes' then 'bytea' else 'text' end,
         postbus_data.log_table(stream.id, (layout >> 35)::integer),
-        case when stream.one_message_per_key then 'false' else 'true' end
+        case when stream.one_message_per_key then 'false' else 'true' end,
+        -- Failed messages of an older layout hold their keys too.
+        case
+            when (layout >> 11) & 16777215 > 0 then format(
+                ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
+                (layout >> 11) & 16777215
+            )
+            else ''
+        end
     );
 end
 $$;
@@ -5181,9 +5462,8 @@ Locks    the partition's mutex, until the transaction ends; partitions that some
 #variable_conflict use_variable
 declare
     reader postbus_data.consumer := postbus_data.find_group(stream, "group");
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
-    partition_base integer := (layout >> 11) & 16777215;
-    partition_count integer := layout & 2047;
+    partition_base integer := reader.partition_base;
+    partition_count integer := reader.partition_count;
     start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
     first integer := floor(random() * partition_count);
     partition integer;
@@ -5225,8 +5505,19 @@ begin
                 return next claimed;
             end if;
         end loop;
-        exit when remaining < max_messages or not busy or clock_timestamp() > wait_until;
-        perform pg_sleep(0.002);
+        exit when remaining < max_messages;
+        if busy then
+            exit when clock_timestamp() > wait_until
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
+            perform pg_sleep(0.002);
+        else
+            exit when not postbus_data.is_behind(reader);
+            reader := postbus_data.change_layout(reader);
+            exit when partition_base = reader.partition_base;
+            partition_base := reader.partition_base;
+            partition_count := reader.partition_count;
+            first := floor(random() * partition_count);
+        end if;
     end loop;
 end
 $$;
@@ -5511,9 +5802,8 @@ Locks    the group's assignment, until the transaction ends.
 #variable_conflict use_column
 declare
     reader postbus_data.consumer := postbus_data.find_group(stream, "group");
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
-    partition_base integer := (layout >> 11) & 16777215;
-    partition_count integer := layout & 2047;
+    partition_base integer := reader.partition_base;
+    partition_count integer := reader.partition_count;
     worker_count integer;
     rank integer;
     share integer;
@@ -6287,6 +6577,27 @@ begin
 end
 $$;
 
+create or replace function postbus_data.draw(entry postbus_data.entry, message_count integer, out seqs bigint[], out layout bigint)
+language plpgsql
+volatile
+as $$
+/*
+Draw the numbers of some messages, and say where to write them: the layout was the same before and after they were drawn. So all that goes to an older
+layout has lower numbers than what goes to a newer one, and a key's messages, which are read in this order, stay in the order of their numbers.
+*/
+declare
+    sequence regclass := entry.sequence;
+    register regclass := to_regclass('postbus_data.layout_' || entry.stream_id::text);
+begin
+    layout := entry.layout;
+    loop
+        select array_agg(nextval(sequence)) into seqs from generate_series(1, message_count);
+        exit when layout = pg_sequence_last_value(register);
+        layout := pg_sequence_last_value(register);
+    end loop;
+end
+$$;
+
 create or replace function postbus_data.message_name(place integer)
 returns text
 language sql
@@ -6397,6 +6708,10 @@ begin
     end if;
     -- Number and time are taken in one moment: a time that lags its number would hide the message from readers by time.
     seq := nextval(entry.sequence);
+    if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
+        -- Others may have published to a new layout and have lower numbers. A key's messages of the old one are read first, so this is not to go there.
+        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl);
+    end if;
     partition := ((entry.layout >> 11) & 16777215::bigint)::integer
         + coalesce(partition, mod(seq, partition_count::bigint)::integer);
     if entry.data_type = 'json' then
@@ -6440,7 +6755,6 @@ Locks    the horizon of the stream, shared, until the transaction ends. Publishe
 #variable_conflict use_variable
 declare
     entry postbus_data.entry := postbus_data.enter(stream, expected_type);
-    sequence regclass := entry.sequence;
     message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
     contents json[];
     seqs bigint[];
@@ -6471,7 +6785,7 @@ begin
         contents := postbus_data.as_json_array(data);
     end if;
     if dedup_ids is not null or entry.one_message_per_key then
-        fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null), deliver_at > clock_timestamp());
+        fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
         if fresh.seqs is null then
             return fresh.answers;
         end if;
@@ -6492,7 +6806,9 @@ begin
     end if;
 
     if seqs is null then
-        select array_agg(nextval(sequence)) into seqs from generate_series(1, message_count);
+        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+    else
+        entry.layout := fresh.layout;
     end if;
     -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
     -- apart side by side in a target list: unnest of several in FROM would store them all first.
@@ -6796,7 +7112,6 @@ Locks    keys, then ids, each in their order: publishers of the same key or id w
 declare
     is_versioned boolean := entry.one_message_per_key and is_scheduled is not true;
     message_count integer := coalesce(cardinality(batch.data), cardinality(batch.bytes));
-    sequence regclass := entry.sequence;
     firsts bigint[];
     chosen integer[];
 begin
@@ -6810,7 +7125,12 @@ begin
     if is_versioned then
         perform postbus_data.lock_keys(entry.stream_id, batch.keys);
     end if;
-    select array_agg(case when is_scheduled then 0 else nextval(sequence) end) into batch.seqs from generate_series(1, message_count);
+    if is_scheduled then
+        batch.seqs := array_fill(0::bigint, array[message_count]);
+    else
+        select d.seqs, d.layout into batch.seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+        batch.layout := entry.layout;
+    end if;
     batch.published_at := clock_timestamp();
     if batch.dedup_ids is not null then
         firsts := postbus_data.deduplicate(entry.stream_id, batch.dedup_ids, batch.seqs);
@@ -6926,6 +7246,10 @@ begin
         return postbus.publish(%5$L, key, %6$s => data, headers => headers);
     end if;
     seq := nextval('postbus_data.seq_%1$s'::regclass);
+    if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
+        -- See publish. This number stays unused.
+        return postbus.publish(%5$L, key, %6$s => data);
+    end if;
     insert into %7$s (seq, published_at, partition, key, data)
     values (
         seq,
@@ -7554,7 +7878,7 @@ begin
             reader.id, reader.epoch, -2,
             extract(epoch from now_at) * 1000000,
             case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
-            least(postbus_data.delivery_rate(reader, mark, positions, now_at), 2147483647),
+            least(postbus_data.delivery_rate(mark, positions, now_at), 2147483647),
             positions,
             case when is_wide then extract(epoch from now_at) * 1000000 else mark.missed_count end
         );
@@ -7763,12 +8087,11 @@ The seq up to the horizon below which a consumer has read everything, and has no
 is copied out before its segment is dropped, so that one message that fails for days does not keep a whole log.
 */
 declare
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
-    partition_base integer := (layout >> 11) & 16777215;
+    place integer;
     hi bigint;
     edge bigint := horizon + 1;
 begin
-    for place in partition_base .. partition_base + (layout & 2047)::integer - 1 loop
+    for place in select u from postbus_data.unread_partitions(reader) as u loop
         select p.hi into hi
         from postbus_data.position as p
         where p.consumer_id = reader.id
@@ -8726,6 +9049,44 @@ begin
 end
 $$;
 
+create or replace function postbus_data.repartition(stream_id integer, partition_count integer)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Prepare a segment with another number of partitions: publishers are pointed at it when maintenance begins it.
+
+Raises   PB409 when partitions cannot be numbered any further.
+Touches  segment (insert, update); creates its table.
+Locks    the stream's maintenance mutex, until the transaction ends.
+*/
+#variable_conflict use_variable
+declare
+    layout bigint;
+    new_base integer;
+begin
+    perform pg_advisory_xact_lock(1610612736, stream_id);
+    layout := postbus_data.live_value('postbus_data.layout_' || stream_id::text);
+    new_base := (layout >> 11) & 16777215;
+    if partition_count <> layout & 2047 then
+        new_base := new_base + (layout & 2047)::integer;
+    end if;
+    if new_base + partition_count > 16777215 then
+        raise exception using errcode = 'PB409', message = 'the partitions of this stream were changed too often', hint = 'create another stream';
+    end if;
+    -- Perhaps one is prepared already.
+    update postbus_data.segment as s
+    set partition_base = new_base,
+        partition_count = partition_count
+    where s.stream_id = stream_id
+        and s.number = (layout >> 35) + 1;
+    if not found and partition_count <> layout & 2047 then
+        perform postbus_data.prepare_segment(stream_id, (layout >> 35)::integer + 1, new_base, partition_count);
+    end if;
+end
+$$;
+
 create or replace function postbus_data.seal_segments(stream_id integer, sequence regclass)
 returns integer
 language plpgsql
@@ -9115,7 +9476,7 @@ Locks    the mutex of each partition.
 */
 declare
     reader postbus_data.consumer;
-    layout bigint;
+    partition_base integer;
     moved bigint;
 begin
     if not exists (
@@ -9134,27 +9495,29 @@ begin
             message = format('consumer "%s" of stream "%s" has messages in flight: workers receive by it', consumer, stream),
             hint = 'give the streaming query a consumer of its own';
     end if;
-    layout := postbus_data.live_value('postbus_data.layout_' || reader.stream_id::text);
-    for place in 0 .. (layout & 2047)::integer - 1 loop
-        perform pg_advisory_xact_lock(
-            postbus_data.mutex_class(reader.id), (((layout >> 11) & 16777215) + place)::integer
-        );
-        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
-        select reader.id, reader.epoch, ((layout >> 11) & 16777215) + place, spark_commit.seq, spark_commit.seq, 0
-        where not exists (
-            select
-            from postbus_data.position as p
+    loop
+        for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
+            perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), place);
+            insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+            select reader.id, reader.epoch, place, spark_commit.seq, spark_commit.seq, 0
+            where not exists (
+                select
+                from postbus_data.position as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = place
+                    and p.hi >= spark_commit.seq
+            )
+            returning hi into moved;
+            delete from postbus_data.position as p
             where p.consumer_id = reader.id
                 and p.epoch = reader.epoch
-                and p.partition = ((layout >> 11) & 16777215) + place
-                and p.hi >= spark_commit.seq
-        )
-        returning hi into moved;
-        delete from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition = ((layout >> 11) & 16777215) + place
-            and p.hi < moved;
+                and p.partition = place
+                and p.hi < moved;
+        end loop;
+        partition_base := reader.partition_base;
+        reader := postbus_data.change_layout(reader);
+        exit when reader.partition_base = partition_base;
     end loop;
 end
 $$;
@@ -9809,6 +10172,7 @@ $$;
 
 create or replace function postbus.alter_stream(
     stream text,
+    partitions integer default null,
     max_message_bytes integer default null,
     segment_bytes bigint default null,
     segment_age interval default null,
@@ -9830,10 +10194,13 @@ as $$
 Change settings of a stream; null leaves a setting as it is. Limits of a message and of segments hold for what is published from now on,
 what is kept from the next maintenance on.
 
+partitions  takes effect at the next maintenance, for what is published from then on. Each consumer reads what was published before to its end, and then goes on
+            to the new partitions, whose numbers are new: messages of a key stay in order.
 unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
 
 Raises   PB400 for a value that is not allowed, PB404.
-Touches  stream (update).
+Touches  stream (update), segment (insert, update).
+Locks    with partitions, the stream's maintenance mutex until the transaction ends.
 */
 declare
     altered integer := postbus_data.stream_id(stream);
@@ -9847,8 +10214,11 @@ begin
     if unknown is not null then
         raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
     end if;
-    perform postbus_data.check_limits(null, max_message_bytes, segment_bytes, segment_age);
+    perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
     perform postbus_data.check_dedup_window(dedup_window);
+    if partitions is not null then
+        perform postbus_data.repartition(altered, partitions);
+    end if;
     update postbus_data.stream as s
     set max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
         segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
@@ -10371,7 +10741,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('ee956f5a9902173c')
+insert into postbus_data.installation (functions_digest) values ('de1105e4cf84ecb7')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

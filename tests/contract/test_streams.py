@@ -141,3 +141,17 @@ async def test_what_is_wrong_with_a_stream_is_said_by_the_kind_of_error(bus: Any
         await bus.alter_stream("nobody-made-this", max_messages=5)
     with pytest.raises(postbus.NotFound):
         await bus.create_consumer("nobody-made-this", "billing")
+
+
+async def test_the_number_of_partitions_can_be_changed(bus: Any, name: str) -> None:
+    await bus.create_stream(name, partitions=2)
+    consumer = await bus.create_consumer(name, "c")
+    await bus.publish(name, key="a", data=1)
+    await bus.alter_stream(name, partitions=5)
+    await bus.publish(name, key="a", data=2)
+
+    assert (await bus.stream_info(name)).partitions == 5
+    for expected in (1, 2):
+        batch = await consumer.receive(1, wait=5)
+        assert [delivery.data for delivery in batch] == [expected]
+        await consumer.ack(batch)

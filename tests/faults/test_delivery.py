@@ -80,6 +80,22 @@ def test_a_killed_sweeper_loses_nothing(crew: Crew) -> None:
     crew.check_promises()
 
 
+def test_other_numbers_of_partitions_lose_nothing_and_keep_the_order(crew: Crew, own_url: str) -> None:
+    for _ in range(2):
+        crew.publisher()
+    with postbus.connect(own_url) as bus:
+        bus.alter_stream(STREAM, segment_bytes=65536, max_messages=100_000)
+        for partitions in (7, 2, 5, 1, 8, 3):
+            bus.alter_stream(STREAM, partitions=partitions)
+            victim, *_ = crew.workers(crew.chance.choice(list(SCOPES)))
+            crew.kill(victim)
+            crew.worker(victim.split("-")[1])
+            crew.wait_for_more()
+            bus.maintain()
+
+    crew.check_promises()
+
+
 @pytest.mark.parametrize("how", ENDINGS)
 def test_a_server_that_ends_under_workers_keeps_what_it_told_them(
     crew: Crew, end_server: Callable[[str], None], how: str

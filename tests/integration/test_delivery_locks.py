@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 import pytest
 
 import postbus
 from postbus import Message
+from tests.waiting import until
 
+_WAITING: Final = "select count(*) from pg_locks where locktype = 'advisory' and classid = 42 and not granted"
 Connection = psycopg.Connection[Any]
 
 
@@ -178,3 +182,57 @@ def test_a_nack_that_commits_while_keys_are_looked_at(fresh_url: str, reads_leas
         assert result is not None
         assert result.ntuples == (0 if reads_leases_first else 1)
         second.pgconn.get_result()
+
+
+@pytest.mark.parametrize("has_mark", [True, False])
+def test_a_receive_that_began_before_the_partitions_were_changed(fresh_url: str, has_mark: bool) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("s", partitions=1)
+        consumer = bus.create_consumer("s", "c")
+        bus.publish("s", key="a", data=1)
+        consumer.nack(consumer.receive(1), delay=0.3)
+        if not has_mark:
+            change(
+                fresh_url,
+                "postbus_data.claim_partition",
+                "elsif place.hi = 9223372036854775807 then",
+                "elsif false then",
+            )
+        with connected(fresh_url) as late, connected(fresh_url) as other:
+            late.execute("create temp table reader as select c from postbus_data.consumer as c")
+            bus.alter_stream("s", partitions=3)
+            bus.publish("s", key="a", data=2)
+            assert receive(other) == []
+            time.sleep(0.35)
+
+            late.execute("select b from reader as r, postbus_data.claim_batches(r.c, 1, null, null) as b")
+            # Who comes later has to know what it leased: 2 waits behind 1.
+            assert receive(other) == ([] if has_mark else [2])
+
+
+@pytest.mark.parametrize("looks_twice", [True, False])
+def test_a_publisher_that_is_overtaken_by_a_change_of_partitions(fresh_url: str, looks_twice: bool) -> None:
+    with postbus.connect(fresh_url) as bus, connected(fresh_url) as first, connected(fresh_url) as barrier:
+        bus.create_stream("s", partitions=1)
+        consumer = bus.create_consumer("s", "c")
+        drawing = "seq := nextval(entry.sequence);"
+        change(fresh_url, "postbus.publish", drawing, f"perform pg_advisory_xact_lock_shared(42, 42); {drawing}")
+        if not looks_twice:
+            change(fresh_url, "postbus.publish", "<> entry.layout then", "<> entry.layout and false then")
+
+        barrier.execute("select pg_advisory_lock(42, 42)")
+        first.execute("set lock_timeout = 0")
+        with ThreadPoolExecutor(1) as threads:
+            slow = threads.submit(first.execute, "select postbus.publish('s', 'a', '\"slow\"')")
+            until(lambda: barrier.execute(_WAITING).fetchone() == (1,), "the publisher has read the layout")
+            bus.alter_stream("s", partitions=3)
+            bus.publish_many("s", [Message(key="a", data="fast")])
+            barrier.execute("select pg_advisory_unlock(42, 42)")
+            slow.result()
+        bus.maintain("s")
+
+        found = []
+        while batch := consumer.receive(1):
+            found += [delivery.data for delivery in batch]
+            consumer.ack(batch)
+        assert found == (["fast", "slow"] if looks_twice else ["slow", "fast"])

@@ -92,6 +92,7 @@ class AsyncHttpBus(AsyncBus):
         self,
         stream: str,
         *,
+        partitions: int | None = None,
         max_message_bytes: int | None = None,
         segment_bytes: int | None = None,
         segment_age: float | timedelta | None = None,
@@ -109,6 +110,7 @@ class AsyncHttpBus(AsyncBus):
         refuse(connection)
         body = bodies.edit(
             unset,
+            partitions=partitions,
             max_message_bytes=max_message_bytes,
             segment_bytes=segment_bytes,
             segment_age_ms=bodies.ms(segment_age),

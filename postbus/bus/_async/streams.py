@@ -84,6 +84,7 @@ class AsyncStreams(AsyncBusBase):
         self,
         stream: str,
         *,
+        partitions: int | None = None,
         max_message_bytes: int | None = None,
         segment_bytes: int | None = None,
         segment_age: float | timedelta | None = None,
@@ -103,12 +104,16 @@ class AsyncStreams(AsyncBusBase):
         `unset` names those to put back to no bound: retain_up_to, retain_at_least, max_messages, max_storage,
         dedup_window.
 
+        Another number of `partitions` holds for what is published from now on, or, with a `connection`, after the next
+        maintenance. Each consumer first reads what was published before: messages of a key stay in order.
+
         Raises:
             InvalidInput: A setting is not allowed.
             NotFound: There is no such stream.
         """
         parameters = (
             stream,
+            partitions,
             max_message_bytes,
             segment_bytes,
             rows.seconds(segment_age),
@@ -123,6 +128,8 @@ class AsyncStreams(AsyncBusBase):
             rows.text_array(unset),
         )
         await self._database.rows(statements.ALTER_STREAM, parameters, connection=connection)
+        if partitions is not None and connection is None:
+            await self.maintain(stream)
 
     async def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
         """Remove a stream with all its messages. Waits for transactions that have published to it.

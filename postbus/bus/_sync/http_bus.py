@@ -94,6 +94,7 @@ class HttpBus(Bus):
         self,
         stream: str,
         *,
+        partitions: int | None = None,
         max_message_bytes: int | None = None,
         segment_bytes: int | None = None,
         segment_age: float | timedelta | None = None,
@@ -111,6 +112,7 @@ class HttpBus(Bus):
         refuse(connection)
         body = bodies.edit(
             unset,
+            partitions=partitions,
             max_message_bytes=max_message_bytes,
             segment_bytes=segment_bytes,
             segment_age_ms=bodies.ms(segment_age),

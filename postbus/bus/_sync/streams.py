@@ -86,6 +86,7 @@ class Streams(BusBase):
         self,
         stream: str,
         *,
+        partitions: int | None = None,
         max_message_bytes: int | None = None,
         segment_bytes: int | None = None,
         segment_age: float | timedelta | None = None,
@@ -105,12 +106,16 @@ class Streams(BusBase):
         `unset` names those to put back to no bound: retain_up_to, retain_at_least, max_messages, max_storage,
         dedup_window.
 
+        Another number of `partitions` holds for what is published from now on, or, with a `connection`, after the next
+        maintenance. Each consumer first reads what was published before: messages of a key stay in order.
+
         Raises:
             InvalidInput: A setting is not allowed.
             NotFound: There is no such stream.
         """
         parameters = (
             stream,
+            partitions,
             max_message_bytes,
             segment_bytes,
             rows.seconds(segment_age),
@@ -125,6 +130,8 @@ class Streams(BusBase):
             rows.text_array(unset),
         )
         self._database.rows(statements.ALTER_STREAM, parameters, connection=connection)
+        if partitions is not None and connection is None:
+            self.maintain(stream)
 
     def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
         """Remove a stream with all its messages. Waits for transactions that have published to it.

@@ -15,6 +15,7 @@ from postbus.server.fields import Name, Seq, Time, given, moment, seconds
 endpoints = Endpoints()
 
 _CENTURY_MS = 36_500 * 24 * 60 * 60 * 1000
+Partitions = Annotated[int, Meta(ge=1, le=1024)]
 MessageBytes = Annotated[int, Meta(ge=1, le=268_435_456)]
 SegmentBytes = Annotated[int, Meta(ge=65_536, le=1_099_511_627_776)]
 SegmentAge = Annotated[int, Meta(ge=1000, le=3650 * 24 * 60 * 60 * 1000)]
@@ -33,7 +34,7 @@ class NewStream(Struct, forbid_unknown_fields=True):
 
     name: Name
     data_type: DataType = "json"
-    partitions: Annotated[int, Meta(ge=1, le=1024)] = 8
+    partitions: Partitions = 8
     max_message_bytes: MessageBytes = 8 * 1024 * 1024
     segment_bytes: SegmentBytes = 256 * 1024 * 1024
     segment_age_ms: SegmentAge = 24 * 60 * 60 * 1000
@@ -51,6 +52,7 @@ class NewStream(Struct, forbid_unknown_fields=True):
 class StreamEdit(Struct, forbid_unknown_fields=True):
     """What is left out stays as it is; null takes a limit away."""
 
+    partitions: Partitions | UnsetType = UNSET
     max_message_bytes: MessageBytes | UnsetType = UNSET
     segment_bytes: SegmentBytes | UnsetType = UNSET
     segment_age_ms: SegmentAge | UnsetType = UNSET
@@ -122,6 +124,7 @@ async def edit_stream(call: Call, body: StreamEdit) -> Data[answers.Stream]:
     """Change settings of a stream."""
     await call.bus.alter_stream(
         call.stream,
+        partitions=given(body.partitions),
         max_message_bytes=given(body.max_message_bytes),
         segment_bytes=given(body.segment_bytes),
         segment_age=seconds(body.segment_age_ms),

@@ -46,6 +46,10 @@ create table postbus_data.consumer (
     epoch integer not null default 1,
     -- Where partitions without a position are read from: above this seq.
     start_after bigint not null,
+    -- Which partitions it reads: base … base + count - 1. They are older than those that publishers write to until it has read them to their end;
+    -- see change_layout.
+    partition_base integer not null,
+    partition_count integer not null,
     created_at timestamptz not null default clock_timestamp(),
     unique (stream_name, name)
 );

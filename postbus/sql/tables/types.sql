@@ -48,7 +48,8 @@ create type postbus_data.fresh as (
     dedup_ids text[],
     seqs bigint[],
     answers bigint[],
-    published_at timestamptz
+    published_at timestamptz,
+    layout bigint
 );
 
 -- A message as readers get it. data is null in a bytes stream, bytes in any other. resume: see read.

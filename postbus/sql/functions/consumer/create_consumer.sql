@@ -54,6 +54,7 @@ Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it e
 */
 declare
     settings postbus_data.consumer;
+    first_segment postbus_data.segment;
     new_id integer;
 begin
     perform postbus_data.check_name('consumer', consumer);
@@ -84,18 +85,19 @@ begin
     if num_nonnulls("start", from_seq, from_time) = 0 then
         "start" := 'earliest';
     end if;
+    settings.start_after := postbus_data.start_position(settings.stream_id, "start", from_seq, from_time);
+    first_segment := postbus_data.first_segment(settings.stream_id, settings.start_after);
 
     insert into postbus_data.consumer as c (
         stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
         retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
-        on_expired, keep_unread, expire_after, keep_history, start_after
+        on_expired, keep_unread, expire_after, keep_history, start_after, partition_base, partition_count
     )
     values (
         settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
         backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
         settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false), expire_after,
-        keep_history,
-        postbus_data.start_position(settings.stream_id, "start", from_seq, from_time)
+        keep_history, settings.start_after, first_segment.partition_base, first_segment.partition_count
     )
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;

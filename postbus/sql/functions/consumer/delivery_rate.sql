@@ -1,9 +1,4 @@
-create or replace function postbus_data.delivery_rate(
-    reader postbus_data.consumer,
-    mark postbus_data.position,
-    positions bigint,
-    now_at timestamptz
-)
+create or replace function postbus_data.delivery_rate(mark postbus_data.position, positions bigint, now_at timestamptz)
 returns double precision
 language sql
 volatile
@@ -12,9 +7,7 @@ as $$
     select case
         when mark.hi > 0 then greatest(
             0,
-            (positions - mark.expired_count)
-            / (pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) & 2047)::double precision
-            / greatest(0.001, extract(epoch from now_at) - mark.hi / 1000000.0)
+            (positions - mark.expired_count) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at) - mark.hi / 1000000.0)
         )
         else 0
     end

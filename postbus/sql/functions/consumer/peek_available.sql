@@ -6,15 +6,14 @@ as $$
 /* The messages that a consumer has not been given yet: of each partition, the first max_messages above a seq. */
 #variable_conflict use_variable
 declare
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
-    partition_base integer := (layout >> 11) & 16777215;
+    partition integer;
     horizon bigint := postbus_data.horizon_of(reader.stream_id);
     start_seq bigint;
     hi bigint;
     messages postbus.delivery[];
 begin
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
-    for partition in partition_base .. partition_base + (layout & 2047)::integer - 1 loop
+    for partition in select u from postbus_data.unread_partitions(reader) as u loop
         select p.hi into hi
         from postbus_data.position as p
         where p.consumer_id = reader.id

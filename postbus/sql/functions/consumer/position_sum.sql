@@ -4,16 +4,11 @@ language sql
 volatile
 as $$
 /*
-The positions of a consumer in all partitions, added up. Seqs are shared by all partitions, so this grows by the number of partitions for each message
-that is given out, about. One probe for each partition, whatever dead rows there are.
+The positions of a consumer in all its partitions, added up as if there were 1,024 of them. Seqs are shared by all partitions, so this grows by 1,024 for each
+message that is given out, about, and at least by 1. One probe for each partition, whatever dead rows there are.
 */
-    select coalesce(sum(coalesce(place.hi, reader.start_after)), 0)::bigint
-    from (
-        select pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) as register
-    ) as layout
-    cross join lateral generate_series(
-        ((layout.register >> 11) & 16777215)::integer, (((layout.register >> 11) & 16777215) + (layout.register & 2047) - 1)::integer
-    ) as p (n)
+    select coalesce(sum(coalesce(place.hi, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
+    from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
     left join lateral (
         select r.hi
         from postbus_data.position as r

@@ -21,10 +21,13 @@ Raises   PB400 unless exactly one position is given, PB404, PB412 outside READ C
 declare
     sought postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
     new_start bigint := postbus_data.start_position(sought.stream_id, "start", from_seq, from_time);
+    first_segment postbus_data.segment := postbus_data.first_segment(sought.stream_id, new_start);
 begin
     update postbus_data.consumer as c
     set epoch = c.epoch + 1,
-        start_after = new_start
+        start_after = new_start,
+        partition_base = first_segment.partition_base,
+        partition_count = first_segment.partition_count
     where c.id = sought.id;
     perform postbus_data.forget(sought.id);
     return new_start;

@@ -20,7 +20,7 @@ set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Where a consumer stands: a row for each partition, and one with partition null for the consumer as a whole. Its cost does not depend on the
+Where a consumer stands: a row for each partition that it reads, and one with partition null for the consumer as a whole. Its cost does not depend on the
 depth of the stream.
 
 position_seq         up to here the partition was given out.
@@ -38,8 +38,9 @@ Raises   PB404, PB412 outside READ COMMITTED.
 #variable_conflict use_column
 declare
     reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    layout bigint := postbus_data.reading_layout(reader);
     partition_count integer := layout & 2047;
+    end_seq bigint;
     total_lag bigint := 0;
     total_expired bigint := 0;
     total_missed bigint := 0;
@@ -50,6 +51,17 @@ declare
 begin
     horizon_seq := postbus_data.horizon_of(reader.stream_id);
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
+    -- Where the partitions of the next layout begin, when their number was changed.
+    end_seq := least(
+        horizon_seq,
+        (
+            select min(g.after_seq)
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.partition_base > reader.partition_base
+                and g.number <= layout >> 35
+        )
+    );
     for place in 0 .. partition_count - 1 loop
         partition := ((layout >> 11) & 16777215) + place;
         position_seq := null;
@@ -70,7 +82,7 @@ begin
         oldest_unread_at := next_message.published_at;
         lag_estimate := case
             when next_message.seq is null then 0
-            else greatest(1, (horizon_seq - next_message.seq + 1) / partition_count)
+            else greatest(1, (end_seq - next_message.seq + 1) / partition_count)
         end;
         in_flight := postbus_data.in_flight(reader.id, reader.epoch, partition, null);
         expired := coalesce(expired, 0);
@@ -82,7 +94,7 @@ begin
 
     partition := null;
     position_seq := null;
-    lag_estimate := total_lag;
+    lag_estimate := total_lag + horizon_seq - end_seq;
     expired := total_expired;
     missed_estimate := total_missed;
     oldest_unread_at := oldest;
@@ -107,7 +119,7 @@ begin
         -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
         rate_estimate := case
             when to_timestamp(mark.hi / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
-            else postbus_data.delivery_rate(reader, mark, postbus_data.position_sum(reader), clock_timestamp())
+            else postbus_data.delivery_rate(mark, postbus_data.position_sum(reader), clock_timestamp())
         end;
     end if;
     return next;

@@ -48,7 +48,7 @@ begin
             errcode = 'PB409',
             message = format('stream "%s" holds %s, not %s', reader.stream_name, claim.data_type, expected_type);
     end if;
-    claim.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
+    claim.layout := postbus_data.reading_layout(reader);
     claim.quota := reader.max_ack_pending / ((claim.layout & 2047) + 1);
     if claim.quota < 100 then
         -- Too few to share out among the partitions: one receive at a time looks at all that is in flight.

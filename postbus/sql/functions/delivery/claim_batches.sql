@@ -32,11 +32,6 @@ begin
         return;
     end if;
     claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
-    partition_base := (claim.layout >> 11) & 16777215;
-    partition_count := claim.layout & 2047;
-    first := floor(random() * partition_count);
-    -- In order "key" idle partitions come first: there, nothing has to be parked.
-    step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
     if reader.expire_after is not null then
         perform postbus_data.note_use(reader);
     end if;
@@ -53,6 +48,11 @@ begin
 
     while remaining > 0 loop
         busy := false;
+        partition_base := (claim.layout >> 11) & 16777215;
+        partition_count := claim.layout & 2047;
+        first := floor(random() * partition_count);
+        -- In order "key" idle partitions come first: there, nothing has to be parked.
+        step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
         if claim.has_due then
             claim := postbus_data.claim_due(reader, claim, remaining);
             busy := claim.busy;
@@ -114,10 +114,22 @@ begin
 
         -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
         if busy then
-            exit when clock_timestamp() > wait_until;
+            -- One alone waits for all of the old partitions, when it is time to go on to new ones.
+            exit when clock_timestamp() > wait_until
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
             perform pg_sleep(0.002);
-        elsif postbus_data.sweep_consumer(reader) = 0 then
-            exit;
+        else
+            if postbus_data.is_behind(reader) then
+                reader := postbus_data.change_layout(reader);
+            end if;
+            if claim.layout <> postbus_data.reading_layout(reader) then
+                claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+                if claim.quota is null then
+                    remaining := postbus_data.room(reader, max_messages);
+                end if;
+            elsif postbus_data.sweep_consumer(reader) = 0 then
+                exit;
+            end if;
         end if;
         claim.has_due := true;
         claim.horizon := null;

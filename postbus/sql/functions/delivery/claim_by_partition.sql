@@ -13,6 +13,8 @@ Touches  lease, position (insert), waiting (delete).
 */
 declare
     place postbus_data.position := claim.place;
+    partition_base integer := (claim.layout >> 11) & 16777215;
+    origin integer;
     seqs bigint[];
     attempts integer[];
 begin
@@ -21,28 +23,41 @@ begin
         return claim;
     end if;
     place.leases := null;
-    select array_agg(h.seq order by h.seq), array_agg(h.attempts + 1 order by h.seq) filter (where h.is_due)
-    into seqs, attempts
+    select array_agg(h.seq order by h.seq), array_agg(h.attempts + 1 order by h.seq) filter (where h.is_due), min(h.origin)
+    into seqs, attempts, origin
     from (
-        select w.seq, w.attempts, bool_and(w.due_at <= clock_timestamp()) over (order by w.seq) as is_due
+        select f.*, bool_and(f.due_at <= clock_timestamp() and f.partition = f.origin) over (order by f.seq) as is_due
         from (
-            select w.*
-            from postbus_data.waiting as w
-            where w.consumer_id = reader.id
-                and w.partition = place.partition
-            order by w.seq
-            limit wanted
-        ) as w
+            select w.*, first_value(w.partition) over (order by w.seq) as origin
+            from (
+                (
+                    select w.partition, w.seq, w.attempts, w.due_at
+                    from postbus_data.waiting as w
+                    where w.consumer_id = reader.id
+                        and w.partition = place.partition
+                    order by w.seq
+                    limit wanted
+                )
+                union all
+                -- Of an older layout, and given once more.
+                select w.partition, w.seq, w.attempts, w.due_at
+                from postbus_data.waiting as w
+                where w.consumer_id = reader.id
+                    and w.partition < partition_base
+                    and postbus_data.home_of(claim.layout, w.key, w.seq) = place.partition
+            ) as w
+        ) as f
     ) as h;
     if seqs is null then
         claim.place := place;
     elsif attempts is not null then
-        seqs := seqs[1:cardinality(attempts)];
+        seqs := seqs[1:least(cardinality(attempts), wanted)];
+        attempts := attempts[1:cardinality(seqs)];
         delete from postbus_data.waiting as w
         where w.consumer_id = reader.id
-            and w.partition = place.partition
+            and w.partition = origin
             and w.seq = any (seqs);
-        claim.messages := postbus_data.take_again(reader, claim, place, seqs, attempts);
+        claim.messages := postbus_data.take_again(reader, claim, place, origin, seqs, attempts);
     end if;
     return claim;
 end

@@ -39,12 +39,15 @@ begin
     );
     if place.hi is null then
         place := postbus_data.first_place(reader, partition, reader.start_after);
+    elsif place.hi = 9223372036854775807 then
+        -- Meanwhile somebody has changed the layout.
+        return claim;
     end if;
 
     if place.pending_bound + wanted > claim.quota then
         -- Failed messages have a share of their own, unless they keep their place in the partition.
         place.pending_bound := postbus_data.in_flight(
-            reader.id, reader.epoch, partition, case when reader.ordering = 'none' then false end
+            reader.id, reader.epoch, partition, case when reader.ordering = 'none' then false end, ((claim.layout >> 11) & 16777215)::integer
         );
         wanted := least(wanted, claim.quota - place.pending_bound);
         if wanted <= 0 then

@@ -11,7 +11,7 @@ as $$
 Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
 
 Awake are consumers that have expired leases, due retries or scheduled messages, or to whom an ack may give room at any moment (those in another order than none, or with a small
-max_ack_pending, while something is in flight). One that was dropped is awake, so that its receiver finds out.
+max_ack_pending, while something is in flight), or that may go on to another layout. One that was dropped is awake, so that its receiver finds out.
 
 next_seconds  when the next lease, retry or scheduled message comes due, from now; null when none is known.
 */
@@ -53,9 +53,9 @@ begin
                 order by s.deliver_at
                 limit 1
             );
-            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch) or (
-                next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000)
-            );
+            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch)
+                or postbus_data.is_behind(reader)
+                or (next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000));
             next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
         end if;
         wake := coalesce(wake, false);

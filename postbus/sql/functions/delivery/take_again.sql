@@ -2,6 +2,7 @@ create or replace function postbus_data.take_again(
     reader postbus_data.consumer,
     claim postbus_data.claim,
     place postbus_data.position,
+    origin integer,
     seqs bigint[],
     attempts integer[]
 )
@@ -12,23 +13,25 @@ as $$
 /*
 In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
 
-Its caller holds the partition's mutex.
+origin   the partition that they were published to: that of the place, or one of an older layout.
+
+Its caller holds the mutex of the place.
 Returns  the deliveries; those that were purged or have expired since are left out.
 Touches  lease, position (insert; delete of the last position).
 */
 declare
     token bigint := postbus_data.new_token();
     messages postbus.delivery[] := postbus_data.fetch_named(
-        reader.stream_id, claim.data_type, place.partition, seqs, attempts, token, live_only => true
+        reader.stream_id, claim.data_type, origin, seqs, attempts, token, live_only => true
     );
 begin
-    perform postbus_data.bury_missing(reader, place.partition, seqs, attempts, messages);
+    perform postbus_data.bury_missing(reader, origin, seqs, attempts, messages);
     if messages is not null then
         insert into postbus_data.lease (
             token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history
         )
         select
-            token, reader.id, reader.epoch, place.partition, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
+            token, reader.id, reader.epoch, origin, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
             claim.lease_until, reader.keep_history is not null
         from unnest(messages) as m;
         place.leases := place.leases || token;

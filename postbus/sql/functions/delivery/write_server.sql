@@ -108,7 +108,7 @@ begin
             and (
                 not reader.is_keyed or not exists (
                     select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
-                )
+                )%12$s
             )
         then
             select
@@ -180,7 +180,15 @@ $body$
         case stream.data_type when 'bytes' then 'bytes' else 'data' end,
         case stream.data_type when 'bytes' then 'bytea' else 'text' end,
         postbus_data.log_table(stream.id, (layout >> 35)::integer),
-        case when stream.one_message_per_key then 'false' else 'true' end
+        case when stream.one_message_per_key then 'false' else 'true' end,
+        -- Failed messages of an older layout hold their keys too.
+        case
+            when (layout >> 11) & 16777215 > 0 then format(
+                ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
+                (layout >> 11) & 16777215
+            )
+            else ''
+        end
     );
 end
 $$;

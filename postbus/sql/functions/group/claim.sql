@@ -28,9 +28,8 @@ Locks    the partition's mutex, until the transaction ends; partitions that some
 #variable_conflict use_variable
 declare
     reader postbus_data.consumer := postbus_data.find_group(stream, "group");
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
-    partition_base integer := (layout >> 11) & 16777215;
-    partition_count integer := layout & 2047;
+    partition_base integer := reader.partition_base;
+    partition_count integer := reader.partition_count;
     start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
     first integer := floor(random() * partition_count);
     partition integer;
@@ -72,8 +71,19 @@ begin
                 return next claimed;
             end if;
         end loop;
-        exit when remaining < max_messages or not busy or clock_timestamp() > wait_until;
-        perform pg_sleep(0.002);
+        exit when remaining < max_messages;
+        if busy then
+            exit when clock_timestamp() > wait_until
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
+            perform pg_sleep(0.002);
+        else
+            exit when not postbus_data.is_behind(reader);
+            reader := postbus_data.change_layout(reader);
+            exit when partition_base = reader.partition_base;
+            partition_base := reader.partition_base;
+            partition_count := reader.partition_count;
+            first := floor(random() * partition_count);
+        end if;
     end loop;
 end
 $$;

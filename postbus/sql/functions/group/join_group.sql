@@ -20,9 +20,8 @@ Locks    the group's assignment, until the transaction ends.
 #variable_conflict use_column
 declare
     reader postbus_data.consumer := postbus_data.find_group(stream, "group");
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
-    partition_base integer := (layout >> 11) & 16777215;
-    partition_count integer := layout & 2047;
+    partition_base integer := reader.partition_base;
+    partition_count integer := reader.partition_count;
     worker_count integer;
     rank integer;
     share integer;

@@ -75,6 +75,10 @@ begin
     end if;
     -- Number and time are taken in one moment: a time that lags its number would hide the message from readers by time.
     seq := nextval(entry.sequence);
+    if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
+        -- Others may have published to a new layout and have lower numbers. A key's messages of the old one are read first, so this is not to go there.
+        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl);
+    end if;
     partition := ((entry.layout >> 11) & 16777215::bigint)::integer
         + coalesce(partition, mod(seq, partition_count::bigint)::integer);
     if entry.data_type = 'json' then

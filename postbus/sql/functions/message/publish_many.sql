@@ -28,7 +28,6 @@ Locks    the horizon of the stream, shared, until the transaction ends. Publishe
 #variable_conflict use_variable
 declare
     entry postbus_data.entry := postbus_data.enter(stream, expected_type);
-    sequence regclass := entry.sequence;
     message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
     contents json[];
     seqs bigint[];
@@ -59,7 +58,7 @@ begin
         contents := postbus_data.as_json_array(data);
     end if;
     if dedup_ids is not null or entry.one_message_per_key then
-        fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null), deliver_at > clock_timestamp());
+        fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
         if fresh.seqs is null then
             return fresh.answers;
         end if;
@@ -80,7 +79,9 @@ begin
     end if;
 
     if seqs is null then
-        select array_agg(nextval(sequence)) into seqs from generate_series(1, message_count);
+        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+    else
+        entry.layout := fresh.layout;
     end if;
     -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
     -- apart side by side in a target list: unnest of several in FROM would store them all first.

@@ -16,7 +16,6 @@ Locks    keys, then ids, each in their order: publishers of the same key or id w
 declare
     is_versioned boolean := entry.one_message_per_key and is_scheduled is not true;
     message_count integer := coalesce(cardinality(batch.data), cardinality(batch.bytes));
-    sequence regclass := entry.sequence;
     firsts bigint[];
     chosen integer[];
 begin
@@ -30,7 +29,12 @@ begin
     if is_versioned then
         perform postbus_data.lock_keys(entry.stream_id, batch.keys);
     end if;
-    select array_agg(case when is_scheduled then 0 else nextval(sequence) end) into batch.seqs from generate_series(1, message_count);
+    if is_scheduled then
+        batch.seqs := array_fill(0::bigint, array[message_count]);
+    else
+        select d.seqs, d.layout into batch.seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+        batch.layout := entry.layout;
+    end if;
     batch.published_at := clock_timestamp();
     if batch.dedup_ids is not null then
         firsts := postbus_data.deduplicate(entry.stream_id, batch.dedup_ids, batch.seqs);

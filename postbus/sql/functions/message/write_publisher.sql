@@ -39,6 +39,10 @@ begin
         return postbus.publish(%5$L, key, %6$s => data, headers => headers);
     end if;
     seq := nextval('postbus_data.seq_%1$s'::regclass);
+    if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
+        -- See publish. This number stays unused.
+        return postbus.publish(%5$L, key, %6$s => data);
+    end if;
     insert into %7$s (seq, published_at, partition, key, data)
     values (
         seq,

@@ -65,7 +65,7 @@ begin
             reader.id, reader.epoch, -2,
             extract(epoch from now_at) * 1000000,
             case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
-            least(postbus_data.delivery_rate(reader, mark, positions, now_at), 2147483647),
+            least(postbus_data.delivery_rate(mark, positions, now_at), 2147483647),
             positions,
             case when is_wide then extract(epoch from now_at) * 1000000 else mark.missed_count end
         );

@@ -8,12 +8,11 @@ The seq up to the horizon below which a consumer has read everything, and has no
 is copied out before its segment is dropped, so that one message that fails for days does not keep a whole log.
 */
 declare
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id));
-    partition_base integer := (layout >> 11) & 16777215;
+    place integer;
     hi bigint;
     edge bigint := horizon + 1;
 begin
-    for place in partition_base .. partition_base + (layout & 2047)::integer - 1 loop
+    for place in select u from postbus_data.unread_partitions(reader) as u loop
         select p.hi into hi
         from postbus_data.position as p
         where p.consumer_id = reader.id

@@ -14,7 +14,7 @@ Locks    the mutex of each partition.
 */
 declare
     reader postbus_data.consumer;
-    layout bigint;
+    partition_base integer;
     moved bigint;
 begin
     if not exists (
@@ -33,27 +33,29 @@ begin
             message = format('consumer "%s" of stream "%s" has messages in flight: workers receive by it', consumer, stream),
             hint = 'give the streaming query a consumer of its own';
     end if;
-    layout := postbus_data.live_value('postbus_data.layout_' || reader.stream_id::text);
-    for place in 0 .. (layout & 2047)::integer - 1 loop
-        perform pg_advisory_xact_lock(
-            postbus_data.mutex_class(reader.id), (((layout >> 11) & 16777215) + place)::integer
-        );
-        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
-        select reader.id, reader.epoch, ((layout >> 11) & 16777215) + place, spark_commit.seq, spark_commit.seq, 0
-        where not exists (
-            select
-            from postbus_data.position as p
+    loop
+        for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
+            perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), place);
+            insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+            select reader.id, reader.epoch, place, spark_commit.seq, spark_commit.seq, 0
+            where not exists (
+                select
+                from postbus_data.position as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = place
+                    and p.hi >= spark_commit.seq
+            )
+            returning hi into moved;
+            delete from postbus_data.position as p
             where p.consumer_id = reader.id
                 and p.epoch = reader.epoch
-                and p.partition = ((layout >> 11) & 16777215) + place
-                and p.hi >= spark_commit.seq
-        )
-        returning hi into moved;
-        delete from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition = ((layout >> 11) & 16777215) + place
-            and p.hi < moved;
+                and p.partition = place
+                and p.hi < moved;
+        end loop;
+        partition_base := reader.partition_base;
+        reader := postbus_data.change_layout(reader);
+        exit when reader.partition_base = partition_base;
     end loop;
 end
 $$;

@@ -1,5 +1,6 @@
 create or replace function postbus.alter_stream(
     stream text,
+    partitions integer default null,
     max_message_bytes integer default null,
     segment_bytes bigint default null,
     segment_age interval default null,
@@ -21,10 +22,13 @@ as $$
 Change settings of a stream; null leaves a setting as it is. Limits of a message and of segments hold for what is published from now on,
 what is kept from the next maintenance on.
 
+partitions  takes effect at the next maintenance, for what is published from then on. Each consumer reads what was published before to its end, and then goes on
+            to the new partitions, whose numbers are new: messages of a key stay in order.
 unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
 
 Raises   PB400 for a value that is not allowed, PB404.
-Touches  stream (update).
+Touches  stream (update), segment (insert, update).
+Locks    with partitions, the stream's maintenance mutex until the transaction ends.
 */
 declare
     altered integer := postbus_data.stream_id(stream);
@@ -38,8 +42,11 @@ begin
     if unknown is not null then
         raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
     end if;
-    perform postbus_data.check_limits(null, max_message_bytes, segment_bytes, segment_age);
+    perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
     perform postbus_data.check_dedup_window(dedup_window);
+    if partitions is not null then
+        perform postbus_data.repartition(altered, partitions);
+    end if;
     update postbus_data.stream as s
     set max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
         segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),

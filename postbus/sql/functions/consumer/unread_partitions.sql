@@ -1,0 +1,16 @@
+create or replace function postbus_data.unread_partitions(reader postbus_data.consumer)
+returns setof integer
+language sql
+volatile
+as $$
+/* The partitions in which a consumer has or may have something left to read: those that it reads, and those of newer layouts. */
+    select p.n
+    from (
+        select distinct g.partition_base, g.partition_count
+        from postbus_data.segment as g
+        where g.stream_id = reader.stream_id
+            and g.partition_base >= reader.partition_base
+    ) as g
+    cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
+    order by p.n
+$$;
