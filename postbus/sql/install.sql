@@ -104,7 +104,7 @@ create table postbus_data.kept (
 );
 
 -- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
-create index segment_last_seq on postbus_data.segment (stream_id, last_seq);
+create index segment_last_seq on postbus_data.segment (stream_id, last_seq, number);
 
 -- A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one
 -- before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.
@@ -3893,7 +3893,7 @@ begin
             from postbus_data.segment as g
             where g.stream_id = reader.stream_id
                 and g.last_seq > claim.after_seq
-            order by g.last_seq
+            order by g.last_seq, g.number
             limit 1
         ),
         (
@@ -10741,7 +10741,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('de1105e4cf84ecb7')
+insert into postbus_data.installation (functions_digest) values ('b3483d2615caf397')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -72,6 +72,16 @@ async def test_changed_again_before_anybody_has_read(bus: Any, stream: str) -> N
     check_order(await drain(consumer, fail=frozenset({3, 77, 161})), 200)
 
 
+async def test_a_layout_that_nobody_published_to_hides_nothing(bus: Any, stream: str) -> None:
+    for step in range(4):
+        consumer = await bus.create_consumer(stream, f"c{step}", start="latest")
+        await publish(bus, stream, 0, 20)
+        for partitions in (2, 3, 1):
+            await bus.alter_stream(stream, partitions=partitions)
+        await publish(bus, stream, 20, 20)
+        check_order(await drain(consumer), 40)
+
+
 async def test_what_is_in_flight_holds_its_key_in_the_new_partitions(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c")
     await publish(bus, stream, 0, 2, ["a", "b"])

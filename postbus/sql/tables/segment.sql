@@ -39,4 +39,4 @@ create table postbus_data.kept (
 );
 
 -- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
-create index segment_last_seq on postbus_data.segment (stream_id, last_seq);
+create index segment_last_seq on postbus_data.segment (stream_id, last_seq, number);

@@ -23,7 +23,7 @@ begin
             from postbus_data.segment as g
             where g.stream_id = reader.stream_id
                 and g.last_seq > claim.after_seq
-            order by g.last_seq
+            order by g.last_seq, g.number
             limit 1
         ),
         (
