@@ -28,6 +28,7 @@ from benchmarks.workloads import (
     spark_memory,
     spark_micro_batch,
     spark_read,
+    spark_report,
     spark_transform,
     spark_write,
     workers,
@@ -65,5 +66,6 @@ WORKLOADS: Final = {
         spark_transform.WORKLOAD,
         lake_archive.WORKLOAD,
         lake_tiers.WORKLOAD,
+        spark_report.WORKLOAD,
     )
 }

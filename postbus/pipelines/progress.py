@@ -45,6 +45,7 @@ class Lines:
     def begin(self, name: str) -> None:
         self._name = name
         self._started_at = time.monotonic()
+        self._done = (0, None)
         self._say("running")
 
     def update(self, done: int, total: int | None) -> None:

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from postbus.model.errors import InvalidInput
+from postbus.spark.compat import active
 from postbus.spark.java import find_java
 from postbus.spark.registration import register, session
 
@@ -79,7 +80,8 @@ def _local(master: str | None) -> dict[str, str]:
 def of_its_own(spark: SparkSession) -> SparkSession:
     """Another session of the same Spark, with the settings of pipelines: the user's keeps its own."""
     own = spark.newSession()
-    register(own)
+    with active(own):
+        register(own)
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
     return own

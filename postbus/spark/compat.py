@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark import TaskContext
@@ -34,6 +35,28 @@ def task_partition() -> int:
     """The place of this task among those of its stage."""
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
+
+
+@contextmanager
+def active(spark: Any) -> Iterator[None]:
+    """Make a session the one that this thread works with: Spark looks there, and not in the session that is asked to
+    register a data source, whether it has one of that name already.
+    """
+    of_java = getattr(spark, "_jsparkSession", None)
+    if of_java is None:
+        # Spark Connect has no such thing.
+        yield
+        return
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(of_java)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 class OptionalPushdown:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from postbus.db import session, statements
 from postbus.pipelines import sessions
+from postbus.pipelines.failures import is_of_spark
 from postbus.pipelines.progress import Show
 from postbus.pipelines.report.deliveries import measure_deliveries
 from postbus.pipelines.report.facts import ConsumerFacts, Report, StreamFacts
@@ -21,6 +25,8 @@ from postbus.pipelines.running import Run, running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_LOOK_SECONDS: Final = 0.2
 
 
 def report_streams(url: str, options: ReportOptions, *, spark: SparkSession, show: Show | None = None) -> Report | None:
@@ -40,11 +46,13 @@ def report_streams(url: str, options: ReportOptions, *, spark: SparkSession, sho
     start, end = options.times()
     found = []
     for stream in options.streams or _all_streams(url):
-        with running(url, f"report {stream}", "report", stream, options, show=show) as run:
-            facts = _report_on(run, own, stream, options, start, end)
-        if facts is None:
+        with (
+            running(url, f"report {stream}", "report", stream, options, show=show) as run,
+            _interrupted_when_stopping(run, own),
+        ):
+            found.append(_report_on(run, own, stream, options, start, end))
+        if run.is_stopping:
             return None
-        found.append(facts)
     report = Report(made_at=datetime.now(UTC), from_time=start, to_time=end, streams=tuple(found))
     if options.tables is not None:
         write_tables(report, options.tables, options.format)
@@ -53,18 +61,37 @@ def report_streams(url: str, options: ReportOptions, *, spark: SparkSession, sho
     return report
 
 
+@contextmanager
+def _interrupted_when_stopping(run: Run, spark: SparkSession) -> Iterator[None]:
+    """A report has nothing to lose: what Spark does for it ends at the first signal."""
+    tag, done = f"postbus-{run.token}", threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_LOOK_SECONDS):
+            if run.is_stopping:
+                spark.interruptTag(tag)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    spark.addTag(tag)
+    watcher.start()
+    try:
+        yield
+    except Exception as error:
+        if not (run.is_stopping and is_of_spark(error)):
+            raise
+    finally:
+        done.set()
+        watcher.join()
+        spark.removeTag(tag)
+
+
 def _report_on(
     run: Run, spark: SparkSession, stream: str, options: ReportOptions, start: datetime | None, end: datetime | None
-) -> StreamFacts | None:
-    """What is found of a stream; None when it is to stop."""
+) -> StreamFacts:
     window = look_at(run.url, stream, start, end, with_archive=options.archive, seconds=options.bucket)
     traffic, unread = measure_traffic(window, spark, top=options.top)
     run.note(sum(traffic.messages), sum(traffic.messages), window.state.horizon)
-    if run.is_stopping:
-        return None
     deliveries = measure_deliveries(window, spark, unread)
-    if run.is_stopping:
-        return None
     dead = measure_dead(window, spark) if any(stats.dead for _, stats in window.consumers) else ()
     older = 0 if start is None else max(0, window.info.message_estimate - sum(traffic.in_log))
     return StreamFacts(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +16,7 @@ import pytest
 
 import postbus
 from postbus.pipelines import Report, ReportOptions, report_streams, sessions
+from postbus.pipelines.progress import Silence
 from tests.cli.shell import Shell
 from tests.spark.pipelines.test_archive import to_lake
 from tests.spark.test_read import publish
@@ -177,3 +181,23 @@ def test_tables_can_be_read_by_others(
     reader = spark.read.option("header", "true").option("inferSchema", "true")
     frame = reader.format(format).load(str(tmp_path / "t" / f"streams.{format}"))
     assert [(row.stream, row.messages) for row in frame.collect()] == [(stream, 3)]
+
+
+def test_a_signal_ends_a_report_at_once_and_nothing_is_written(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
+) -> None:
+    publish(bus, stream, 10)
+    page = tmp_path / "page.html"
+
+    class Impatient(Silence):
+        def begin(self, name: str) -> None:
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    options = ReportOptions(streams=(stream, stream), out=str(page))
+
+    assert report_streams(url, options, spark=spark, show=Impatient()) is None
+    assert not page.exists()
+    (known,) = [each for each in bus.list_pipelines() if each.stream == stream]
+    assert known.state == "stopped"
+    # The session goes on to be of use.
+    assert sum(report_on(spark, url, stream).streams[0].traffic.messages) == 10
