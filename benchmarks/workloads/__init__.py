@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from benchmarks.workloads import (
+    backfill,
     filters,
     groups,
     held_snapshot,
@@ -67,5 +68,6 @@ WORKLOADS: Final = {
         lake_archive.WORKLOAD,
         lake_tiers.WORKLOAD,
         spark_report.WORKLOAD,
+        backfill.WORKLOAD,
     )
 }
