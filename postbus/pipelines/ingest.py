@@ -20,6 +20,7 @@ from postbus.pipelines.files import FORMATS, Format
 from postbus.pipelines.ingesting import Ingestion, Plan
 from postbus.pipelines.progress import Show
 from postbus.pipelines.running import Run, running
+from postbus.spark.compat import active
 from postbus.spark.registration import register
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def ingest_files(
     options.check()
     if continuous and options.files is None:
         raise InvalidInput("a table or a query has an end", "leave out --continuous")
-    register(spark)
+    with active(spark):
+        register(spark)
     own = sessions.of_its_own(spark)
     name = f"ingest {options.stream} from {options.source}"
     with running(url, name, "ingest", options.stream, options, show=show) as run:
