@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import threading
 import time
@@ -17,7 +19,9 @@ import pytest
 import postbus
 from postbus.pipelines import Report, ReportOptions, report_streams, sessions
 from postbus.pipelines.progress import Silence
+from tests import servers
 from tests.cli.shell import Shell
+from tests.spark.conftest import ROOT
 from tests.spark.pipelines.test_archive import to_lake
 from tests.spark.test_read import publish
 
@@ -201,3 +205,25 @@ def test_a_signal_ends_a_report_at_once_and_nothing_is_written(
     assert known.state == "stopped"
     # The session goes on to be of use.
     assert sum(report_on(spark, url, stream).streams[0].traffic.messages) == 10
+
+
+def test_the_how_to_makes_a_page_and_tables(
+    spark: Any, spark_server: servers.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def this_spark(master: str | None, remote: str | None) -> Iterator[Any]:
+        yield spark
+
+    monkeypatch.setattr(sessions, "started", this_spark)
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "how-to" / "report-on-streams.md").read_text()
+    with servers.database(spark_server.url) as url:
+        for block in re.findall(r"```console\n(.*?)```", page, re.S):
+            for line in block.strip().splitlines():
+                _, *arguments = shlex.split(line.removeprefix("$ "))
+                Shell(url)(*arguments)
+
+    assert "Latency of billing" in (tmp_path / "report.html").read_text()
+    assert '"orders","billing",2,' in (tmp_path / "figures" / "latency.csv").read_text()
+    named = set(re.findall(r"`(\w+)`", page.split("## Take the figures")[1].split("## What")[0]))
+    assert named == {file.stem for file in (tmp_path / "figures").iterdir()}
