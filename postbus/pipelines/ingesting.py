@@ -60,9 +60,10 @@ class Ingestion:
 
     def step(self, *, settle: float) -> bool:
         """Publish the rows of the files that are next; whether there were any."""
+        was_listed = self._listed is not None
         number, paths, gone = self._take(settle)
-        if number is None and settle:
-            # What lies there now may be more than what was seen.
+        if number is None and settle and was_listed:
+            # More may lie there by now.
             self._listed = None
             number, paths, gone = self._take(settle)
         if number is None:

@@ -51,8 +51,9 @@ def backfill(
         "again": again,
     }
     values = collect(given, options)
-    if isinstance(values.get("pk"), str):
-        values["pk"] = tuple(name.strip() for name in values["pk"].split(","))
+    if "pk" in values:
+        written = values["pk"]
+        values["pk"] = tuple(name.strip() for name in (written.split(",") if isinstance(written, str) else written))
     with started(stream, master, remote) as (spark, database):
         from postbus.pipelines import BackfillOptions, backfill_table, progress
 

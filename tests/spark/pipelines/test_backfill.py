@@ -72,7 +72,12 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("kind", KEYS)
+SIMPLE = ("uuid", "char")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in SIMPLE else []) for kind in KEYS]
+)
 def test_every_row_of_any_key_comes_once(
     spark: Any, bus: postbus.Bus, url: str, stream: str, table: str, kind: str
 ) -> None:

@@ -92,7 +92,9 @@ def test_each_file_is_published_once_and_one_that_changed_is_told(
     assert known(bus, stream).message_count == 12
 
 
-@pytest.mark.parametrize("dies", ["before publishing", "after publishing", "before it is noted"])
+@pytest.mark.parametrize(
+    "dies", [pytest.param("before publishing", marks=pytest.mark.slow), "after publishing", "before it is noted"]
+)
 def test_a_step_that_was_cut_short_is_published_once(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: str
 ) -> None:
