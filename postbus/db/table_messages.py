@@ -47,7 +47,7 @@ class Shape:
 def statement_for(table: Table, wanted: KeyRange, shape: Shape) -> str:
     """The statement that reads the rows of a range as key, data, problem and, for those with a problem, the row as text."""
     problem = _problem(table, shape)
-    row = sql.SQL("case when {} is not null then row_to_json(t)::text end").format(problem)
+    row = sql.SQL("case when {} is not null then row_to_json(t.*)::text end").format(problem)
     selected = (
         sql.SQL("{} as key").format(_key(shape.key)),
         sql.SQL("{} as data").format(_data(table, shape)),
@@ -73,7 +73,7 @@ def _key(template: KeyTemplate) -> sql.Composable:
 
 def _data(table: Table, shape: Shape) -> sql.Composable:
     if shape.data is None:
-        return sql.SQL("row_to_json(t)::text")
+        return sql.SQL("row_to_json(t.*)::text")
     column = table.column(shape.data)
     assert column is not None  # noqa: S101
     if column.type == "bytea":

@@ -177,12 +177,16 @@ class Moment:
             step = _SAMPLED_PER_RANGE
             percent = min(100.0, 100.0 * step / rows)
             sample = sql.SQL("tablesample system ({})").format(sql.Literal(percent))
+        names = [sql.Identifier(f"key_{place}") for place in range(len(table.key))]
+        columns = [
+            sql.SQL("{} as {}").format(sql.Identifier("t", c.name), n) for c, n in zip(table.key, names, strict=True)
+        ]
         statement = sql.SQL(
-            "select {texts} from (select {names}, row_number() over (order by {order}) as n from {relation} as t {sample}"
-            " where {present}) as r where r.n % {step} = 0 order by r.n"
+            "select {texts} from (select {columns}, row_number() over (order by {order}) as place"
+            " from {relation} as t {sample} where {present}) as r where r.place % {step} = 0 order by r.place"
         ).format(
-            texts=sql.SQL(", ").join(sql.SQL("r.{}::text").format(sql.Identifier(c.name)) for c in table.key),
-            names=_key_columns(table),
+            texts=sql.SQL(", ").join(sql.SQL("r.{}::text").format(name) for name in names),
+            columns=sql.SQL(", ").join(columns),
             order=_order(table),
             relation=_text(table.relation),
             sample=sample,

@@ -11,6 +11,7 @@ from psycopg import sql
 
 import postbus
 import postbus.pipelines.backfill as module
+from postbus.db import tables
 from postbus.pipelines import Backfilled, BackfillOptions, backfill_table
 from postbus.pipelines.ranges import RangeCopier
 from tests import servers
@@ -50,7 +51,7 @@ def copied(url: str, stream: str) -> list[str]:
 
 def rows_as_json(url: str, table: str) -> list[str]:
     with psycopg.connect(url, options="-c timezone=UTC") as connection:
-        statement = sql.SQL("select row_to_json(t)::text from {} as t").format(sql.Identifier(table))
+        statement = sql.SQL("select row_to_json(t.*)::text from {} as t").format(sql.Identifier(table))
         return sorted(text for (text,) in connection.execute(statement))
 
 
@@ -64,7 +65,7 @@ KEYS = {
     "insert into TABLE_ select v || i from unnest(array['a', 'A', 'ä', 'B', 'z', '-', '''', '\\', '%', '日']) as v,"
     " generate_series(1, 20) as i",
     "char": "create table TABLE_ (id char(8) primary key); insert into TABLE_ select 'c' || i from generate_series(1, 200) as i",
-    "composite": "create table TABLE_ (b text, a numeric(6, 2), c date, primary key (a, b, c));"
+    "composite": 'create table TABLE_ (t text, place numeric(6, 2), "a ""b" date, primary key (place, t, "a ""b"));'
     "insert into TABLE_ select chr(65 + i % 5), i % 3 + 0.25, date '2026-01-01' + i from generate_series(1, 200) as i",
     "without one, and nulls": "create table TABLE_ (id integer, b float8);"
     "insert into TABLE_ select nullif(i % 10, 3), case i % 4 when 0 then null when 1 then 'nan' else 0.1 * i end"
@@ -95,6 +96,25 @@ def test_every_row_of_any_key_comes_once(
     assert all(count <= 60 for _, _, _, is_of_nulls, count, *_ in found if not is_of_nulls)
     assert {(str(snapshot), str(lsn)) for *_, snapshot, lsn, _ in found} == {(done.snapshot, done.wal_lsn)}
     assert backfill(spark, url, stream, table=table, batch=60, **options).messages == 0
+
+
+def test_a_large_table_is_cut_by_a_sample(
+    spark: Any, url: str, stream: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_sql(url, "create table TABLE_ (id integer primary key)", table)
+    run_sql(url, "insert into TABLE_ select generate_series(1, 5000)", table)
+    run_sql(url, "analyze TABLE_", table)
+    monkeypatch.setattr(tables, "_EXACT_ROWS", 1000)
+    monkeypatch.setattr(tables, "_SAMPLED_PER_RANGE", 150)
+
+    with tables.held_moment(url) as moment:
+        found = moment.cut(moment.describe(table, None, ()), 200)
+
+    # Three of four blocks, so that it is never nothing.
+    edges = [int(cut.to[0]) for cut in found if cut.to is not None]
+    assert 5 < len(edges) < 34
+    assert edges == sorted(edges)
+    assert backfill(spark, url, stream, table=table, batch=2000).messages == 5000
 
 
 def test_a_row_is_keyed_by_its_table_and_primary_key(
