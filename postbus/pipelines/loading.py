@@ -13,15 +13,27 @@ from typing import Any
 from postbus.model.errors import InvalidInput
 
 
+def check_name(written: str) -> tuple[str, str]:
+    """The module or file, and the name in it.
+
+    Raises:
+        InvalidInput: It is neither, or there is no such file.
+    """
+    place, colon, name = written.rpartition(":")
+    if not colon or not place or not name:
+        raise InvalidInput(f'"{written}" names no function', "write package.module:name, or path/file.py:name")
+    if place.endswith(".py") and not Path(place).expanduser().is_file():
+        raise InvalidInput(f"there is no file {place}")
+    return place, name
+
+
 def load_function(written: str) -> Callable[..., Any]:
     """The function. What it uses of its module travels with it to Spark's workers, which need not have the module.
 
     Raises:
         InvalidInput: There is no such module, file or function, or the module fails.
     """
-    place, colon, name = written.rpartition(":")
-    if not colon or not place or not name:
-        raise InvalidInput(f'"{written}" names no function', "write package.module:name, or path/file.py:name")
+    place, name = check_name(written)
     module = _module(place)
     function = getattr(module, name, None)
     if not callable(function):
@@ -43,7 +55,7 @@ def _module(place: str) -> ModuleType:
 
 def _from_file(file: Path) -> ModuleType:
     spec = spec_from_file_location(f"postbus_function_{file.stem}", file)
-    if spec is None or spec.loader is None or not file.is_file():
+    if spec is None or spec.loader is None:
         raise FileNotFoundError(str(file))
     module = module_from_spec(spec)
     sys.modules[module.__name__] = module

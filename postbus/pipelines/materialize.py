@@ -83,6 +83,8 @@ class MaterializeOptions:
             raise InvalidInput("what does not fit cannot go back into the stream")
         if self.batch < 1 or self.every <= 0:
             raise InvalidInput("batch and every have to be above 0")
+        if self.schema is not None:
+            parse_fields(self.schema)
 
     @property
     def root(self) -> str:

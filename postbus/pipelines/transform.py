@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from postbus.db import session
 from postbus.model.errors import InvalidInput
 from postbus.pipelines import checkpoints, messages, sessions
-from postbus.pipelines.loading import load_function
+from postbus.pipelines.loading import check_name, load_function
 from postbus.pipelines.progress import Show
 from postbus.pipelines.queries import Follower
 from postbus.pipelines.running import Run, running
@@ -98,6 +98,8 @@ class TransformOptions:
         if self.batch < 1 or self.every < 0:
             raise InvalidInput("batch has to be above 0, and every not below")
         position_of(self.start, "--from")
+        if self.function is not None:
+            check_name(self.function)
         for each in self.watermark:
             _watermark(each, self.inputs)
 

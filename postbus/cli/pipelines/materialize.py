@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import StreamName
-from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, build, collect, run_app, started
+from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, collect, prepared, run_app, started
 
 
 @run_app.command("materialize")
@@ -61,10 +61,10 @@ def materialize(
     }
     values = collect(given, options)
     bad = values.get("bad_into")
+    chosen = prepared("MaterializeOptions", stream, values)
     with started([stream, *([bad] if bad else [])], master, remote) as (spark, database):
-        from postbus.pipelines import MaterializeOptions, materialize_stream, progress
+        from postbus.pipelines import materialize_stream, progress
 
-        chosen = build(MaterializeOptions, stream, values)
         count = materialize_stream(
             database, chosen, spark=spark, continuous=continuous, show=progress.for_this_terminal()
         )

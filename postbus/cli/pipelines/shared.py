@@ -72,6 +72,19 @@ def build(kind: Callable[..., _Options], stream: str, values: dict[str, Any]) ->
         raise InvalidInput(f"options are missing or wrong: {error}") from error
 
 
+def prepared(name: str, stream: str, values: dict[str, Any]) -> Any:
+    """The options of a pipeline by the name of their class, checked before Spark starts."""
+    from importlib import import_module
+
+    try:
+        kind = getattr(import_module("postbus.pipelines"), name)
+    except ImportError as error:
+        raise Error("Spark is not installed", "run: pip install 'postbus[spark]'") from error
+    options = build(kind, stream, values)
+    options.check()
+    return options
+
+
 def _from_file(file: Path | None, known: set[str]) -> dict[str, Any]:
     from difflib import get_close_matches
 

@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import KeyPattern, StreamName
-from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, build, collect, run_app, started
+from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, collect, prepared, run_app, started
 
 
 @run_app.command("transform")
@@ -85,10 +85,10 @@ def transform(
         if each in values:
             values[each] = (values[each],) if isinstance(values[each], str) else tuple(values[each])
     others = (values.get("into"), values.get("bad_into"), *values.get("also", ()))
+    chosen = prepared("TransformOptions", stream, values)
     with started([stream, *(each for each in others if each)], master, remote) as (spark, database):
-        from postbus.pipelines import TransformOptions, progress, transform_streams
+        from postbus.pipelines import progress, transform_streams
 
-        chosen = build(TransformOptions, stream, values)
         count = transform_streams(
             database, chosen, spark=spark, continuous=continuous, show=progress.for_this_terminal()
         )

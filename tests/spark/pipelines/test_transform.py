@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg import sql
 
 import postbus
 from postbus.pipelines import TransformOptions, transform_streams
 from tests.spark.test_read import publish
+from tests.waiting import until
 
 
 def transform(spark: Any, url: str, stream: str, into: str, folder: Path, **options: Any) -> int:
@@ -142,6 +150,7 @@ def test_a_function_joins_two_streams_within_a_watermark(
         ({"function": "no_such_module:x"}, "cannot be loaded"),
         ({"function": "json:no_such"}, 'no function "no_such" in json'),
         ({"function": "nothing"}, "names no function"),
+        ({"function": "nothing.py:x"}, "there is no file nothing.py"),
         ({}, "a query or a function"),
         ({"sql": "x", "watermark": ("soon",)}, "is not a watermark"),
         ({"sql": "x", "bad_into": "bad"}, "without a schema every message fits"),
@@ -157,3 +166,65 @@ def test_what_cannot_be_run_is_said_in_a_line(
 
     assert said in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_a_continuous_pipeline_follows_until_a_signal_comes_and_goes_on_later(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
+) -> None:
+    from postbus.pipelines import MaterializeOptions, materialize_stream
+
+    options = TransformOptions(
+        stream=stream, into=target, sql=f"select key, data from `{stream}`", checkpoint=str(tmp_path), every=0.1
+    )
+    publish(bus, stream, 3)
+
+    def watch() -> None:
+        with postbus.connect(url) as own:
+            until(lambda: len(list(own.scan(target))) == 3, "what was there is transformed", seconds=120)
+            publish(own, stream, 2, 3)
+            until(lambda: len(list(own.scan(target))) == 5, "what came is transformed", seconds=120)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with watching(watch):
+        assert transform_streams(url, options, spark=spark, continuous=True) == 5
+    state = {each.name: each.state for each in bus.list_pipelines() if each.stream == stream}
+    assert set(state.values()) == {"stopped"}
+    assert transform_streams(url, options, spark=spark) == 0
+
+    def watch_table() -> None:
+        def count() -> int:
+            with psycopg.connect(url) as connection:
+                found = connection.execute("select to_regclass(%s)", (f'"{target}"',)).fetchall()
+                if found[0][0] is None:
+                    return 0
+                return len(connection.execute(sql.SQL("select from {}").format(sql.Identifier(target))).fetchall())
+
+        with postbus.connect(url) as own:
+            until(lambda: count() == 5, "what was there is in the table", seconds=120)
+            publish(own, stream, 2, 5)
+            until(lambda: count() == 7, "what came is in the table", seconds=120)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    kept = MaterializeOptions(stream=stream, table=target, schema="n INT", every=0.1)
+    with watching(watch_table):
+        assert materialize_stream(url, kept, spark=spark, continuous=True) == 7
+    assert bus.consumer(stream, f"materialize-{target}").stats().lag_estimate == 0
+
+
+@contextmanager
+def watching(watch: Callable[[], None]) -> Iterator[None]:
+    """What watches sends the signal; when it fails, the pipeline ends all the same."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            watch()
+        except BaseException as error:
+            failures.append(error)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield
+    thread.join()
+    assert failures == []
