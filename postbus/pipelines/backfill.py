@@ -261,7 +261,7 @@ class _Job:
         self._tag = f"postbus-{copier.writer}"
 
     def run(self) -> None:
-        """Copy the ranges; after a signal, those that have begun.
+        """Copy the ranges. A signal ends it at once: what a range has published so far is rolled back with it.
 
         Raises:
             Exception: What made a task fail.
@@ -273,13 +273,14 @@ class _Job:
                 thread.join(_SECONDS)
                 if self._run.is_stopping:
                     _close(self._run.url, self._copier.snapshot_id)
+                    self._spark.interruptTag(self._tag)
                 self._moment.check()
                 self._note()
         except BaseException:
             self._spark.interruptTag(self._tag)
             raise
         self._note()
-        if self._failure is not None:
+        if self._failure is not None and not self._run.is_stopping:
             raise self._failure
 
     def _work(self) -> None:

@@ -209,7 +209,7 @@ def test_of_two_attempts_at_a_range_one_publishes(
     assert len(list(bus.scan(stream))) == 50
 
 
-def test_a_signal_ends_it_between_ranges(
+def test_a_signal_ends_it_and_the_ranges_that_are_done_stand(
     spark: Any, bus: postbus.Bus, url: str, stream: str, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_sql(url, "create table TABLE_ (id integer primary key)", table)
