@@ -10,6 +10,7 @@ from postbus.model.errors import Error, Unavailable
 _OURS: Final = re.compile(r"postbus\.(?:model\.errors|db\.arrow)\.\w+: (.+?)(?:\nhint: (.+?))?(?:\n|$)")
 _CAUSE: Final = re.compile(r"^(?:Caused by: |: )([\w.$]+(?:Exception|Error)): (.+)$", re.M)
 _OF_PYTHON: Final = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception)): (.+)$", re.M)
+_OF_QUERY: Final = re.compile(r"\[STREAM_FAILED\] .*?terminated with exception: (.+?)(?: SQLSTATE:|\n|$)")
 _MOST: Final = 500
 
 
@@ -26,4 +27,6 @@ def in_short(error: BaseException) -> Error:
     if causes:
         kind, message = causes[-1]
         return Unavailable(f"Spark failed: {kind.rpartition('.')[2]}: {message}"[:_MOST])
+    if query := _OF_QUERY.search(text):
+        text = query[1]
     return Unavailable(f"Spark failed: {' '.join(text.split())}"[:_MOST])

@@ -25,6 +25,11 @@ from postbus.pipelines.failures import in_short
             "Spark failed: ModuleNotFoundError: No module named 'postbus'",
             None,
         ),
+        (
+            "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: no luck SQLSTATE: XXKST\n=== Query ===",
+            "Spark failed: no luck",
+            None,
+        ),
         ("something\nelse", "Spark failed: something else", None),
     ],
 )

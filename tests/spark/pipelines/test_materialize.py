@@ -115,7 +115,7 @@ def test_changes_become_the_present_rows_and_all_versions_however_steps_fall(
     for part in range(2):
         bus.publish_many(stream, changes_of(part, 60))
         for kind in kinds:
-            assert materialize(spark, url, stream, changes=True, batch=45, **kind) == 60
+            assert materialize(spark, url, stream, changes=True, batch=40 + 20 * part, **kind) == 60
     now, versions = expected(bus, stream)
 
     assert {key: row["n"] for key, row in of_table(url, stream).items()} == now

@@ -32,7 +32,7 @@ def test_sql_filters_and_keys_anew_and_each_message_comes_once(
     sql = f"select concat('n.', data.n % 3) as key, data, headers from `{stream}` where data.n % 2 = 0"
     for first in (0, 50):
         publish(bus, stream, 50, first)
-        assert transform(spark, url, stream, target, tmp_path, sql=sql, data_schema="n INT", batch=20) == 50
+        assert transform(spark, url, stream, target, tmp_path, sql=sql, data_schema="n INT", batch=30) == 50
 
     found = sorted((message.data["n"], message.key) for message in bus.scan(target))
 
@@ -56,9 +56,9 @@ def test_messages_of_a_key_stay_in_order_also_where_spark_mixes_them(
     publish(bus, stream, 400)
     expected = {f"k.{key}": list(range(key, 400, 7)) for key in range(7)}
 
-    transform(spark, url, stream, target, tmp_path, sql=f"select key, data from `{stream}`", batch=150)
+    transform(spark, url, stream, target, tmp_path, sql=f"select key, data from `{stream}`", batch=210)
     sql = f"select key, data, seq from (select distinct key, data, seq from `{stream}`)"
-    transform(spark, url, stream, f"{name}-distinct", tmp_path, sql=sql, output_mode="update", batch=150)
+    transform(spark, url, stream, f"{name}-distinct", tmp_path, sql=sql, output_mode="update", batch=210)
 
     assert order_of(bus, target) == expected
     assert order_of(bus, f"{name}-distinct") == expected
