@@ -3346,6 +3346,7 @@ Locks    the mutexes of the old partitions, until the transaction ends; cannot g
 declare
     next_segment postbus_data.segment;
     start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
+    oldest_publisher bigint;
     end_seq bigint;
     place postbus_data.position;
     places postbus_data.position[];
@@ -3359,19 +3360,25 @@ begin
         and g.number <= postbus_data.reading_layout(reader) >> 35
     order by g.number
     limit 1;
-    if next_segment.number is null or exists (
+    if next_segment.number is null then
+        return reader;
+    end if;
+    -- As in seal_segments, which may come later than this: nobody can write to the old partitions any more.
+    select min(l.held_at) into oldest_publisher
+    from postbus_data.publisher_locks(
+        reader.stream_id, pg_sequence_last_value(to_regclass('postbus_data.seq_' || reader.stream_id))
+    ) as l;
+    if exists (
         select
         from postbus_data.segment as g
         where g.stream_id = reader.stream_id
             and g.number < next_segment.number
             and g.sealed_at is null
+            and (g.rolled_at_seq is null or g.rolled_at_seq >= oldest_publisher)
     ) then
         return reader;
     end if;
-    end_seq := coalesce(
-        (select max(g.last_seq) from postbus_data.segment as g where g.stream_id = reader.stream_id and g.number < next_segment.number),
-        next_segment.after_seq
-    );
+    end_seq := postbus_data.horizon_of(reader.stream_id);
     for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
         if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
             return reader;
@@ -3386,7 +3393,7 @@ begin
         ) then
             return reader;
         end if;
-        place.missed_count := place.missed_count + greatest(0, least(start_seq - 1, end_seq) - place.hi) / reader.partition_count;
+        place.missed_count := place.missed_count + greatest(0, least(start_seq - 1, next_segment.after_seq) - place.hi) / reader.partition_count;
         places := places || place;
     end loop;
 
@@ -5014,46 +5021,66 @@ seqs     which messages; null for all.
 outcome  what is remembered of it, if the consumer keeps a history: acked, failed, dead; null for nothing.
 Touches  settled, history (insert), and lease, settled (delete) when nothing of the lease is left.
 Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
-         Two that settle the same message meet in the key of settled; the second waits, and gets nothing.
+         Two that settle the same message meet in the key of settled; the second waits, and gets nothing. Whoever settles the last one locks
+         the lease against all.
 */
 #variable_conflict use_column
 declare
     held postbus_data.lease;
     new_seqs bigint[];
-    left_count bigint := 0;
+    found_count bigint;
+    left_count bigint;
 begin
-    for held in
-        select l.*
-        from postbus_data.lease as l
-        where l.token = settle.token
-            and l.consumer_id = settle.consumer_id
-            and l.epoch = settle.epoch
-        order by l.piece
-        for key share
-    loop
-        with inserted as (
-            insert into postbus_data.settled as s (token, seq)
-            select settle.token, h.seq
-            from unnest(held.seqs) as h (seq)
-            where settle.seqs is null or h.seq = any (settle.seqs)
-            on conflict do nothing
-            returning s.seq
-        )
-        select array_agg(i.seq order by i.seq) into new_seqs from inserted as i;
-        return query
-        select held.partition, n.seq, coalesce(held.attempts[array_position(held.seqs, n.seq)], 1), held.keys[array_position(held.seqs, n.seq)]
-        from unnest(new_seqs) as n (seq);
-        if held.has_history and outcome is not null and new_seqs is not null then
-            perform postbus_data.record(held, new_seqs, outcome, reason);
-        end if;
-        left_count := left_count + cardinality(held.seqs) - (
-            select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
-        );
+    -- A heartbeat may have moved messages to another piece after the first look began. Then some are missing, and a second look finds them.
+    for look in 1 .. 2 loop
+        found_count := 0;
+        left_count := 0;
+        for held in
+            select l.*
+            from postbus_data.lease as l
+            where l.token = settle.token
+                and l.consumer_id = settle.consumer_id
+                and l.epoch = settle.epoch
+            order by l.piece
+            for key share
+        loop
+            with inserted as (
+                insert into postbus_data.settled as s (token, seq)
+                select settle.token, h.seq
+                from unnest(held.seqs) as h (seq)
+                where settle.seqs is null or h.seq = any (settle.seqs)
+                on conflict do nothing
+                returning s.seq
+            )
+            select array_agg(i.seq order by i.seq) into new_seqs from inserted as i;
+            return query
+            select
+                held.partition, n.seq, coalesce(held.attempts[array_position(held.seqs, n.seq)], 1), held.keys[array_position(held.seqs, n.seq)]
+            from unnest(new_seqs) as n (seq);
+            if held.has_history and outcome is not null and new_seqs is not null then
+                perform postbus_data.record(held, new_seqs, outcome, reason);
+            end if;
+            found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq = any (settle.seqs));
+            left_count := left_count + cardinality(held.seqs) - (
+                select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
+            );
+        end loop;
+        exit when found_count = cardinality(settle.seqs);
     end loop;
+
     if left_count = 0 then
+        -- A heartbeat that is about to split it is waited for. What it has moved is looked at once more.
+        perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id = settle.consumer_id for update;
         delete from postbus_data.lease as l
         where l.token = settle.token
-            and l.consumer_id = settle.consumer_id;
+            and l.consumer_id = settle.consumer_id
+            and not exists (
+                select
+                from postbus_data.lease as other
+                cross join lateral unnest(other.seqs) as h (seq)
+                where other.token = settle.token
+                    and not exists (select from postbus_data.settled as s where s.token = other.token and s.seq = h.seq)
+            );
         if found then
             delete from postbus_data.settled as s where s.token = settle.token;
         end if;
@@ -10741,7 +10768,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('b3483d2615caf397')
+insert into postbus_data.installation (functions_digest) values ('f9a15517d3f3f681')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

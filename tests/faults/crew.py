@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import postbus
-from tests.faults.publish_keys import publish_keys
+from tests.faults.publish_keys import NAME, PATTERN, PREFIX, publish_keys
+from tests.faults.run_recorded import run_recorded
 from tests.faults.sweep import sweep
 from tests.faults.work import work
 from tests.history import (
@@ -27,7 +28,7 @@ from tests.history import (
     read,
     remainder_of,
 )
-from tests.history.events import Lost
+from tests.history.events import Lost, Scheduled
 from tests.history.recorder import path_of
 from tests.waiting import until
 
@@ -63,6 +64,10 @@ class Crew:
     def worker(self, consumer: str, *, url: str | None = None) -> str:
         """Start a worker, perhaps one who reaches the database by another way, or by a server."""
         return self._start(f"worker-{consumer}", work, url or self.url, STREAM, consumer)
+
+    def runner(self, consumer: str) -> str:
+        """Start a worker that is a `consumer.run`."""
+        return self._start(f"worker-{consumer}", run_recorded, self.url, STREAM, consumer)
 
     def sweeper(self) -> str:
         return self._start("sweeper", sweep, self.url, STREAM)
@@ -140,10 +145,19 @@ class Crew:
         self.stop()
         with postbus.connect(self.url) as bus:
             until(lambda: bus.horizon(STREAM) == bus.stream_info(STREAM).last_seq, "no publisher holds the horizon")
+            self._check_scheduled(bus)
             for consumer in SCOPES:
                 self._drain(bus, consumer)
             found = [f"order {name}: {violation}" for name in SCOPES for violation in self._check(bus, name)]
         assert not found, "\n".join([f"seed {self._seed}, {len(found)} violations in {self.directory}", *found[:20]])
+
+    def _check_scheduled(self, bus: postbus.Bus) -> None:
+        """What was scheduled was published, once."""
+        until(lambda: bus.sweep(STREAM) == 0 and not bus.list_scheduled(STREAM), "nothing waits for its time")
+        names = [message.headers[NAME] for message in bus.scan(STREAM) if message.headers]
+        assert len(names) == len(set(names)), "a scheduled message was published twice"
+        told = {event.name for event in read(self.directory) if isinstance(event, Scheduled)}
+        assert not told - set(names), "a scheduled message was lost"
 
     def _drain(self, bus: postbus.Bus, name: str) -> None:
         consumer = bus.consumer(STREAM, name)
@@ -159,7 +173,9 @@ class Crew:
             until(is_empty, f"consumer {name} has nothing left")
 
     def _check(self, bus: postbus.Bus, name: str) -> list[Violation]:
-        history = History.of(read(self.directory), STREAM, name, by_key=name == "key")
+        is_filtered = bus.consumer(STREAM, name).info().filter_key_pattern == PATTERN
+        prefix = PREFIX if is_filtered else None
+        history = History.of(read(self.directory), STREAM, name, by_key=name == "key", prefix=prefix)
         remainder = remainder_of(bus, STREAM, name)
         assert history.published, "something was published"
         assert not remainder.left, "all was finished"

@@ -1,4 +1,4 @@
-"""A process that publishes keyed messages, alone and in small batches, until it is told to stop."""
+"""A process that publishes keyed messages, alone and in small batches, now or for a moment later, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from pathlib import Path
 import postbus
 from tests.faults.stopping import Stopping
 from tests.history import Recorder
-from tests.history.events import Published
+from tests.history.events import Published, Scheduled
 
-KEYS = [f"orders.{number}" for number in range(20)]
+KEYS = [f"orders.{number % 2}.{number}" for number in range(20)]
+# Half of the keys.
+PATTERN, PREFIX = "orders.1.>", "orders.1."
+# Names a message that was scheduled: its seq is not known when it is published.
+NAME = "name"
 
 
 def publish_keys(url: str, stream: str, directory: Path, name: str, seed: int) -> None:
@@ -22,7 +26,10 @@ def publish_keys(url: str, stream: str, directory: Path, name: str, seed: int) -
         while not stopping:
             # Whether what was lost on the way is there is known when all is over.
             with suppress(postbus.Unavailable):
-                _publish(bus, stream, recorder, chance.choices(KEYS, k=chance.choice((1, 1, 1, 10))))
+                if chance.random() < 0.1:
+                    _schedule(bus, stream, recorder, chance.choice(KEYS), chance.uniform(0, 0.2))
+                else:
+                    _publish(bus, stream, recorder, chance.choices(KEYS, k=chance.choice((1, 1, 1, 10))))
             time.sleep(0.01)
 
 
@@ -32,3 +39,9 @@ def _publish(bus: postbus.Bus, stream: str, recorder: Recorder, keys: list[str])
     end = time.monotonic()
     for seq, key in zip(seqs, keys, strict=True):
         recorder.record(Published(stream=stream, seq=seq, key=key, start=start, end=end))
+
+
+def _schedule(bus: postbus.Bus, stream: str, recorder: Recorder, key: str, delay: float) -> None:
+    name = recorder.new_call()
+    bus.publish(stream, key=key, data=None, headers={NAME: name}, delay=delay)
+    recorder.record(Scheduled(stream=stream, name=name))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Verb = Literal["ack", "nack", "terminate", "extend"]
+# To release is to give back untried: the delivery does not count.
+Verb = Literal["ack", "nack", "release", "terminate", "extend"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,14 @@ class Published:
     key: str | None
     start: float
     end: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """A publish for later returned: the message, which has this name in its headers, will be in the stream."""
+
+    stream: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,5 +109,5 @@ class Crashed:
     end: float
 
 
-Event = Published | Received | Settling | Settled | Lost | Swept | Crashed
-EVENTS: tuple[type[Event], ...] = (Published, Received, Settling, Settled, Lost, Swept, Crashed)
+Event = Published | Scheduled | Received | Settling | Settled | Lost | Swept | Crashed
+EVENTS: tuple[type[Event], ...] = (Published, Scheduled, Received, Settling, Settled, Lost, Swept, Crashed)

@@ -54,8 +54,8 @@ class Lease:
         start: When the receive began: the lease did not begin earlier.
         end: When the receive returned: the lease had begun.
         held_until: Nobody else may have it earlier, unless a crash undid the lease.
-        may_be_taken_back: In order "key", an earlier message of its key in the same lease failed, or may have: then this comes
-            again behind it, and its delivery is not counted.
+        may_be_taken_back: It was given back untried, or in order "key" an earlier message of its key in the same lease failed, or
+            may have: then this comes again behind it. Its delivery is not counted.
     """
 
     seq: int
@@ -95,8 +95,18 @@ class History:
     _flushes: list[tuple[float, float]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, events: Iterable[Event], stream: str, consumer: str, *, by_key: bool = False) -> History:
-        """The history of a consumer among all events; by_key says that its order is "key"."""
+    def of(
+        cls, events: Iterable[Event], stream: str, consumer: str, *, by_key: bool = False, prefix: str | None = None
+    ) -> History:
+        """The history of a consumer among all events.
+
+        Args:
+            events: Those of all processes.
+            stream: The stream.
+            consumer: The consumer.
+            by_key: Its order is "key".
+            prefix: It wants only keys that begin with this.
+        """
         events = list(events)
         published = [event for event in events if isinstance(event, Published)]
         settlements = _settlements(events)
@@ -104,7 +114,11 @@ class History:
         flushes += [(s.start, s.end) for s, _ in settlements if s.end is not None and s.verb != "extend" and s.count]
         own = [s for s, place in settlements if place == (stream, consumer)]
         return cls(
-            published={event.seq: event.key for event in published if event.stream == stream},
+            published={
+                event.seq: event.key
+                for event in published
+                if event.stream == stream and (prefix is None or (event.key or "").startswith(prefix))
+            },
             leases=_leases(events, own, (stream, consumer), by_key=by_key),
             settlements=own,
             _crashes=[event for event in events if isinstance(event, Crashed)],
@@ -174,6 +188,9 @@ def _leases(
             start=event.start,
             end=event.end,
             held_until=_held_until(event, by_ack_id[delivered.ack_id]),
+            may_be_taken_back=any(
+                call.verb == "release" and call.may_have_counted for call in by_ack_id[delivered.ack_id]
+            ),
         )
         for event in events
         if isinstance(event, Received) and (event.stream, event.consumer) == consumer
@@ -193,7 +210,7 @@ def _behind(lease: Lease, together: Sequence[Lease], settlements: dict[str, list
     for earlier in together:
         if earlier.key == lease.key is not None and earlier.seq < lease.seq:
             calls = settlements[earlier.ack_id]
-            failed = [call.start for call in calls if call.verb == "nack" and call.may_have_counted]
+            failed = [call.start for call in calls if call.verb in ("nack", "release") and call.may_have_counted]
             is_finished = any(call.counted_all and call.verb in ("ack", "terminate") for call in calls)
             ends += failed or ([] if is_finished else [earlier.held_until])
     if not ends:

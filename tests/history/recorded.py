@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import postbus
+from postbus.model.delivery import Deliveries, ack_ids
 from tests.history.events import Delivered, Lost, Received, Settled, Settling, Verb
 from tests.history.recorder import Recorder
 
 
 class RecordedConsumer:
-    """Passes calls to a consumer and records them. Lets all errors through."""
+    """Passes calls to a consumer and records those about deliveries. Lets all errors through. A `postbus.Worker` may have one."""
 
     def __init__(self, consumer: postbus.Consumer, recorder: Recorder) -> None:
         self._consumer = consumer
         self._recorder = recorder
+        # A worker acks a whole lease by its name.
+        self._named: dict[str, list[str]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
 
     def receive(
-        self,
-        max_messages: int,
-        *,
-        ack_wait: float,
-        wait: float = 0,
-        ack: Sequence[postbus.Delivery] = (),
+        self, max_messages: int, *, ack_wait: float, wait: float = 0, ack: Deliveries | None = None
     ) -> postbus.Batch:
         """As a consumer's. The ack, if any, rides on it."""
         call = self._begin("ack", ack) if ack else self._recorder.new_call()
@@ -35,6 +37,8 @@ class RecordedConsumer:
         if ack:
             self._recorder.record(Settled(call=call, count=batch.acked_count, end=end))
         if batch:
+            for delivery in batch:
+                self._named.setdefault(delivery.ack_id.partition("-")[0], []).append(delivery.ack_id)
             self._recorder.record(
                 Received(
                     call=call,
@@ -49,38 +53,37 @@ class RecordedConsumer:
             )
         return batch
 
-    def ack(self, deliveries: Sequence[postbus.Delivery]) -> int:
+    def ack(self, deliveries: Deliveries) -> int:
         with self._settling("ack", deliveries) as counts:
             counts.append(self._consumer.ack(deliveries))
         return counts[0]
 
-    def nack(self, deliveries: Sequence[postbus.Delivery], *, delay: float | None = None) -> int:
-        with self._settling("nack", deliveries) as counts:
-            counts.append(self._consumer.nack(deliveries, delay=delay))
+    def nack(self, deliveries: Deliveries, **options: Any) -> int:
+        with self._settling("release" if options.get("untried") else "nack", deliveries) as counts:
+            counts.append(self._consumer.nack(deliveries, **options))
         return counts[0]
 
-    def terminate(self, deliveries: Sequence[postbus.Delivery]) -> int:
+    def terminate(self, deliveries: Deliveries, **options: Any) -> int:
         with self._settling("terminate", deliveries) as counts:
-            counts.append(self._consumer.terminate(deliveries))
+            counts.append(self._consumer.terminate(deliveries, **options))
         return counts[0]
 
-    def extend(self, deliveries: Sequence[postbus.Delivery], *, ack_wait: float) -> int:
+    def extend(self, deliveries: Deliveries, *, ack_wait: float) -> int:
         with self._settling("extend", deliveries, ack_wait) as counts:
             counts.append(self._consumer.extend(deliveries, ack_wait=ack_wait))
         return counts[0]
 
     @contextmanager
-    def _settling(
-        self, verb: Verb, deliveries: Sequence[postbus.Delivery], ack_wait: float | None = None
-    ) -> Iterator[list[int]]:
+    def _settling(self, verb: Verb, deliveries: Deliveries, ack_wait: float | None = None) -> Iterator[list[int]]:
         call = self._begin(verb, deliveries, ack_wait)
         counts: list[int] = []
         with self._whose_loss_is_recorded(call):
             yield counts
         self._recorder.record(Settled(call=call, count=counts[0], end=time.monotonic()))
 
-    def _begin(self, verb: Verb, deliveries: Sequence[postbus.Delivery], ack_wait: float | None = None) -> str:
+    def _begin(self, verb: Verb, deliveries: Deliveries, ack_wait: float | None = None) -> str:
         call = self._recorder.new_call()
+        named = dict.fromkeys(name for given in ack_ids(deliveries) for name in self._named.get(given, [given]))
         self._recorder.record(
             Settling(
                 call=call,
@@ -88,7 +91,7 @@ class RecordedConsumer:
                 stream=self._consumer.stream,
                 consumer=self._consumer.name,
                 verb=verb,
-                ack_ids=tuple(dict.fromkeys(delivery.ack_id for delivery in deliveries)),
+                ack_ids=tuple(named),
                 ack_wait=ack_wait,
                 start=time.monotonic(),
             )

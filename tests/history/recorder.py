@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +19,8 @@ _BY_NAME = {kind.__name__: kind for kind in EVENTS}
 class Recorder:
     """Writes events to a file of its own, each at once: a process that is killed loses at most its last line.
 
+    Threads may share it.
+
     Args:
         directory: Where the files of a history are.
         name: Who writes; no other recorder of the history may have this name.
@@ -25,15 +29,17 @@ class Recorder:
     def __init__(self, directory: Path, name: str) -> None:
         self.name = name
         self._file = path_of(directory, name).open("x", encoding="utf-8", buffering=1)
-        self._calls = 0
+        self._calls = itertools.count(1)
+        self._lock = threading.Lock()
 
     def new_call(self) -> str:
         """A name for a call, unique in the history."""
-        self._calls += 1
-        return f"{self.name}.{self._calls}"
+        return f"{self.name}.{next(self._calls)}"
 
     def record(self, event: Event) -> None:
-        self._file.write(json.dumps({"event": type(event).__name__, **asdict(event)}) + "\n")
+        line = json.dumps({"event": type(event).__name__, **asdict(event)}) + "\n"
+        with self._lock:
+            self._file.write(line)
 
     def __enter__(self) -> Self:
         return self

@@ -24,10 +24,11 @@ class Remainder:
 
 
 def remainder_of(bus: postbus.Bus, stream: str, consumer: str) -> Remainder:
-    """What there is now. Nobody may publish or receive meanwhile."""
+    """What there is now, of the keys that the consumer wants. Nobody may publish or receive meanwhile."""
     peeked = list(_peek_all(bus.consumer(stream, consumer)))
+    wanted = bus.scan(stream, key_pattern=bus.consumer(stream, consumer).info().filter_key_pattern)
     return Remainder(
-        stream=frozenset(message.seq for message in bus.scan(stream) if message.seq is not None),
+        stream=frozenset(message.seq for message in wanted if message.seq is not None),
         dead=frozenset(message.seq for message in peeked if message.state == "dead"),
         left=frozenset(message.seq for message in peeked if message.state != "dead"),
     )

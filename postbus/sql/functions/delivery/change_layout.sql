@@ -18,6 +18,7 @@ Locks    the mutexes of the old partitions, until the transaction ends; cannot g
 declare
     next_segment postbus_data.segment;
     start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
+    oldest_publisher bigint;
     end_seq bigint;
     place postbus_data.position;
     places postbus_data.position[];
@@ -31,19 +32,25 @@ begin
         and g.number <= postbus_data.reading_layout(reader) >> 35
     order by g.number
     limit 1;
-    if next_segment.number is null or exists (
+    if next_segment.number is null then
+        return reader;
+    end if;
+    -- As in seal_segments, which may come later than this: nobody can write to the old partitions any more.
+    select min(l.held_at) into oldest_publisher
+    from postbus_data.publisher_locks(
+        reader.stream_id, pg_sequence_last_value(to_regclass('postbus_data.seq_' || reader.stream_id))
+    ) as l;
+    if exists (
         select
         from postbus_data.segment as g
         where g.stream_id = reader.stream_id
             and g.number < next_segment.number
             and g.sealed_at is null
+            and (g.rolled_at_seq is null or g.rolled_at_seq >= oldest_publisher)
     ) then
         return reader;
     end if;
-    end_seq := coalesce(
-        (select max(g.last_seq) from postbus_data.segment as g where g.stream_id = reader.stream_id and g.number < next_segment.number),
-        next_segment.after_seq
-    );
+    end_seq := postbus_data.horizon_of(reader.stream_id);
     for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
         if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
             return reader;
@@ -58,7 +65,7 @@ begin
         ) then
             return reader;
         end if;
-        place.missed_count := place.missed_count + greatest(0, least(start_seq - 1, end_seq) - place.hi) / reader.partition_count;
+        place.missed_count := place.missed_count + greatest(0, least(start_seq - 1, next_segment.after_seq) - place.hi) / reader.partition_count;
         places := places || place;
     end loop;
 

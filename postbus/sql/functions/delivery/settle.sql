@@ -17,46 +17,66 @@ seqs     which messages; null for all.
 outcome  what is remembered of it, if the consumer keeps a history: acked, failed, dead; null for nothing.
 Touches  settled, history (insert), and lease, settled (delete) when nothing of the lease is left.
 Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
-         Two that settle the same message meet in the key of settled; the second waits, and gets nothing.
+         Two that settle the same message meet in the key of settled; the second waits, and gets nothing. Whoever settles the last one locks
+         the lease against all.
 */
 #variable_conflict use_column
 declare
     held postbus_data.lease;
     new_seqs bigint[];
-    left_count bigint := 0;
+    found_count bigint;
+    left_count bigint;
 begin
-    for held in
-        select l.*
-        from postbus_data.lease as l
-        where l.token = settle.token
-            and l.consumer_id = settle.consumer_id
-            and l.epoch = settle.epoch
-        order by l.piece
-        for key share
-    loop
-        with inserted as (
-            insert into postbus_data.settled as s (token, seq)
-            select settle.token, h.seq
-            from unnest(held.seqs) as h (seq)
-            where settle.seqs is null or h.seq = any (settle.seqs)
-            on conflict do nothing
-            returning s.seq
-        )
-        select array_agg(i.seq order by i.seq) into new_seqs from inserted as i;
-        return query
-        select held.partition, n.seq, coalesce(held.attempts[array_position(held.seqs, n.seq)], 1), held.keys[array_position(held.seqs, n.seq)]
-        from unnest(new_seqs) as n (seq);
-        if held.has_history and outcome is not null and new_seqs is not null then
-            perform postbus_data.record(held, new_seqs, outcome, reason);
-        end if;
-        left_count := left_count + cardinality(held.seqs) - (
-            select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
-        );
+    -- A heartbeat may have moved messages to another piece after the first look began. Then some are missing, and a second look finds them.
+    for look in 1 .. 2 loop
+        found_count := 0;
+        left_count := 0;
+        for held in
+            select l.*
+            from postbus_data.lease as l
+            where l.token = settle.token
+                and l.consumer_id = settle.consumer_id
+                and l.epoch = settle.epoch
+            order by l.piece
+            for key share
+        loop
+            with inserted as (
+                insert into postbus_data.settled as s (token, seq)
+                select settle.token, h.seq
+                from unnest(held.seqs) as h (seq)
+                where settle.seqs is null or h.seq = any (settle.seqs)
+                on conflict do nothing
+                returning s.seq
+            )
+            select array_agg(i.seq order by i.seq) into new_seqs from inserted as i;
+            return query
+            select
+                held.partition, n.seq, coalesce(held.attempts[array_position(held.seqs, n.seq)], 1), held.keys[array_position(held.seqs, n.seq)]
+            from unnest(new_seqs) as n (seq);
+            if held.has_history and outcome is not null and new_seqs is not null then
+                perform postbus_data.record(held, new_seqs, outcome, reason);
+            end if;
+            found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq = any (settle.seqs));
+            left_count := left_count + cardinality(held.seqs) - (
+                select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
+            );
+        end loop;
+        exit when found_count = cardinality(settle.seqs);
     end loop;
+
     if left_count = 0 then
+        -- A heartbeat that is about to split it is waited for. What it has moved is looked at once more.
+        perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id = settle.consumer_id for update;
         delete from postbus_data.lease as l
         where l.token = settle.token
-            and l.consumer_id = settle.consumer_id;
+            and l.consumer_id = settle.consumer_id
+            and not exists (
+                select
+                from postbus_data.lease as other
+                cross join lateral unnest(other.seqs) as h (seq)
+                where other.token = settle.token
+                    and not exists (select from postbus_data.settled as s where s.token = other.token and s.seq = h.seq)
+            );
         if found then
             delete from postbus_data.settled as s where s.token = settle.token;
         end if;
