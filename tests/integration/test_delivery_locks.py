@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -193,7 +192,7 @@ def test_a_receive_that_began_before_the_partitions_were_changed(fresh_url: str,
         bus.create_stream("s", partitions=1)
         consumer = bus.create_consumer("s", "c")
         bus.publish("s", key="a", data=1)
-        consumer.nack(consumer.receive(1), delay=0.3)
+        consumer.nack(consumer.receive(1), delay=3600)
         if not has_mark:
             change(
                 fresh_url,
@@ -206,8 +205,8 @@ def test_a_receive_that_began_before_the_partitions_were_changed(fresh_url: str,
             bus.alter_stream("s", partitions=3)
             bus.publish("s", key="a", data=2)
             assert receive(other) == []
-            time.sleep(0.35)
 
+            late.execute("update postbus_data.waiting set due_at = clock_timestamp()")
             late.execute("select b from reader as r, postbus_data.claim_batches(r.c, 1, null, null) as b")
             # Who comes later has to know what it leased: 2 waits behind 1.
             assert receive(other) == ([] if has_mark else [2])
@@ -251,128 +250,6 @@ def test_the_last_ack_of_a_lease_that_a_heartbeat_splits(fresh_url: str, waits: 
         consumer.ack(done)
         if not waits:
             lock = "perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id = settle.consumer_id"
-            change(fresh_url, "postbus_data.settle", "for key share", "")
-
-        with handler.transaction():
-            batch = consumer.receive(2)
-            assert consumer.ack(batch[0], connection=handler) == 1
-            handler.execute("select pg_sleep(0.2)")
-            bus.sweep("s")
-        again = [d.seq for d in consumer.receive(2, wait=5)] + [d.seq for d in consumer.receive(2)]
-        # The first message was acked, and that counted: it must not come again.
-        assert (batch[0].seq in again) == (not has_lock)
-
-
-@pytest.mark.parametrize("reads_leases_first", [True, False])
-def test_a_nack_that_commits_while_keys_are_looked_at(fresh_url: str, reads_leases_first: bool) -> None:
-    """Leases before failures. The other way round, a nack in between leaves its key looking free."""
-    with postbus.connect(fresh_url) as bus, connected(fresh_url) as pauser, connected(fresh_url) as second:
-        bus.create_stream("s", partitions=1)
-        consumer = bus.create_consumer("s", "c", backoff=[60])
-        bus.publish_many("s", [Message(key="k", data=n) for n in range(2)])
-        first = consumer.receive(1)
-        # The look at failures, and a pause between the two looks.
-        look = "exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = place.partition)"
-        pause = "pg_advisory_xact_lock_shared(42)"
-        if reads_leases_first:
-            change(
-                fresh_url,
-                "postbus_data.claim_by_key",
-                "    if place.parked_from is not null\n",
-                f"    perform {pause};\n    if place.parked_from is not null\n",
-            )
-        else:
-            declared = "    in_flight text[];\n"
-            begun = "    claim.blocked := null;\n"
-            change(fresh_url, "postbus_data.claim_by_key", declared, f"{declared}    failed_before boolean;\n")
-            change(fresh_url, "postbus_data.claim_by_key", f"        or {look}\n", "        or failed_before\n")
-            change(
-                fresh_url,
-                "postbus_data.claim_by_key",
-                begun,
-                f"{begun}    failed_before := {look};\n    perform {pause};\n",
-            )
-
-        second.execute("set lock_timeout = '10s'")
-        with psycopg.connect(fresh_url) as holder:
-            holder.execute("select pg_advisory_lock(42)")
-            holder.commit()
-            second.pgconn.send_query(b"select d.seq from postbus.receive('s', 'c', 1) as d")
-            while pauser.execute("select from pg_locks where objid = 42 and not granted").fetchone() is None:
-                pass
-            consumer.nack(first)
-            holder.execute("select pg_advisory_unlock(42)")
-            holder.commit()
-        result = second.pgconn.get_result()
-        assert result is not None
-        assert result.ntuples == (0 if reads_leases_first else 1)
-        second.pgconn.get_result()
-
-
-@pytest.mark.parametrize("has_mark", [True, False])
-def test_a_receive_that_began_before_the_partitions_were_changed(fresh_url: str, has_mark: bool) -> None:
-    with postbus.connect(fresh_url) as bus:
-        bus.create_stream("s", partitions=1)
-        consumer = bus.create_consumer("s", "c")
-        bus.publish("s", key="a", data=1)
-        consumer.nack(consumer.receive(1), delay=0.3)
-        if not has_mark:
-            change(
-                fresh_url,
-                "postbus_data.claim_partition",
-                "elsif place.hi = 9223372036854775807 then",
-                "elsif false then",
-            )
-        with connected(fresh_url) as late, connected(fresh_url) as other:
-            late.execute("create temp table reader as select c from postbus_data.consumer as c")
-            bus.alter_stream("s", partitions=3)
-            bus.publish("s", key="a", data=2)
-            assert receive(other) == []
-            time.sleep(0.35)
-
-            late.execute("select b from reader as r, postbus_data.claim_batches(r.c, 1, null, null) as b")
-            # Who comes later has to know what it leased: 2 waits behind 1.
-            assert receive(other) == ([] if has_mark else [2])
-
-
-@pytest.mark.parametrize("looks_twice", [True, False])
-def test_a_publisher_that_is_overtaken_by_a_change_of_partitions(fresh_url: str, looks_twice: bool) -> None:
-    with postbus.connect(fresh_url) as bus, connected(fresh_url) as first, connected(fresh_url) as barrier:
-        bus.create_stream("s", partitions=1)
-        consumer = bus.create_consumer("s", "c")
-        drawing = "seq := nextval(entry.sequence);"
-        change(fresh_url, "postbus.publish", drawing, f"perform pg_advisory_xact_lock_shared(42, 42); {drawing}")
-        if not looks_twice:
-            change(fresh_url, "postbus.publish", "<> entry.layout then", "<> entry.layout and false then")
-
-        barrier.execute("select pg_advisory_lock(42, 42)")
-        first.execute("set lock_timeout = 0")
-        with ThreadPoolExecutor(1) as threads:
-            slow = threads.submit(first.execute, "select postbus.publish('s', 'a', '\"slow\"')")
-            until(lambda: barrier.execute(_WAITING).fetchone() == (1,), "the publisher has read the layout")
-            bus.alter_stream("s", partitions=3)
-            bus.publish_many("s", [Message(key="a", data="fast")])
-            barrier.execute("select pg_advisory_unlock(42, 42)")
-            slow.result()
-        bus.maintain("s")
-
-        found = []
-        while batch := consumer.receive(1):
-            found += [delivery.data for delivery in batch]
-            consumer.ack(batch)
-        assert found == (["fast", "slow"] if looks_twice else ["slow", "fast"])
-
-
-@pytest.mark.parametrize("waits", [True, False])
-def test_the_last_ack_of_a_lease_that_a_heartbeat_splits(fresh_url: str, waits: bool) -> None:
-    with postbus.connect(fresh_url) as bus, connected(fresh_url) as heart, connected(fresh_url) as other:
-        bus.create_stream("s", partitions=1)
-        consumer = bus.create_consumer("s", "c", order="none")
-        bus.publish_many("s", [Message(data=n) for n in range(3)])
-        done, last = consumer.receive(3).deliveries[:2], consumer.peek()[2].ack_id
-        consumer.ack(done)
-        if not waits:
-            lock = "perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id = settle.consumer_id for update;"
             change(fresh_url, "postbus_data.settle", f"{lock} for update;", "")
         with ThreadPoolExecutor(1) as threads:
             with heart.transaction():
