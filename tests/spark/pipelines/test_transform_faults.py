@@ -76,7 +76,7 @@ def test_what_was_killed_and_run_again_is_exactly_what_it_should_be(
             now, versions = expected(bus, "changes")
         if kind == "table":
             rows = of_table(url, "now")
-            held = rows_of(url, "select * from then")
+            held = rows_of(url, 'select * from "then"')
         else:
             rows = of_files(spark, tmp_path / "now", "changes")
             held = [row.asDict() for row in read_snapshot(spark, f"{tmp_path}/then/changes").collect()]
