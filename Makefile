@@ -53,7 +53,7 @@ chromium:
 	fi
 
 # Most tests wait most of their time, so two halves run side by side.
-ENGINE := tests/integration tests/sql tests/unit
+ENGINE := tests/integration tests/property tests/sql tests/unit
 
 test: lint packages ## Check everything: lint, then all tests
 	@$(MAKE) --no-print-directory --jobs 2 test-engine test-surfaces

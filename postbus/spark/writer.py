@@ -110,7 +110,7 @@ class _Writer:
             (
                 attempt,
                 number,
-                identity.writer,
+                self._staged_by(identity),
                 identity.batch_id,
                 chunk.num_rows,
                 _array(arrays.TextArray, _bytes_of(chunk, "key")),
@@ -140,7 +140,11 @@ class _Writer:
 
     def _discard(self, staged: Sequence[Staged], identity: Identity) -> None:
         attempts = arrays.TextArray([one.attempt.encode() for one in staged])
-        self._run(session.SPARK_DISCARD, (identity.writer, identity.batch_id, attempts))
+        self._run(session.SPARK_DISCARD, (self._staged_by(identity), identity.batch_id, attempts))
+
+    def _staged_by(self, identity: Identity) -> str:
+        """Whose rows they are in the staging area: a writer may write to several streams at once."""
+        return f"{self._options.stream}/{identity.writer}"
 
     def _run(self, statement: str, parameters: Sequence[Any]) -> None:
         with session.transaction(self._options.address.resolve()) as database:

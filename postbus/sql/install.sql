@@ -371,6 +371,7 @@ create unlogged table postbus_data.spark_staging (
     -- A task that was run twice has two attempts, of which the batch names one.
     attempt uuid not null,
     chunk integer not null,
+    -- The stream and the writer, as stream/writer: one may write to several streams.
     writer text collate "C" not null,
     batch_id bigint not null,
     message_count integer not null,
@@ -9720,7 +9721,7 @@ begin
     delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
     -- What attempts that do not count, and drivers that died, have left.
     delete from postbus_data.spark_staging as s
-    where s.writer = spark_publish.writer
+    where s.writer = stream || '/' || spark_publish.writer
         and s.batch_id <= spark_publish.batch_id;
     delete from postbus_data.spark_staging as s where s.staged_at < clock_timestamp() - interval '2 days';
     delete from postbus_data.spark_writer as w
@@ -10768,7 +10769,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('f9a15517d3f3f681')
+insert into postbus_data.installation (functions_digest) values ('37e4d0620814a925')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

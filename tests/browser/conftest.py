@@ -9,7 +9,8 @@ from playwright.sync_api import Browser, sync_playwright
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-@pytest.fixture(scope="session")
+# Not longer than a module: as long as it lives, its event loop is the running one of this thread, and no async test can run.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A real Chromium: that of the machine, which `make packages` installs on Debian."""
     if CHROMIUM is None:

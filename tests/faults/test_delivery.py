@@ -59,7 +59,7 @@ def test_killed_and_stopped_runs_lose_nothing(idle_crew: Crew) -> None:
     for consumer in SCOPES:
         for _ in range(2):
             idle_crew.runner(consumer)
-    for _ in range(4):
+    for _ in range(2):
         idle_crew.wait_for_more()
         for consumer in SCOPES:
             victim, *_ = idle_crew.workers(consumer)

@@ -9,6 +9,8 @@ import pytest
 
 from postbus import InvalidInput, Message
 
+pytestmark = pytest.mark.newest_server
+
 KEYS = [f"k.{n}" for n in range(20)]
 
 

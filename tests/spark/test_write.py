@@ -193,6 +193,19 @@ def test_an_aborted_batch_leaves_nothing(bus: postbus.Bus, url: str, stream: str
     assert staged_count(url) == 0
 
 
+def test_a_writer_may_write_to_two_streams_at_once(bus: postbus.Bus, url: str, stream: str) -> None:
+    import pyarrow
+
+    bus.create_stream(f"{stream}-other")
+    writers = [writer_for(url, name, writer_id="w", batch_id=0) for name in (stream, f"{stream}-other")]
+    staged = [writer.write(iter([pyarrow.record_batch({"data": ["1"]})])) for writer in writers]
+    for writer, each in zip(writers, staged, strict=True):
+        writer.commit([each])
+
+    assert published(bus, stream) == published(bus, f"{stream}-other") == [(None, 1)]
+    assert staged_count(url) == 0
+
+
 def test_a_batch_whose_staged_messages_are_gone_is_not_published(bus: postbus.Bus, url: str, stream: str) -> None:
     import pyarrow
 

@@ -5,6 +5,7 @@ create unlogged table postbus_data.spark_staging (
     -- A task that was run twice has two attempts, of which the batch names one.
     attempt uuid not null,
     chunk integer not null,
+    -- The stream and the writer, as stream/writer: one may write to several streams.
     writer text collate "C" not null,
     batch_id bigint not null,
     message_count integer not null,

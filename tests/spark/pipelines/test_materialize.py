@@ -103,6 +103,7 @@ def expected(bus: postbus.Bus, stream: str) -> tuple[dict[str, int], list[tuple[
     return now, sorted(tuple(version) for own in versions.values() for version in own)
 
 
+@pytest.mark.slow
 def test_changes_become_the_present_rows_and_all_versions_however_steps_fall(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_changes_become_the_present_rows_and_all_versions_however_steps_fall(
     assert {(row["_seq"], row["valid_to"] and row["valid_to"].timestamp()) for row in kept} == ends
 
 
+@pytest.mark.slow
 def test_new_fields_become_columns_and_what_does_not_fit_stops_or_goes_aside_once(
     spark: Any, bus: postbus.Bus, url: str, stream: str, name: str, tmp_path: Path
 ) -> None:

@@ -43,6 +43,7 @@ def test_lake_and_log_are_one_stream_without_gap_or_overlap(
         assert (row.key, row.data, row.partition) == (message.key, f'{{"n":{message.data["n"]}}}', message.partition)
 
 
+@pytest.mark.slow
 def test_filters_and_positions_reach_both(spark: Any, url: str, name: str, tiered: list[int]) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.python.filterPushdown.enabled", "true")

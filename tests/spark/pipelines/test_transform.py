@@ -106,6 +106,7 @@ def test_a_lost_checkpoint_is_said_and_nothing_is_published_twice(
     assert len(list(bus.scan(target))) == 14
 
 
+@pytest.mark.slow
 def test_a_function_joins_two_streams_within_a_watermark(
     spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, name: str, tmp_path: Path
 ) -> None:
@@ -178,11 +179,16 @@ def test_a_continuous_pipeline_follows_until_a_signal_comes_and_goes_on_later(
     )
     publish(bus, stream, 3)
 
+    def noted(own: postbus.Bus) -> list[int]:
+        return [each.message_count for each in own.list_pipelines() if each.stream == stream]
+
     def watch() -> None:
         with postbus.connect(url) as own:
             until(lambda: len(list(own.scan(target))) == 3, "what was there is transformed", seconds=120)
             publish(own, stream, 2, 3)
             until(lambda: len(list(own.scan(target))) == 5, "what came is transformed", seconds=120)
+            # Spark tells of a batch a little after it is published.
+            until(lambda: noted(own) == [5], "it is noted", seconds=120)
             os.kill(os.getpid(), signal.SIGTERM)
 
     with watching(watch):

@@ -72,7 +72,7 @@ begin
     delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
     -- What attempts that do not count, and drivers that died, have left.
     delete from postbus_data.spark_staging as s
-    where s.writer = spark_publish.writer
+    where s.writer = stream || '/' || spark_publish.writer
         and s.batch_id <= spark_publish.batch_id;
     delete from postbus_data.spark_staging as s where s.staged_at < clock_timestamp() - interval '2 days';
     delete from postbus_data.spark_writer as w
