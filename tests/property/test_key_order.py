@@ -38,7 +38,7 @@ class Known:
 
 
 class KeyOrder(RuleBasedStateMachine):
-    """Publish, receive, ack, nack, terminate, expire and change the partitions in any order, by receives of any size."""
+    """Publish now or later, receive, ack, nack, terminate, expire, change the partitions, in any order; receives of any size."""
 
     bus: postbus.Bus
     connection: psycopg.Connection[Any]
@@ -80,6 +80,24 @@ class KeyOrder(RuleBasedStateMachine):
         for seq, key in zip(seqs, keys, strict=True):
             if not self.filtered or key in ("k.a", "k.b", "k.c"):
                 self.messages[seq] = Known(key)
+
+    @rule(key=st.sampled_from(["k.a", "k.b", None]))
+    def schedule(self, key: str | None) -> None:
+        self.bus.publish(self.stream, key=key, data=0, delay=3600)
+
+    @rule()
+    def time_comes(self) -> None:
+        """What was scheduled is due now: it gets its seq, and stands behind what was published before."""
+        last = max((message.seq or 0 for message in self.bus.scan(self.stream)), default=0)
+        self.connection.execute(
+            "update postbus_data.scheduled set deliver_at = clock_timestamp() where stream_id = "
+            "(select id from postbus_data.stream where name = %s)",
+            (self.stream,),
+        )
+        self.bus.sweep(self.stream)
+        for message in self.bus.scan(self.stream, from_seq=last + 1):
+            if message.seq is not None and (not self.filtered or message.key in ("k.a", "k.b", "k.c")):
+                self.messages[message.seq] = Known(message.key)
 
     @rule(partitions=st.integers(1, 3))
     def change_partitions(self, partitions: int) -> None:
