@@ -18,6 +18,8 @@ import postbus
 from postbus import Message
 from tests import servers
 
+pytestmark = pytest.mark.newest_server
+
 MAX_DELIVER = 2
 MASKS = st.integers(0, 65535)
 PARTITIONS = 2

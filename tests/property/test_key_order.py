@@ -15,6 +15,8 @@ import postbus
 from postbus import Message
 from tests import servers
 
+pytestmark = pytest.mark.newest_server
+
 MAX_DELIVER = 3
 MASKS = st.integers(0, 65535)
 
