@@ -7,8 +7,6 @@ from typing import Any
 
 from postbus import Message
 
-pytestmark = pytest.mark.newest_server
-
 
 async def test_rates_and_backlog_are_told_as_estimates(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c", order="none")
