@@ -67,7 +67,7 @@ class TransformOptions:
     output_mode: str = "append"
     start: str = "earliest"
     key_pattern: str | None = None
-    batch: int = 250_000
+    batch: int = 1_000_000
     every: float = 1.0
     checkpoint: str | None = None
     consumer: str | None = None

@@ -38,7 +38,7 @@ def transform(
         str | None, typer.Option("--from", help="Where it first begins: earliest, latest, a seq or a time; earliest.")
     ] = None,
     key_pattern: KeyPattern = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="How many messages a step takes at most; 250,000.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="How many messages a step takes at most; 1,000,000.")] = None,
     every: Annotated[float | None, typer.Option(help="With --continuous, seconds between two steps; 1.")] = None,
     checkpoint: Annotated[
         str | None, typer.Option(help="The folder where Spark keeps how far it is; the data directory.")
