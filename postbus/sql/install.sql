@@ -7819,6 +7819,8 @@ Raises   PB404 for a named stream that does not exist.
 declare
     reader postbus_data.consumer;
     only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    -- In a query it would not be looked up in an index.
+    now_at timestamptz := clock_timestamp();
     due_id integer;
     made integer := 0;
 begin
@@ -7831,7 +7833,7 @@ begin
         select s.id
         from postbus_data.stream as s
         where (only_id is null or s.id = only_id)
-            and exists (select from postbus_data.scheduled as d where d.stream_id = s.id and d.deliver_at <= clock_timestamp())
+            and exists (select from postbus_data.scheduled as d where d.stream_id = s.id and d.deliver_at <= now_at)
     loop
         made := made + postbus_data.append_scheduled(due_id);
     end loop;
@@ -8076,6 +8078,7 @@ Returns  how many consumers went.
 Touches  consumer and all it holds (delete), history (delete), position (insert, delete).
 */
 declare
+    now_at timestamptz := clock_timestamp();
     reader postbus_data.consumer;
     last_use postbus_data.position;
     positions bigint;
@@ -8089,7 +8092,7 @@ begin
     loop
         delete from postbus_data.history as h
         where h.consumer_id = reader.id
-            and h.finished_at < clock_timestamp() - reader.keep_history;
+            and h.finished_at < now_at - reader.keep_history;
         continue when reader.expire_after is null;
 
         last_use := postbus_data.last_use(reader);
@@ -8495,6 +8498,8 @@ Touches  scheduled (delete), the stream's log (insert).
 Locks    the stream's schedule; returns 0 at once when somebody else has it.
 */
 declare
+    -- Not in the queries: a function that changes cannot be looked up in an index, and all that is scheduled would be walked through.
+    now_at timestamptz := clock_timestamp();
     stream_name text;
     due record;
     published integer := 0;
@@ -8503,7 +8508,7 @@ begin
         select
         from postbus_data.scheduled as s
         where s.stream_id = append_scheduled.stream_id
-            and s.deliver_at <= clock_timestamp()
+            and s.deliver_at <= now_at
     ) or not pg_try_advisory_xact_lock(1610612736, -stream_id)
         -- Somebody else will.
         or not has_sequence_privilege('postbus_data.seq_' || stream_id, 'usage')
@@ -8515,7 +8520,7 @@ begin
         select s.*
         from postbus_data.scheduled as s
         where s.stream_id = append_scheduled.stream_id
-            and s.deliver_at <= clock_timestamp()
+            and s.deliver_at <= now_at
         order by s.deliver_at, s.id
         limit 1000
         for update skip locked
@@ -10769,7 +10774,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('37e4d0620814a925')
+insert into postbus_data.installation (functions_digest) values ('8f7f6e99633efb80')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -142,3 +142,18 @@ async def test_replay_leaves_what_is_in_flight_and_what_was_not_delivered(bus: A
     again = [*await consumer.receive(10), *await consumer.receive(10)]
     assert sorted(d.data for d in again) == [0, 1, 4, 5]
     assert await consumer.ack(held) == 2
+
+
+@pytest.mark.parametrize("call", ["postbus_data.append_scheduled(%(id)s)", "postbus.sweep(%(name)s)"])
+async def test_what_is_not_due_yet_costs_nothing(bus: Any, stream: str, connect: Any, call: str) -> None:
+    await bus.create_consumer(stream, "c")
+    await bus.publish_many(stream, [Message(data=n) for n in range(2000)], delay=3600)
+    connection = connect(autocommit=False)
+    connection.execute("set local enable_seqscan = off; set local enable_bitmapscan = off")
+    (stream_id,) = connection.execute("select id from postbus_data.stream where name = %s", (stream,)).fetchone()
+    connection.execute(f"select {call}", {"id": stream_id, "name": stream})
+    (looked_at,) = connection.execute(
+        "select sum(pg_stat_get_xact_tuples_returned(i.indexrelid)) from pg_index as i "
+        "where i.indrelid = 'postbus_data.scheduled'::regclass"
+    ).fetchone()
+    assert looked_at < 10

@@ -16,6 +16,8 @@ Raises   PB404 for a named stream that does not exist.
 declare
     reader postbus_data.consumer;
     only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    -- In a query it would not be looked up in an index.
+    now_at timestamptz := clock_timestamp();
     due_id integer;
     made integer := 0;
 begin
@@ -28,7 +30,7 @@ begin
         select s.id
         from postbus_data.stream as s
         where (only_id is null or s.id = only_id)
-            and exists (select from postbus_data.scheduled as d where d.stream_id = s.id and d.deliver_at <= clock_timestamp())
+            and exists (select from postbus_data.scheduled as d where d.stream_id = s.id and d.deliver_at <= now_at)
     loop
         made := made + postbus_data.append_scheduled(due_id);
     end loop;

@@ -12,6 +12,7 @@ Returns  how many consumers went.
 Touches  consumer and all it holds (delete), history (delete), position (insert, delete).
 */
 declare
+    now_at timestamptz := clock_timestamp();
     reader postbus_data.consumer;
     last_use postbus_data.position;
     positions bigint;
@@ -25,7 +26,7 @@ begin
     loop
         delete from postbus_data.history as h
         where h.consumer_id = reader.id
-            and h.finished_at < clock_timestamp() - reader.keep_history;
+            and h.finished_at < now_at - reader.keep_history;
         continue when reader.expire_after is null;
 
         last_use := postbus_data.last_use(reader);

@@ -13,6 +13,8 @@ Touches  scheduled (delete), the stream's log (insert).
 Locks    the stream's schedule; returns 0 at once when somebody else has it.
 */
 declare
+    -- Not in the queries: a function that changes cannot be looked up in an index, and all that is scheduled would be walked through.
+    now_at timestamptz := clock_timestamp();
     stream_name text;
     due record;
     published integer := 0;
@@ -21,7 +23,7 @@ begin
         select
         from postbus_data.scheduled as s
         where s.stream_id = append_scheduled.stream_id
-            and s.deliver_at <= clock_timestamp()
+            and s.deliver_at <= now_at
     ) or not pg_try_advisory_xact_lock(1610612736, -stream_id)
         -- Somebody else will.
         or not has_sequence_privilege('postbus_data.seq_' || stream_id, 'usage')
@@ -33,7 +35,7 @@ begin
         select s.*
         from postbus_data.scheduled as s
         where s.stream_id = append_scheduled.stream_id
-            and s.deliver_at <= clock_timestamp()
+            and s.deliver_at <= now_at
         order by s.deliver_at, s.id
         limit 1000
         for update skip locked
