@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import json.scanner
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from postbus.model.errors import InvalidInput
@@ -101,20 +101,18 @@ ENCODERS: Final[Mapping[DataType, Callable[[Any], bytes]]] = {
 }
 
 
-_scan_json: Final = json.scanner.make_scanner(json.JSONDecoder())  # type: ignore[arg-type]
+_decoder: Final = msgspec.json.Decoder()
 
 
-def decode_json(data: str) -> Any:
-    """A JSON value, by the standard library's scanner: what `json.loads` does besides takes longer than the scanning.
+def decode_json(data: str | bytes) -> Any:
+    """A JSON value. msgspec takes a fifth of the standard library's time and, unlike orjson, keeps integers above 64 bits.
 
-    orjson would make floats of integers above 64 bits.
+    What it refuses but Postgres and the standard library take (half of a surrogate pair, 1e400) is decoded by the latter.
     """
     try:
-        value, end = _scan_json(data, 0)
-    except StopIteration:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError):
         return json.loads(data)
-    # Blanks around it: published by SQL, perhaps.
-    return value if end == len(data) else json.loads(data)
 
 
 def decode(data_type: DataType, data: str | None, content: bytes | None) -> Any:

@@ -89,13 +89,13 @@ def _size(file: Path) -> int | None:
 
 
 def _parsed(lines: Iterable[bytes], skipped: int, data_type: str) -> Iterator[Message]:
-    import orjson
+    from postbus.bus.content import decode_json
 
     for number, line in enumerate(lines, start=skipped + 1):
         if line.isspace():
             continue
         try:
-            value = orjson.loads(line)
+            value = decode_json(line)
             data = value["data"]
             message = Message(
                 key=value.get("key"),

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
+from postbus.bus.content import decode_json
 from postbus.pipelines.fields import Field, encoder, kinds_of
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class Decoder:
                 try:
                     if key is None:
                         raise ValueError("it has no key")  # noqa: TRY301
-                    record = None if is_deleted else self._record(orjson.loads(text))
+                    record = None if is_deleted else self._record(decode_json(text))
                     row = None if record is None else encode(record)
                 except ValueError as error:
                     problem = str(error)
@@ -97,7 +96,7 @@ class Suggester:
         for batch in batches:
             for text in batch.column("data").to_pylist():
                 try:
-                    data = orjson.loads(text)
+                    data = decode_json(text)
                 except ValueError:
                     continue  # The decoder says what is wrong with it.
                 record = data.get("record") if self.of_records and isinstance(data, dict) else data

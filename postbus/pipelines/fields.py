@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 from pyspark.sql import types
 
+from postbus.bus.content import encode_json
 from postbus.model.errors import InvalidInput
 from postbus.spark.columns import converter
 
@@ -142,7 +143,7 @@ def encoder(fields: Iterable[Field], *, json_as_text: bool) -> Callable[[Any], s
     It raises ValueError where a value does not fit, and says which.
     """
     converters: list[tuple[str, Callable[[Any], Any]]] = [
-        (field.name, converter(field.spark_type()) if field.type != JSON else _text if json_as_text else _same)
+        (field.name, converter(field.spark_type()) if field.type != JSON else _text if json_as_text else _json)
         for field in fields
     ]
 
@@ -164,12 +165,12 @@ def encoder(fields: Iterable[Field], *, json_as_text: bool) -> Callable[[Any], s
     return encode
 
 
-def _same(value: Any) -> Any:
-    return value
+def _json(value: Any) -> orjson.Fragment:
+    return orjson.Fragment(encode_json(value))
 
 
 def _text(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    return encode_json(value).decode()
 
 
 def _as_text(value: Any) -> str:

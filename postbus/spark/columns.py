@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 from pyspark.sql import types
 
+from postbus.bus.content import decode_json
 from postbus.model.errors import InvalidInput
 from postbus.spark.compat import arrow_schema
 
@@ -134,7 +135,7 @@ class Columns:
         corrupt: list[str | None] = []
         for text in texts.to_pylist():
             try:
-                rows.append(self._parse(orjson.loads(text)))
+                rows.append(self._parse(decode_json(text)))
                 corrupt.append(None)
             except (ValueError, TypeError, OverflowError, ArithmeticError):
                 rows.append(None)

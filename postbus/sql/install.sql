@@ -249,7 +249,8 @@ create table postbus_data.lease (
     primary key (token, piece)
 );
 
--- The leases of a consumer that have expired, and how many there are in all.
+-- The leases of a consumer that have expired, and how many there are in all. Who looks for a token writes consumer_id + 0: when the table was
+-- last analyzed with few rows in it, this index looks as good as the key, and would lead through all leases.
 create index lease_deadline on postbus_data.lease (consumer_id, deadline);
 
 -- A row is a message of a lease that was acked or nacked one by one. Inserted beside the lease instead of updated into it, so that
@@ -276,8 +277,8 @@ create table postbus_data.waiting (
     primary key (consumer_id, partition, seq)
 );
 
--- What is due.
-create index waiting_due on postbus_data.waiting (consumer_id, due_at);
+-- What is due. Here and below + 0, so that only who means it uses it: with few rows every index looks as good as the key.
+create index waiting_due on postbus_data.waiting ((consumer_id + 0), due_at);
 
 -- A row is a message that, in order "key", came up while its key was in flight or had failed: it waits behind it. Written and deleted under the
 -- partition's mutex only, and read from position.parked_from on.
@@ -319,10 +320,10 @@ create table postbus_data.dead_letter (
 );
 
 -- In order "key" with on_dead = hold: the keys of a partition that are held.
-create index dead_letter_partition on postbus_data.dead_letter (consumer_id, partition);
+create index dead_letter_partition on postbus_data.dead_letter ((consumer_id + 0), partition);
 
 -- Dead letters past their retention.
-create index dead_letter_died on postbus_data.dead_letter (consumer_id, died_at);
+create index dead_letter_died on postbus_data.dead_letter ((consumer_id + 0), died_at);
 
 -- A row is what became of a delivery: of a batch that was acked, or of a single message that failed. Only of consumers that keep a history.
 create table postbus_data.history (
@@ -3469,6 +3470,9 @@ declare
     found_count integer;
     last_claim postbus_data.claim;
     busy boolean;
+    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    busy_ones integer[];
+    awaited integer[];
 begin
     if reader.is_group and ack_wait = interval '0' then
         return query select b.* from postbus_data.consume(reader, max_messages, expected_type) as b;
@@ -3491,6 +3495,7 @@ begin
 
     while remaining > 0 loop
         busy := false;
+        busy_ones := '{}';
         partition_base := (claim.layout >> 11) & 16777215;
         partition_count := claim.layout & 2047;
         first := floor(random() * partition_count);
@@ -3507,11 +3512,15 @@ begin
         for step in 0 .. step_count - 1 loop
             exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
             partition := partition_base + mod(first + step, partition_count);
+            continue when not partition = any (awaited);
             continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
             last_claim := null;
             loop
                 claim := postbus_data.claim_partition(reader, claim, partition, remaining);
-                busy := busy or claim.busy;
+                if claim.busy then
+                    busy := true;
+                    busy_ones := busy_ones || partition;
+                end if;
                 if claim.messages is not null then
                     return query select b.* from postbus_data.as_batches(claim.messages) as b;
                     remaining := remaining - cardinality(claim.messages);
@@ -3560,8 +3569,10 @@ begin
             -- One alone waits for all of the old partitions, when it is time to go on to new ones.
             exit when clock_timestamp() > wait_until
                 or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
-            perform pg_sleep(0.002);
+            awaited := busy_ones;
+            perform pg_sleep(0.0005);
         else
+            awaited := null;
             if postbus_data.is_behind(reader) then
                 reader := postbus_data.change_layout(reader);
             end if;
@@ -3650,14 +3661,14 @@ begin
             select d.partition, d.seq, d.key, 0, false
             from postbus_data.dead_letter as d
             where reader.on_dead = 'hold'
-                and d.consumer_id = reader.id
+                and d.consumer_id + 0 = reader.id
                 and d.partition = place.partition
                 and d.key is not null
             union all
             select d.partition, d.seq, d.key, 0, false
             from postbus_data.dead_letter as d
             where reader.on_dead = 'hold'
-                and d.consumer_id = reader.id
+                and d.consumer_id + 0 = reader.id
                 and d.partition < partition_base
                 and d.key is not null
         ),
@@ -4150,7 +4161,7 @@ begin
             select l.*
             from postbus_data.lease as l
             where l.token = named.token
-                and l.consumer_id = reader.id
+                and l.consumer_id + 0 = reader.id
                 and l.epoch = reader.epoch
             order by l.piece
             for no key update
@@ -4344,7 +4355,7 @@ begin
     delete from postbus_data.lease as l
     where l.token = token
         and l.piece = 0
-        and l.consumer_id = consumer_id
+        and l.consumer_id + 0 = consumer_id
         and l.epoch = epoch
         and not l.has_history
         and (seqs is null or (l.seqs <@ seqs and not l.is_split))
@@ -4811,7 +4822,7 @@ begin
                 (
                     select w.due_at
                     from postbus_data.waiting as w
-                    where w.consumer_id = reader.id
+                    where w.consumer_id + 0 = reader.id
                         and w.due_at > from_time
                     order by w.due_at
                     limit 1
@@ -5040,7 +5051,7 @@ begin
             select l.*
             from postbus_data.lease as l
             where l.token = settle.token
-                and l.consumer_id = settle.consumer_id
+                and l.consumer_id + 0 = settle.consumer_id
                 and l.epoch = settle.epoch
             order by l.piece
             for key share
@@ -5071,10 +5082,10 @@ begin
 
     if left_count = 0 then
         -- A heartbeat that is about to split it is waited for. What it has moved is looked at once more.
-        perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id = settle.consumer_id for update;
+        perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id + 0 = settle.consumer_id for update;
         delete from postbus_data.lease as l
         where l.token = settle.token
-            and l.consumer_id = settle.consumer_id
+            and l.consumer_id + 0 = settle.consumer_id
             and not exists (
                 select
                 from postbus_data.lease as other
@@ -5225,6 +5236,25 @@ begin
 end
 $$;
 
+create or replace function postbus_data.tend(reader postbus_data.consumer)
+returns boolean
+language plpgsql
+volatile
+as $$
+/*
+What receiving does besides, now and then: remember that the consumer is used, and sweep.
+
+Returns  whether something was swept up, which claim_batches gives out.
+Touches  as note_use and sweep_consumer.
+*/
+begin
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
+    end if;
+    return not reader.is_group and postbus_data.sweep_now_and_then(reader);
+end
+$$;
+
 create or replace function postbus.terminate(stream text, consumer text, ack_ids text[], reason text default null)
 returns integer
 language plpgsql
@@ -5296,6 +5326,7 @@ declare
     reader record;
     place record;
     partition integer := %3$s + floor(random() * %4$s)::integer;
+    is_ready boolean := false;
     seqs bigint[];
     has_expired boolean;
     token bigint;
@@ -5307,6 +5338,7 @@ begin
         c.ordering = 'key'::text as is_keyed,
         c.is_group,
         c.ack_wait,
+        c.expire_after,
         c.max_ack_pending / (%4$s + 1) as quota,
         s.start_seq - 1 as start_after,
         %11$s
@@ -5346,38 +5378,72 @@ begin
         acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
     end if;
 
-    -- One in ten goes the long way, which looks whether it is time to sweep.
+    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
     if reader.is_plain
         and max_messages between 1 and %6$s
-        and random() < 0.9::float8
-        and pg_try_advisory_xact_lock(1610612736 + reader.id, partition)
+        and (
+            random() < 0.9::float8
+            or (reader.is_group and reader.expire_after is null)
+            or not postbus_data.tend(postbus_data.find_consumer(stream, consumer))
+        )
     then
-        select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count
-        into place
-        from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition = partition
-        order by p.hi desc
-        limit 1;
-        -- The register is read after the horizon: what lies below that is in this segment. Leases are read before failures: a nack in between
-        -- leaves its key blocked twice, not free.
-        if place.segment = %2$s
+        is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, partition);
+        for turn in 1 .. 2 loop
+            if is_ready then
+                select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count
+                into place
+                from postbus_data.position as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = partition
+                order by p.hi desc
+                limit 1;
+                is_ready := place.horizon - place.hi >= max_messages * %4$s;
+            end if;
+            exit when is_ready or turn = 2;
+            -- Somebody else is at it, or too little is left: one that has enough.
+            partition := (
+                select p.partition
+                from generate_series(1, least(16, %4$s - 1)) as n
+                cross join lateral (
+                    select p.partition, p.horizon - p.hi as distance
+                    from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = %3$s + mod(partition - %3$s + n, %4$s)
+                    order by p.hi desc
+                    limit 1
+                ) as p
+                where p.distance >= max_messages * %4$s
+                    and pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
+                limit 1
+            );
+            is_ready := partition is not null;
+        end loop;
+    end if;
+    if is_ready then
+        if place.pending_bound + max_messages > reader.quota then
+            place.pending_bound := postbus_data.in_flight(
+                reader.id, reader.epoch, partition, case when not reader.is_keyed then false end, %3$s
+            );
+        end if;
+        -- The register is read after the horizon: what lies below that is in this segment.
+        is_ready := place.segment = %2$s
             and place.hi >= reader.start_after
-            and place.horizon - place.hi >= max_messages * %4$s
             and reader.quota >= 100
             and place.pending_bound + max_messages <= reader.quota
             and place.parked_from is null
             and (not reader.is_group or place.leases is null)
             and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
-            and current_setting('transaction_isolation'::text) = 'read committed'::text
-            and (not reader.is_keyed or not exists (select from postbus_data.lease as l where l.token = any (place.leases)))
-            and (
-                not reader.is_keyed or not exists (
+            and current_setting('transaction_isolation'::text) = 'read committed'::text;
+        if is_ready and reader.is_keyed then
+            -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
+            is_ready := not exists (select from postbus_data.lease as l where l.token = any (place.leases))
+                and not exists (
                     select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
-                )%12$s
-            )
-        then
+                )%12$s;
+        end if;
+        if is_ready then
             select
                 array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
                 bool_or(m.expires_at <= clock_timestamp())
@@ -5498,7 +5564,9 @@ declare
     remaining integer := max_messages;
     claimed postbus.claimed;
     owned integer[];
-    busy boolean;
+    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    busy_ones integer[];
+    awaited integer[];
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
 begin
     perform postbus_data.check_isolation();
@@ -5518,13 +5586,13 @@ begin
         return;
     end if;
     loop
-        busy := false;
+        busy_ones := '{}';
         for step in 0 .. partition_count - 1 loop
             exit when remaining <= 0;
             partition := partition_base + mod(first + step, partition_count);
-            continue when worker is not null and not partition = any (owned);
+            continue when not partition = any (owned) or not partition = any (awaited);
             if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
-                busy := true;
+                busy_ones := busy_ones || partition;
                 continue;
             end if;
             claimed := postbus_data.claim_range(reader, partition, start_seq, partition_count, remaining, lease);
@@ -5534,11 +5602,13 @@ begin
             end if;
         end loop;
         exit when remaining < max_messages;
-        if busy then
+        if busy_ones <> '{}' then
             exit when clock_timestamp() > wait_until
                 or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
-            perform pg_sleep(0.002);
+            awaited := busy_ones;
+            perform pg_sleep(0.0005);
         else
+            awaited := null;
             exit when not postbus_data.is_behind(reader);
             reader := postbus_data.change_layout(reader);
             exit when partition_base = reader.partition_base;
@@ -5677,7 +5747,7 @@ begin
             set seqs = array(select s from unnest(l.seqs) as s where s > to_seq order by s),
                 attempts = null
             where l.token = postbus_data.parse_token(named)
-                and l.consumer_id = reader.id
+                and l.consumer_id + 0 = reader.id
                 and l.epoch = reader.epoch
                 and l.seqs[cardinality(l.seqs)] > to_seq;
             get diagnostics changed = row_count;
@@ -5686,7 +5756,7 @@ begin
         end if;
         delete from postbus_data.lease as l
         where l.token = postbus_data.parse_token(named)
-            and l.consumer_id = reader.id
+            and l.consumer_id + 0 = reader.id
             and l.epoch = reader.epoch;
         get diagnostics changed = row_count;
         finished := finished + changed;
@@ -5966,7 +6036,7 @@ begin
     update postbus_data.lease as l
     set deadline = clock_timestamp()
     where l.token = any (array(select postbus_data.parse_token(t) from unnest(tokens) as t))
-        and l.consumer_id = reader.id
+        and l.consumer_id + 0 = reader.id
         and l.epoch = reader.epoch;
     get diagnostics released = row_count;
     return released;
@@ -7546,7 +7616,7 @@ begin
     with ripe as materialized (
         select w.consumer_id, w.partition, w.seq, w.due_at
         from postbus_data.waiting as w
-        where w.consumer_id = reader.id
+        where w.consumer_id + 0 = reader.id
             and w.due_at > from_time
             and w.due_at <= to_time
         order by w.due_at
@@ -7891,7 +7961,7 @@ begin
 
     if is_full and reader.retain_dead is not null then
         delete from postbus_data.dead_letter as d
-        where d.consumer_id = reader.id
+        where d.consumer_id + 0 = reader.id
             and d.died_at < now_at - reader.retain_dead;
     end if;
 
@@ -10774,7 +10844,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('8f7f6e99633efb80')
+insert into postbus_data.installation (functions_digest) values ('e4d58afa7b2c2b63')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

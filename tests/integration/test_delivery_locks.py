@@ -249,7 +249,7 @@ def test_the_last_ack_of_a_lease_that_a_heartbeat_splits(fresh_url: str, waits: 
         *done, last = consumer.receive(3)
         consumer.ack(done)
         if not waits:
-            lock = "perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id = settle.consumer_id"
+            lock = "perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id + 0 = settle.consumer_id"
             change(fresh_url, "postbus_data.settle", f"{lock} for update;", "")
         with ThreadPoolExecutor(1) as threads:
             with heart.transaction():

@@ -39,6 +39,13 @@ def test_an_integer_of_more_than_64_bits_stays_exact(value: Any) -> None:
     assert content.decode("json", content.encode_json(value).decode(), None) == value
 
 
+@pytest.mark.parametrize(
+    "text", ['"\\ud800"', "1e400", "-0", " [1, 2]\n", '{"a": 1, "a": 2}', "[" * 900 + "]" * 900, '"\\u0000"', "1E5"]
+)
+def test_what_others_have_published_is_read_as_by_the_standard_library(text: str) -> None:
+    assert repr(content.decode_json(text)) == repr(json.loads(text))
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, {"a": [1.5, -math.inf]}, [None, math.nan]])
 def test_not_a_number_is_refused_and_never_becomes_null(value: Any) -> None:
     with pytest.raises(NotEncodable, match="not JSON"):

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from postbus.bus import rows
 from postbus.bus._sync.wakeups import Wakeups
@@ -14,6 +15,9 @@ from postbus.db import statements
 from postbus.db._sync.database import Connection, Database
 from postbus.model.errors import Conflict, NotFound
 from postbus.model.stream import DataType
+
+LARGE_BATCH: Final = 50
+_Loaded = TypeVar("_Loaded")
 
 # Each is a prepared statement and a compiled function in the memory of every session.
 _MAX_OWN_FUNCTIONS = 100
@@ -70,16 +74,24 @@ class BusBase:
         connection: Connection | None,
         statement: str,
         parameters: Callable[[DataType], tuple[Any, ...]],
-    ) -> tuple[DataType, list[rows.Row]]:
-        """Receive by the stream's own function, if it is to be used, which is faster."""
+        load: Callable[[DataType, list[rows.Row]], _Loaded],
+        *,
+        is_large: bool,
+    ) -> _Loaded:
+        """Receive by the stream's own function, if it is to be used, which is faster; what `load` makes of the rows.
+
+        A large batch is loaded while the server commits; for a small one that costs more than it saves.
+        """
         known = self._streams.get(stream)
         if known is not None and known.own_id is not None and connection is None:
             own = statements.receive_from(known.own_id, statement)
             try:
-                return known.data_type, self._database.rows(own, parameters(known.data_type))
+                if is_large:
+                    return self._database.loaded(partial(load, known.data_type), own, parameters(known.data_type))
+                return load(known.data_type, self._database.rows(own, parameters(known.data_type)))
             except NotFound:
                 self._streams.pop(stream, None)  # It was dropped, and perhaps created again.
-        return self._with_data_type(stream, connection, statement, parameters)
+        return load(*self._with_data_type(stream, connection, statement, parameters))
 
     def _data_type(self, stream: str) -> DataType:
         return (self._streams.get(stream) or self._learn(stream, None)).data_type

@@ -13,7 +13,7 @@ import psycopg_pool
 from psycopg.rows import tuple_row
 
 from postbus.db import arrays, migrations, statements
-from postbus.db._async.connection import AsyncLeanConnection
+from postbus.db._async.connection import AsyncLeanConnection, Rows
 from postbus.db.errors import translate
 from postbus.model.errors import ConnectionLost, InvalidInput
 
@@ -109,6 +109,25 @@ class AsyncDatabase:
         """
         if connection is not None:
             return await _run_on_callers(connection, statement, parameters)
+        found: Rows
+        try:
+            found = await self._on_pooled(AsyncLeanConnection.fetch, statement, parameters)
+        except ConnectionLost:
+            if not repeatable:
+                raise
+            found = await self._on_pooled(AsyncLeanConnection.fetch, statement, parameters)
+        return found
+
+    async def loaded(self, load: Callable[[Rows], _Result], statement: str, parameters: Sequence[Any]) -> _Result:
+        """Run one statement and make something of its rows, while the server commits.
+
+        Raises:
+            postbus.Error: As `rows`.
+        """
+        result: _Result = await self._on_pooled(AsyncLeanConnection.fetch_as, load, statement, parameters)
+        return result
+
+    async def _on_pooled(self, method: Callable[..., Any], *arguments: Any) -> Any:
         try:
             pooled = await self._connection()
         except psycopg_pool.PoolTimeout as error:
@@ -116,14 +135,11 @@ class AsyncDatabase:
         except psycopg.Error as error:
             raise translate(error, under_way=False) from error
         try:
-            return await pooled.fetch(statement, parameters)
+            return await method(pooled, *arguments)
         except psycopg.Error as error:
-            translated = translate(error)
-            if not (repeatable and isinstance(translated, ConnectionLost)):
-                raise translated from error
+            raise translate(error) from error
         finally:
             await self._pool.putconn(pooled)
-        return await self.rows(statement, parameters)
 
     async def _connection(self) -> AsyncLeanConnection:
         """A connection of the pool that is alive. The pool's own check would pause between two that are not."""

@@ -9,19 +9,23 @@ client's time for a small call (docs/decisions/0007).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import psycopg
+import psycopg.abc
 from psycopg import generators
 from psycopg.adapt import Transformer
-from psycopg.pq import ExecStatus
+from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGresult
 
 from postbus.db import parameters as encoding
 from postbus.db import statements
 
 Rows = list[tuple[Any, ...]]
+_Loaded = TypeVar("_Loaded")
+_WENT_WELL: Final = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK, ExecStatus.PIPELINE_SYNC)
 
 
 class LeanConnection(psycopg.Connection[Any]):
@@ -29,47 +33,101 @@ class LeanConnection(psycopg.Connection[Any]):
 
     _names: dict[str, bytes] | None = None
     _prepared_count = 0
+    _transformer: psycopg.abc.Transformer | None = None
     keeps_statements = True
     """Whether the server remembers prepared statements. Not so behind a pooler in transaction mode."""
 
     def fetch(self, statement: str, parameters: Sequence[Any]) -> Rows:
         """Run a statement with parameters $1, $2, … and return its rows."""
+        return self._run(self._fetch, statement, parameters)
+
+    def fetch_as(self, load: Callable[[Rows], _Loaded], statement: str, parameters: Sequence[Any]) -> _Loaded:
+        """The same for many rows that are to become something else: that is made of them while the server commits.
+
+        It is returned only after the commit, so it is as durable as what `fetch` returns.
+        """
+        if not self.keeps_statements:
+            return load(self.fetch(statement, parameters))
+        return self._run(partial(self._fetch_early, load), statement, parameters)
+
+    def _run(self, fetch: Callable[..., Generator[Any, Any, _Loaded]], statement: str, parameters: Any) -> _Loaded:
         values, formats = encoding.encode(parameters)
         with self.lock:
             try:
-                return self.wait(self._fetch(statement, values, formats))
+                return self.wait(fetch(statement, values, formats))
             except psycopg.errors.FeatureNotSupported:
                 # "cached plan must not change result type": a migration has replaced a function since it was prepared.
                 self._known().pop(statement, None)
-                return self.wait(self._fetch(statement, values, formats))
+                return self.wait(fetch(statement, values, formats))
 
     def _fetch(self, statement: str, values: list[bytes | None], formats: list[int]) -> Generator[Any, Any, Rows]:
         if self.keeps_statements:
-            known = self._known()
-            name = known.get(statement)
-            if name is None:
-                self._prepared_count += 1
-                name = b"postbus_%d" % self._prepared_count
-                self.pgconn.send_prepare(name, statement.encode())
-                yield from self._result()
-                known[statement] = name
+            name = yield from self._name_of(statement)
             self.pgconn.send_query_prepared(name, values, formats, encoding.BINARY)
         else:
             text = statements.in_any_session(statement)
             self.pgconn.send_query_params(text.encode(), values, None, formats, encoding.BINARY)
-        result = yield from self._result()
-        transformer = Transformer.from_context(self)
-        transformer.set_pgresult(result)
-        return transformer.load_rows(0, result.ntuples, tuple)
+        return self._rows((yield from self._result()))
+
+    def _fetch_early(
+        self, load: Callable[[Rows], _Loaded], statement: str, values: list[bytes | None], formats: list[int]
+    ) -> Generator[Any, Any, _Loaded]:
+        name = yield from self._name_of(statement)
+        self.pgconn.enter_pipeline_mode()
+        try:
+            self.pgconn.send_query_prepared(name, values, formats, encoding.BINARY)
+            # Without it the server sends its rows only when it has committed.
+            self.pgconn.send_flush_request()
+            self.pgconn.pipeline_sync()
+            (result,) = yield from generators.execute(self.pgconn)
+            try:
+                return load(self._rows(_checked(result)))
+            finally:
+                yield from self._end()
+        finally:
+            if self.pgconn.status == ConnStatus.OK:
+                self.pgconn.exit_pipeline_mode()
+
+    def _end(self) -> Generator[Any, Any, None]:
+        """Wait for the commit. An error of its own comes before the end of the pipeline."""
+        results: list[PGresult] = []
+        while not results or results[-1].status != ExecStatus.PIPELINE_SYNC:
+            results += yield from generators.fetch_many(self.pgconn)
+        for result in results:
+            _checked(result)
+
+    def _name_of(self, statement: str) -> Generator[Any, Any, bytes]:
+        known = self._known()
+        name = known.get(statement)
+        if name is None:
+            self._prepared_count += 1
+            name = b"postbus_%d" % self._prepared_count
+            self.pgconn.send_prepare(name, statement.encode())
+            yield from self._result()
+            known[statement] = name
+        return name
+
+    def _rows(self, result: PGresult) -> Rows:
+        if self._transformer is None:
+            self._transformer = Transformer.from_context(self)
+        # It remembers how each type is loaded, which takes longer to find out than to do.
+        self._transformer.set_pgresult(result)
+        try:
+            return self._transformer.load_rows(0, result.ntuples, tuple)
+        finally:
+            self._transformer.set_pgresult(None)
 
     def _result(self) -> Generator[Any, Any, PGresult]:
-        result: PGresult
         (result,) = yield from generators.execute(self.pgconn)
-        if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
-            raise psycopg.errors.error_from_result(result, encoding="utf-8")
-        return result
+        return _checked(result)
 
     def _known(self) -> dict[str, bytes]:
         if self._names is None:
             self._names = {}
         return self._names
+
+
+def _checked(result: PGresult) -> PGresult:
+    if result.status not in _WENT_WELL:
+        raise psycopg.errors.error_from_result(result, encoding="utf-8")
+    return result

@@ -14,7 +14,7 @@ import psycopg_pool
 from psycopg.rows import tuple_row
 
 from postbus.db import arrays, migrations, statements
-from postbus.db._sync.connection import LeanConnection
+from postbus.db._sync.connection import LeanConnection, Rows
 from postbus.db.errors import translate
 from postbus.model.errors import ConnectionLost, InvalidInput
 
@@ -110,6 +110,25 @@ class Database:
         """
         if connection is not None:
             return _run_on_callers(connection, statement, parameters)
+        found: Rows
+        try:
+            found = self._on_pooled(LeanConnection.fetch, statement, parameters)
+        except ConnectionLost:
+            if not repeatable:
+                raise
+            found = self._on_pooled(LeanConnection.fetch, statement, parameters)
+        return found
+
+    def loaded(self, load: Callable[[Rows], _Result], statement: str, parameters: Sequence[Any]) -> _Result:
+        """Run one statement and make something of its rows, while the server commits.
+
+        Raises:
+            postbus.Error: As `rows`.
+        """
+        result: _Result = self._on_pooled(LeanConnection.fetch_as, load, statement, parameters)
+        return result
+
+    def _on_pooled(self, method: Callable[..., Any], *arguments: Any) -> Any:
         try:
             pooled = self._connection()
         except psycopg_pool.PoolTimeout as error:
@@ -117,14 +136,11 @@ class Database:
         except psycopg.Error as error:
             raise translate(error, under_way=False) from error
         try:
-            return pooled.fetch(statement, parameters)
+            return method(pooled, *arguments)
         except psycopg.Error as error:
-            translated = translate(error)
-            if not (repeatable and isinstance(translated, ConnectionLost)):
-                raise translated from error
+            raise translate(error) from error
         finally:
             self._pool.putconn(pooled)
-        return self.rows(statement, parameters)
 
     def _connection(self) -> LeanConnection:
         """A connection of the pool that is alive. The pool's own check would pause between two that are not."""

@@ -26,6 +26,9 @@ declare
     found_count integer;
     last_claim postbus_data.claim;
     busy boolean;
+    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    busy_ones integer[];
+    awaited integer[];
 begin
     if reader.is_group and ack_wait = interval '0' then
         return query select b.* from postbus_data.consume(reader, max_messages, expected_type) as b;
@@ -48,6 +51,7 @@ begin
 
     while remaining > 0 loop
         busy := false;
+        busy_ones := '{}';
         partition_base := (claim.layout >> 11) & 16777215;
         partition_count := claim.layout & 2047;
         first := floor(random() * partition_count);
@@ -64,11 +68,15 @@ begin
         for step in 0 .. step_count - 1 loop
             exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
             partition := partition_base + mod(first + step, partition_count);
+            continue when not partition = any (awaited);
             continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
             last_claim := null;
             loop
                 claim := postbus_data.claim_partition(reader, claim, partition, remaining);
-                busy := busy or claim.busy;
+                if claim.busy then
+                    busy := true;
+                    busy_ones := busy_ones || partition;
+                end if;
                 if claim.messages is not null then
                     return query select b.* from postbus_data.as_batches(claim.messages) as b;
                     remaining := remaining - cardinality(claim.messages);
@@ -117,8 +125,10 @@ begin
             -- One alone waits for all of the old partitions, when it is time to go on to new ones.
             exit when clock_timestamp() > wait_until
                 or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
-            perform pg_sleep(0.002);
+            awaited := busy_ones;
+            perform pg_sleep(0.0005);
         else
+            awaited := null;
             if postbus_data.is_behind(reader) then
                 reader := postbus_data.change_layout(reader);
             end if;

@@ -68,14 +68,14 @@ begin
             select d.partition, d.seq, d.key, 0, false
             from postbus_data.dead_letter as d
             where reader.on_dead = 'hold'
-                and d.consumer_id = reader.id
+                and d.consumer_id + 0 = reader.id
                 and d.partition = place.partition
                 and d.key is not null
             union all
             select d.partition, d.seq, d.key, 0, false
             from postbus_data.dead_letter as d
             where reader.on_dead = 'hold'
-                and d.consumer_id = reader.id
+                and d.consumer_id + 0 = reader.id
                 and d.partition < partition_base
                 and d.key is not null
         ),

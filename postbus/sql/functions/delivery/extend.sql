@@ -40,7 +40,7 @@ begin
             select l.*
             from postbus_data.lease as l
             where l.token = named.token
-                and l.consumer_id = reader.id
+                and l.consumer_id + 0 = reader.id
                 and l.epoch = reader.epoch
             order by l.piece
             for no key update

@@ -18,7 +18,7 @@ begin
     delete from postbus_data.lease as l
     where l.token = token
         and l.piece = 0
-        and l.consumer_id = consumer_id
+        and l.consumer_id + 0 = consumer_id
         and l.epoch = epoch
         and not l.has_history
         and (seqs is null or (l.seqs <@ seqs and not l.is_split))

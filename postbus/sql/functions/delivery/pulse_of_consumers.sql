@@ -40,7 +40,7 @@ begin
                 (
                     select w.due_at
                     from postbus_data.waiting as w
-                    where w.consumer_id = reader.id
+                    where w.consumer_id + 0 = reader.id
                         and w.due_at > from_time
                     order by w.due_at
                     limit 1

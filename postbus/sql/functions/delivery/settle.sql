@@ -35,7 +35,7 @@ begin
             select l.*
             from postbus_data.lease as l
             where l.token = settle.token
-                and l.consumer_id = settle.consumer_id
+                and l.consumer_id + 0 = settle.consumer_id
                 and l.epoch = settle.epoch
             order by l.piece
             for key share
@@ -66,10 +66,10 @@ begin
 
     if left_count = 0 then
         -- A heartbeat that is about to split it is waited for. What it has moved is looked at once more.
-        perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id = settle.consumer_id for update;
+        perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id + 0 = settle.consumer_id for update;
         delete from postbus_data.lease as l
         where l.token = settle.token
-            and l.consumer_id = settle.consumer_id
+            and l.consumer_id + 0 = settle.consumer_id
             and not exists (
                 select
                 from postbus_data.lease as other

@@ -29,6 +29,7 @@ declare
     reader record;
     place record;
     partition integer := %3$s + floor(random() * %4$s)::integer;
+    is_ready boolean := false;
     seqs bigint[];
     has_expired boolean;
     token bigint;
@@ -40,6 +41,7 @@ begin
         c.ordering = 'key'::text as is_keyed,
         c.is_group,
         c.ack_wait,
+        c.expire_after,
         c.max_ack_pending / (%4$s + 1) as quota,
         s.start_seq - 1 as start_after,
         %11$s
@@ -79,38 +81,72 @@ begin
         acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
     end if;
 
-    -- One in ten goes the long way, which looks whether it is time to sweep.
+    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
     if reader.is_plain
         and max_messages between 1 and %6$s
-        and random() < 0.9::float8
-        and pg_try_advisory_xact_lock(1610612736 + reader.id, partition)
+        and (
+            random() < 0.9::float8
+            or (reader.is_group and reader.expire_after is null)
+            or not postbus_data.tend(postbus_data.find_consumer(stream, consumer))
+        )
     then
-        select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count
-        into place
-        from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition = partition
-        order by p.hi desc
-        limit 1;
-        -- The register is read after the horizon: what lies below that is in this segment. Leases are read before failures: a nack in between
-        -- leaves its key blocked twice, not free.
-        if place.segment = %2$s
+        is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, partition);
+        for turn in 1 .. 2 loop
+            if is_ready then
+                select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count
+                into place
+                from postbus_data.position as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = partition
+                order by p.hi desc
+                limit 1;
+                is_ready := place.horizon - place.hi >= max_messages * %4$s;
+            end if;
+            exit when is_ready or turn = 2;
+            -- Somebody else is at it, or too little is left: one that has enough.
+            partition := (
+                select p.partition
+                from generate_series(1, least(16, %4$s - 1)) as n
+                cross join lateral (
+                    select p.partition, p.horizon - p.hi as distance
+                    from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = %3$s + mod(partition - %3$s + n, %4$s)
+                    order by p.hi desc
+                    limit 1
+                ) as p
+                where p.distance >= max_messages * %4$s
+                    and pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
+                limit 1
+            );
+            is_ready := partition is not null;
+        end loop;
+    end if;
+    if is_ready then
+        if place.pending_bound + max_messages > reader.quota then
+            place.pending_bound := postbus_data.in_flight(
+                reader.id, reader.epoch, partition, case when not reader.is_keyed then false end, %3$s
+            );
+        end if;
+        -- The register is read after the horizon: what lies below that is in this segment.
+        is_ready := place.segment = %2$s
             and place.hi >= reader.start_after
-            and place.horizon - place.hi >= max_messages * %4$s
             and reader.quota >= 100
             and place.pending_bound + max_messages <= reader.quota
             and place.parked_from is null
             and (not reader.is_group or place.leases is null)
             and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
-            and current_setting('transaction_isolation'::text) = 'read committed'::text
-            and (not reader.is_keyed or not exists (select from postbus_data.lease as l where l.token = any (place.leases)))
-            and (
-                not reader.is_keyed or not exists (
+            and current_setting('transaction_isolation'::text) = 'read committed'::text;
+        if is_ready and reader.is_keyed then
+            -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
+            is_ready := not exists (select from postbus_data.lease as l where l.token = any (place.leases))
+                and not exists (
                     select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
-                )%12$s
-            )
-        then
+                )%12$s;
+        end if;
+        if is_ready then
             select
                 array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
                 bool_or(m.expires_at <= clock_timestamp())

@@ -36,7 +36,9 @@ declare
     remaining integer := max_messages;
     claimed postbus.claimed;
     owned integer[];
-    busy boolean;
+    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    busy_ones integer[];
+    awaited integer[];
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
 begin
     perform postbus_data.check_isolation();
@@ -56,13 +58,13 @@ begin
         return;
     end if;
     loop
-        busy := false;
+        busy_ones := '{}';
         for step in 0 .. partition_count - 1 loop
             exit when remaining <= 0;
             partition := partition_base + mod(first + step, partition_count);
-            continue when worker is not null and not partition = any (owned);
+            continue when not partition = any (owned) or not partition = any (awaited);
             if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
-                busy := true;
+                busy_ones := busy_ones || partition;
                 continue;
             end if;
             claimed := postbus_data.claim_range(reader, partition, start_seq, partition_count, remaining, lease);
@@ -72,11 +74,13 @@ begin
             end if;
         end loop;
         exit when remaining < max_messages;
-        if busy then
+        if busy_ones <> '{}' then
             exit when clock_timestamp() > wait_until
                 or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
-            perform pg_sleep(0.002);
+            awaited := busy_ones;
+            perform pg_sleep(0.0005);
         else
+            awaited := null;
             exit when not postbus_data.is_behind(reader);
             reader := postbus_data.change_layout(reader);
             exit when partition_base = reader.partition_base;

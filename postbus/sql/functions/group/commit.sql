@@ -28,7 +28,7 @@ begin
             set seqs = array(select s from unnest(l.seqs) as s where s > to_seq order by s),
                 attempts = null
             where l.token = postbus_data.parse_token(named)
-                and l.consumer_id = reader.id
+                and l.consumer_id + 0 = reader.id
                 and l.epoch = reader.epoch
                 and l.seqs[cardinality(l.seqs)] > to_seq;
             get diagnostics changed = row_count;
@@ -37,7 +37,7 @@ begin
         end if;
         delete from postbus_data.lease as l
         where l.token = postbus_data.parse_token(named)
-            and l.consumer_id = reader.id
+            and l.consumer_id + 0 = reader.id
             and l.epoch = reader.epoch;
         get diagnostics changed = row_count;
         finished := finished + changed;

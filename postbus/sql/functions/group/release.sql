@@ -18,7 +18,7 @@ begin
     update postbus_data.lease as l
     set deadline = clock_timestamp()
     where l.token = any (array(select postbus_data.parse_token(t) from unnest(tokens) as t))
-        and l.consumer_id = reader.id
+        and l.consumer_id + 0 = reader.id
         and l.epoch = reader.epoch;
     get diagnostics released = row_count;
     return released;

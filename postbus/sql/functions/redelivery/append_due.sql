@@ -26,7 +26,7 @@ begin
     with ripe as materialized (
         select w.consumer_id, w.partition, w.seq, w.due_at
         from postbus_data.waiting as w
-        where w.consumer_id = reader.id
+        where w.consumer_id + 0 = reader.id
             and w.due_at > from_time
             and w.due_at <= to_time
         order by w.due_at

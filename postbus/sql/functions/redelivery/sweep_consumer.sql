@@ -48,7 +48,7 @@ begin
 
     if is_full and reader.retain_dead is not null then
         delete from postbus_data.dead_letter as d
-        where d.consumer_id = reader.id
+        where d.consumer_id + 0 = reader.id
             and d.died_at < now_at - reader.retain_dead;
     end if;
 
