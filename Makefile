@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help run test test-engine test-surfaces test-slow packages java chromium lint format generate bench clean
+.PHONY: help run test test-engine test-spark test-surfaces test-slow packages java chromium lint format generate bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -52,17 +52,21 @@ chromium:
 		fi; \
 	fi
 
-# Most tests wait most of their time, so two halves run side by side.
+# Most tests wait most of their time, so three parts run side by side.
 ENGINE := tests/integration tests/property tests/sql tests/unit
+SPARK := tests/spark tests/browser
 
 test: lint packages ## Check everything: lint, then all tests
-	@$(MAKE) --no-print-directory --jobs 2 test-engine test-surfaces
+	@$(MAKE) --no-print-directory --jobs 3 test-spark test-engine test-surfaces
 
 test-engine: $(STAMP)
 	$(BIN)/python -m pytest $(ENGINE)
 
+test-spark: $(STAMP)
+	$(BIN)/python -m pytest $(SPARK)
+
 test-surfaces: $(STAMP)
-	$(BIN)/python -m pytest tests $(addprefix --ignore=,$(ENGINE))
+	$(BIN)/python -m pytest tests $(addprefix --ignore=,$(ENGINE) $(SPARK))
 
 test-slow: $(STAMP) packages ## The tests that take minutes: clusters of Spark, many kills
 	$(BIN)/python -m pytest -m slow --timeout 1800

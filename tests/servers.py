@@ -19,7 +19,7 @@ from postbus.db import migrations
 from postbus.db.embedded import EmbeddedServer
 from postbus.db.embedded.locks import FileLock
 
-# What the servers of both halves of the tests need, with something to spare.
+# What the servers of all parts of the tests need, with something to spare.
 _ROOM = 8 * 2**30
 FIFTEEN = Path("/usr/lib/postgresql/15")
 
