@@ -220,3 +220,11 @@ def test_a_file_that_breaks_off_names_the_line_and_can_be_gone_on_with(
     assert shell("message", "send", "orders", "--file", str(file), "--skip", "2") == "3\n"
     assert [m["data"] for m in shell.objects("stream", "read", "orders")] == [0, 1, 2, 3, 4]
     assert shell("message", "send", "orders", "--file", "-", input="\n".join(lines)) == "5\n"
+
+
+def test_numbers_in_a_file_stay_exact(shell: Shell, tmp_path: Path) -> None:
+    shell("stream", "add", "orders")
+    file = tmp_path / "lines"
+    file.write_text(json.dumps({"data": {"n": 2**70, "x": 0.1}}))
+    shell("message", "send", "orders", "--file", str(file))
+    assert [m["data"] for m in shell.objects("stream", "read", "orders")] == [{"n": 2**70, "x": 0.1}]
