@@ -4319,14 +4319,43 @@ returns integer
 language plpgsql
 volatile
 as $$
-/* Finish the deliveries named by these ack ids; see postbus.ack. */
+/*
+Finish the deliveries named by these ack ids; see postbus.ack.
+
+What a worker does all day, to ack whole leases, takes two statements for all of them. Leases are locked in order of their tokens.
+*/
+#variable_conflict use_variable
 declare
+    tokens bigint[];
+    gone_tokens bigint[];
+    gone_count integer;
     named record;
     finished integer := 0;
 begin
     if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
-        -- What a worker does all day: a whole lease, by its token.
         return postbus_data.finish_lease(consumer_id, epoch, postbus_data.parse_token(ack_ids[1]), null);
+    end if;
+    tokens := array(select postbus_data.parse_token(i) from unnest(ack_ids) as i where length(i) = 16);
+    if cardinality(tokens) = cardinality(ack_ids) then
+        with gone as (
+            delete from postbus_data.lease as l
+            where l.token = any (tokens)
+                and l.piece = 0
+                and l.consumer_id + 0 = consumer_id
+                and l.epoch = epoch
+                and not l.has_history
+                and not l.is_split
+            returning l.token, cardinality(l.seqs) as size
+        )
+        select coalesce(array_agg(g.token), '{}'), coalesce(sum(g.size), 0) into gone_tokens, finished from gone as g;
+        -- In a later statement: the first has waited for whoever was settling some of their messages.
+        delete from postbus_data.settled as s where s.token = any (gone_tokens);
+        get diagnostics gone_count = row_count;
+        finished := finished - gone_count;
+        if cardinality(gone_tokens) = cardinality(tokens) then
+            return finished;
+        end if;
+        ack_ids := array(select i from unnest(ack_ids) as i where postbus_data.parse_token(i) <> all (gone_tokens));
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
         finished := finished + postbus_data.finish_lease(consumer_id, epoch, named.token, named.seqs);
@@ -5303,9 +5332,9 @@ as $$
 /*
 Write the function postbus_data.serve_<stream id>, which acks and receives as postbus_data.serve does.
 
-It goes the shortest way when enough messages of one partition lie ready in the newest segment and nothing has to be decided about them, which is
-nearly always so under load: six statements that are planned once for a session (docs/decisions/0008). Whatever it does not know or
-like it leaves to claim_batches. Written anew when the stream is created or altered and when a new segment is begun.
+It goes the shortest way when nothing has to be decided about messages of the newest segment, which is nearly always so: those of one partition that has
+enough of them, or else what there is in several. Few statements, planned once for a session (docs/decisions/0008). Whatever it does not know or like
+it leaves to claim_batches. Written anew when the stream is created or altered and when a new segment is begun.
 */
 declare
     stream postbus_data.stream;
@@ -5325,8 +5354,14 @@ as $body$
 declare
     reader record;
     place record;
-    partition integer := %3$s + floor(random() * %4$s)::integer;
+    first integer := floor(random() * %4$s);
+    partition integer := %3$s + first;
+    is_plain boolean;
     is_ready boolean := false;
+    partitions integer[];
+    horizon bigint;
+    remaining integer := max_messages;
+    is_whole boolean := true;
     seqs bigint[];
     has_expired boolean;
     token bigint;
@@ -5379,14 +5414,16 @@ begin
     end if;
 
     -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
-    if reader.is_plain
+    is_plain := reader.is_plain
         and max_messages between 1 and %6$s
+        and reader.quota >= 100
+        and current_setting('transaction_isolation'::text) = 'read committed'::text
         and (
             random() < 0.9::float8
             or (reader.is_group and reader.expire_after is null)
             or not postbus_data.tend(postbus_data.find_consumer(stream, consumer))
-        )
-    then
+        );
+    if is_plain then
         is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, partition);
         for turn in 1 .. 2 loop
             if is_ready then
@@ -5430,12 +5467,10 @@ begin
         -- The register is read after the horizon: what lies below that is in this segment.
         is_ready := place.segment = %2$s
             and place.hi >= reader.start_after
-            and reader.quota >= 100
             and place.pending_bound + max_messages <= reader.quota
             and place.parked_from is null
             and (not reader.is_group or place.leases is null)
-            and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
-            and current_setting('transaction_isolation'::text) = 'read committed'::text;
+            and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
         if is_ready and reader.is_keyed then
             -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
             is_ready := not exists (select from postbus_data.lease as l where l.token = any (place.leases))
@@ -5490,13 +5525,131 @@ begin
         end if;
     end if;
 
+    -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
+    -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
+    if is_plain then
+        for turn in 0 .. (%4$s - 1) / %13$s loop
+            exit when remaining = 0;
+            partitions := array(
+                select %3$s + mod(g.n, %4$s)
+                from generate_series(first + turn * %13$s, first + least((turn + 1) * %13$s, %4$s) - 1) as g (n)
+                where pg_try_advisory_xact_lock(1610612736 + reader.id, %3$s + mod(g.n, %4$s))
+            );
+            horizon := coalesce(horizon, postbus_data.horizon_of(%1$s));
+            is_ready := pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
+            is_whole := is_whole and is_ready;
+            exit when not is_ready;
+            for batch in
+                with place as materialized (
+                    select
+                        n as partition, p.hi, p.horizon, p.pending_bound, p.expired_count, p.missed_count,
+                        p.segment = %2$s
+                        and p.hi >= reader.start_after
+                        and p.pending_bound + remaining <= reader.quota
+                        and p.parked_from is null
+                        and (not reader.is_group or p.leases is null)
+                        and (
+                            not reader.is_keyed
+                            or (
+                                not exists (select from postbus_data.lease as l where l.token = any (p.leases))
+                                and not exists (
+                                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = n
+                                )%12$s
+                            )
+                        ) as is_usable
+                    from unnest(partitions) as n
+                    left join lateral (
+                        select p.*
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = n
+                        order by p.hi desc
+                        limit 1
+                    ) as p on true
+                    where p.hi < horizon
+                        or (p.hi is null and exists (select from %10$s as l where l.partition = n))
+                ),
+                message as materialized (
+                    select l.*
+                    from place as p
+                    cross join lateral (
+                        select l.partition, l.seq, l.key, l.data, l.headers, l.published_at, l.expires_at
+                        from %10$s as l
+                        where l.partition = p.partition
+                            and l.seq > p.hi
+                            and l.seq <= horizon
+                        order by l.seq
+                        limit remaining
+                    ) as l
+                    where p.is_usable
+                    order by l.seq
+                    limit remaining
+                ),
+                expired as materialized (
+                    select from message as m where m.expires_at <= clock_timestamp()
+                ),
+                found as materialized (
+                    select
+                        postbus_data.new_token() as token, m.partition, array_agg(m.seq) as seqs, array_agg(m.key) as keys,
+                        array_agg(m.data::%9$s) as data, array_agg(m.headers) as headers, array_agg(m.published_at) as published_at
+                    from (select m.* from message as m order by m.partition, m.seq) as m
+                    where not exists (select from expired)
+                    group by m.partition
+                ),
+                last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = any (array(select f.partition from found as f))
+                        and p.hi = any (array(select p.hi from found as f join place as p on p.partition = f.partition))
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    select
+                        f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
+                        clock_timestamp() + reader.ack_wait
+                    from found as f
+                    where not reader.is_group
+                ),
+                moved as (
+                    insert into postbus_data.position (
+                        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
+                    )
+                    select
+                        reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
+                        case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, %2$s,
+                        case when reader.is_keyed then array[f.token] end, p.expired_count, p.missed_count
+                    from found as f
+                    join place as p on p.partition = f.partition
+                )
+                select lpad(to_hex(f.token), 16, '0'::text), f.partition, f.seqs, null, f.keys, %14$s, f.headers, f.published_at
+                from found as f
+                union all
+                -- Something is left that is not so simple.
+                select null, null, null, null, null, null, null, null, null
+                where exists (select from expired) or exists (select from place as p where p.is_usable is not true)
+            loop
+                if batch.lease is null then
+                    is_whole := false;
+                else
+                    remaining := remaining - cardinality(batch.seqs);
+                    return next;
+                end if;
+            end loop;
+        end loop;
+        if remaining = 0 or (remaining < max_messages and is_whole) then
+            return;
+        end if;
+    end if;
+
     for batch in
         select b.*
-        from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), max_messages, ack_wait, expected_type) as b
+        from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type) as b
     loop
         return next;
     end loop;
-    if not found then
+    if not found and remaining = max_messages then
         batch := null;
         return next;
     end if;
@@ -5521,7 +5674,10 @@ $body$
                 (layout >> 11) & 16777215
             )
             else ''
-        end
+        end,
+        -- Not all of them, so that another worker finds some too.
+        least(16, ((layout & 2047) + 1) / 2)::text,
+        case stream.data_type when 'bytes' then 'null, f.data' else 'f.data, null' end
     );
 end
 $$;
@@ -10844,7 +11000,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('e4d58afa7b2c2b63')
+insert into postbus_data.installation (functions_digest) values ('dc266c7fc3a9186c')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
