@@ -1,4 +1,4 @@
-"""The stream orders becomes a streaming table of large orders, which goes into the stream large-orders.
+"""The stream orders becomes a view of large orders, which goes into the stream large-orders.
 
 POSTBUS_URL names the database.
 """
@@ -10,7 +10,7 @@ from pyspark.sql.functions import struct, to_json
 spark = SparkSession.active()
 
 
-@dp.table
+@dp.temporary_view
 def large_orders() -> DataFrame:
     orders = spark.readStream.format("postbus").options(
         url="env:POSTBUS_URL", stream="orders", dataSchema="customer STRING, quantity INT"

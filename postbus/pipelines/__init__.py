@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from postbus.pipelines.archive import ArchiveOptions, archive_stream
     from postbus.pipelines.backfill import Backfilled, BackfillOptions, backfill_table
+    from postbus.pipelines.declared import DeclaredOptions, run_declared
     from postbus.pipelines.ingest import Ingested, IngestOptions, ingest_files
     from postbus.pipelines.materialize import MaterializeOptions, materialize_stream
     from postbus.pipelines.replay import ReplayOptions, replay_stream
@@ -30,6 +31,7 @@ __all__ = [
     "ArchiveOptions",
     "BackfillOptions",
     "Backfilled",
+    "DeclaredOptions",
     "IngestOptions",
     "Ingested",
     "MaterializeOptions",
@@ -47,6 +49,7 @@ __all__ = [
     "read_snapshot",
     "replay_stream",
     "report_streams",
+    "run_declared",
     "tend_archive",
     "transform_streams",
     "verify_archive",
@@ -58,6 +61,8 @@ _HOMES = {
     "Backfilled": "postbus.pipelines.backfill",
     "BackfillOptions": "postbus.pipelines.backfill",
     "backfill_table": "postbus.pipelines.backfill",
+    "DeclaredOptions": "postbus.pipelines.declared",
+    "run_declared": "postbus.pipelines.declared",
     "Ingested": "postbus.pipelines.ingest",
     "IngestOptions": "postbus.pipelines.ingest",
     "ingest_files": "postbus.pipelines.ingest",

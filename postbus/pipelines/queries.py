@@ -14,9 +14,9 @@ from postbus.spark.slices import state_of
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-_LOOK_SECONDS: Final = 0.3
+LOOK_SECONDS: Final = 0.3
 # A pipeline that says nothing for a minute counts as lost.
-_BEAT_SECONDS: Final = 10.0
+BEAT_SECONDS: Final = 10.0
 
 
 class Follower:
@@ -44,7 +44,7 @@ class Follower:
         try:
             left = list(queries)
             while left and not self._run.is_stopping:
-                self._run.pause(_LOOK_SECONDS)
+                self._run.pause(LOOK_SECONDS)
                 self._note(queries[0])
                 for query in [each for each in left if not each.isActive]:
                     query.awaitTermination()  # It has ended, and says here if it has failed.
@@ -60,8 +60,8 @@ class Follower:
         count = sum(each["numInputRows"] for each in new)
         for each in new:
             self._seen = each["batchId"]
-            self._at.update(_ends(each))
-        if new or time.monotonic() - self._noted_at > _BEAT_SECONDS:
+            self._at.update(ends(each))
+        if new or time.monotonic() - self._noted_at > BEAT_SECONDS:
             self._noted_at = time.monotonic()
             left = sum(max(0, state.horizon - self._at.get(number, 0)) for number, (_, state) in self._states.items())
             self._run.note(count, self._run.done + count + left, max(self._at.values(), default=None))
@@ -73,12 +73,12 @@ class Follower:
                 database.rows(session.SPARK_COMMIT, (self._states[number][0], self._consumer, seq))
 
 
-def _ends(progress: Any) -> dict[int, int]:
-    """Where a batch has ended, by the ids of its streams."""
+def ends(progress: Any, system: str | None = None) -> dict[int, int]:
+    """Where a batch has ended, by the ids of its streams; with a system, of those of this Postgres only."""
     found = {}
     for source in progress["sources"]:
         offset = source["endOffset"]
         place = json.loads(offset) if isinstance(offset, str) else offset
-        if place:
+        if place and "stream_id" in place and system in (None, place["system"]):
             found[int(place["stream_id"])] = int(place["seq"])
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ _QUIET: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.enabled": "false",
 }
+_SERVED: Final = {"spark.api.mode": "connect", "spark.connect.grpc.binding.address": "127.0.0.1"}
 # What files in a lake must not depend on.
 _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -62,6 +64,39 @@ def started(master: str | None = None, remote: str | None = None) -> Iterator[Sp
         register(spark)
     else:
         spark = session(master=master or "local[*]", name="postbus pipeline", settings=_local(master))
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def served(
+    master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A Spark that is spoken to over Spark Connect: that of a server, or one that is started here for a master.
+
+    Args:
+        master: As of `started`.
+        remote: As of `started`.
+        settings: Settings of Spark, if it is started here.
+    """
+    if remote is not None:
+        with started(master, remote) as spark:
+            yield spark
+        return
+    from pyspark.sql import SparkSession
+
+    os.environ["JAVA_HOME"] = str(find_java())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master or "local[*]").appName("postbus pipeline")
+    for name, value in {**_local(master), **_SERVED, **(settings or {})}.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        # Of settings that are those of the server, which has them.
+        warnings.simplefilter("ignore", UserWarning)
+        spark = builder.getOrCreate()
+    register(spark)
     try:
         yield spark
     finally:

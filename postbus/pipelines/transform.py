@@ -82,7 +82,9 @@ class TransformOptions:
             InvalidInput: The options do not go together, or are out of range.
         """
         if (self.sql is None) == (self.function is None):
-            raise InvalidInput("a transform is a query or a function", "give one of --sql and --function")
+            raise InvalidInput(
+                "a transform is a query, a function or a pipeline", "give one of --sql, --function and --pipeline"
+            )
         if len(set(self.inputs)) < len(self.inputs):
             raise InvalidInput("a stream is named twice")
         if self.into in self.inputs or self.bad_into in self.inputs:

@@ -47,9 +47,7 @@ def test_a_client_of_spark_connect_reads_writes_and_follows(
     assert sorted(message.data["n"] for message in bus.scan(target)) == list(range(20))
 
 
-def test_the_declarative_pipeline_of_the_examples_fills_a_table_and_a_stream(
-    spark_server: servers.Server, tmp_path: Path
-) -> None:
+def test_the_declarative_pipeline_of_the_examples_fills_a_stream(spark_server: servers.Server, tmp_path: Path) -> None:
     import pyspark
 
     folder = Path(shutil.copytree(EXAMPLE, tmp_path / "example"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -46,8 +47,14 @@ def postgres() -> Iterator[Bus]:
 
 
 @contextmanager
-def started(streams: str | Sequence[str], master: str | None, remote: str | None) -> Iterator[tuple[SparkSession, str]]:
-    """Spark, and the database's URL. The database goes first: what is wrong with it is known sooner than Spark starts."""
+def started(
+    streams: str | Sequence[str], master: str | None, remote: str | None, *, served: Mapping[str, str] | None = None
+) -> Iterator[tuple[SparkSession, str]]:
+    """Spark, and the database's URL. The database goes first: what is wrong with it is known sooner than Spark starts.
+
+    With `served`, its settings, Spark is spoken to over Spark Connect, and on this machine its Python
+    knows the database as POSTBUS_URL.
+    """
     with postgres() as bus:
         for stream in [streams] if isinstance(streams, str) else streams:
             bus.stream_info(stream)
@@ -55,7 +62,12 @@ def started(streams: str | Sequence[str], master: str | None, remote: str | None
             from postbus.pipelines import sessions
         except ImportError as error:
             raise Error("Spark is not installed", "run: pip install 'postbus[spark]'") from error
-        with sessions.started(master, remote) as spark:
+        if served is None:
+            with sessions.started(master, remote) as spark:
+                yield spark, bus.url
+            return
+        os.environ["POSTBUS_URL"] = bus.url
+        with sessions.served(master, remote, served) as spark:
             yield spark, bus.url
 
 

@@ -1,14 +1,17 @@
-"""`postbus pipeline run transform`: streams to a stream by SQL or Python."""
+"""`postbus pipeline run transform`: streams to a stream by SQL, Python or a declarative pipeline."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
 from postbus.cli import output
 from postbus.cli.options import KeyPattern, StreamName
 from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, collect, prepared, run_app, started
+from postbus.model.errors import InvalidInput
+
+_OF_DECLARED: Final = {"pipeline", "consumer", "name"}
 
 
 @run_app.command("transform")
@@ -19,6 +22,9 @@ def transform(
     sql: Annotated[str | None, typer.Option(help="Spark SQL, in which streams are tables by their names.")] = None,
     function: Annotated[
         str | None, typer.Option(help="DataFrames in, a DataFrame out: package.module:name, or path/file.py:name.")
+    ] = None,
+    pipeline: Annotated[
+        str | None, typer.Option(help="A declarative pipeline, spark-pipeline.yml, which says the rest by itself.")
     ] = None,
     data_schema: Annotated[
         str | None, typer.Option(help="The fields of data, such as 'customer STRING, quantity INT'.")
@@ -65,6 +71,7 @@ def transform(
         "also": also,
         "sql": sql,
         "function": function,
+        "pipeline": pipeline,
         "data_schema": data_schema,
         "bad_into": bad_into,
         "keep_bad": keep_bad,
@@ -81,6 +88,9 @@ def transform(
         "again": again,
     }
     values = collect(given, options)
+    if "pipeline" in values:
+        _run_declared(stream, values, master, remote, continuous=continuous)
+        return
     for each in ("also", "watermark"):
         if each in values:
             values[each] = (values[each],) if isinstance(values[each], str) else tuple(values[each])
@@ -93,3 +103,18 @@ def transform(
             database, chosen, spark=spark, continuous=continuous, show=progress.for_this_terminal()
         )
     output.emit_number(count, f"transformed {count:,} messages into {chosen.into}", name="transformed")
+
+
+def _run_declared(
+    stream: str, values: dict[str, Any], master: str | None, remote: str | None, *, continuous: bool
+) -> None:
+    wrong = sorted(values.keys() - _OF_DECLARED) + (["continuous"] if continuous else [])
+    if wrong:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
+        raise InvalidInput(f"{flags} does not go with --pipeline", "the files of the pipeline say what it does")
+    chosen = prepared("DeclaredOptions", stream, values)
+    with started(stream, master, remote, served=chosen.specification().configuration) as (spark, database):
+        from postbus.pipelines import progress, run_declared
+
+        count = run_declared(database, chosen, spark=spark, show=progress.for_this_terminal())
+    output.emit_number(count, f"transformed {count:,} messages by {chosen.pipeline}", name="transformed")

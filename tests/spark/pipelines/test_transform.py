@@ -152,7 +152,7 @@ def test_a_function_joins_two_streams_within_a_watermark(
         ({"function": "json:no_such"}, 'no function "no_such" in json'),
         ({"function": "nothing"}, "names no function"),
         ({"function": "nothing.py:x"}, "there is no file nothing.py"),
-        ({}, "a query or a function"),
+        ({}, "a query, a function or a pipeline"),
         ({"sql": "x", "watermark": ("soon",)}, "is not a watermark"),
         ({"sql": "x", "bad_into": "bad"}, "without a schema every message fits"),
     ],
