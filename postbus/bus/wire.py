@@ -279,7 +279,7 @@ def _some_moment(text: str | None) -> datetime | None:
 def numbers(published: Mapping[str, Any], messages: Sequence[Message]) -> list[int]:
     """What publishing answers: seqs, or the numbers under which messages are scheduled."""
     found: list[int] = published["seqs"] if "seqs" in published else published["scheduled_ids"]
-    if all(message.dedup_id is None for message in messages):
-        return found
     duplicates = set(published.get("duplicates", ()))
+    if not duplicates and all(message.dedup_id is None for message in messages):
+        return found
     return [Seq.answered(-number if place in duplicates else number) for place, number in enumerate(found)]

@@ -37,7 +37,8 @@ class Message:
 class Seq(int):
     """What publishing with a `dedup_id` answers: the message's seq, or that of the message that it is a duplicate of.
 
-    A duplicate of a scheduled message, which has no seq yet, is 0.
+    A duplicate of a scheduled message, which has no seq yet, is 0. Where a stream keeps one message per key, a message is a
+    duplicate too if it changes nothing, or if a later one of its batch has its key: it is the seq of the version that stands.
     """
 
     is_duplicate: bool = False

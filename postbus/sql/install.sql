@@ -6912,7 +6912,7 @@ deliver_at     keep it outside the log until then; null or a time that has passe
 dedup_id       names the message: if it was published within the stream's dedup_window, it is not published again.
 
 Returns  the message's seq; or, with deliver_at, the number under which it is scheduled. For a duplicate, the seq of the message that was published,
-         negated (0 for one that was scheduled). Where a stream keeps one message per key, the seq of the version that stands.
+         negated (0 for one that was scheduled). So too where a stream keeps one message per key and the data is that of the version that stands.
 Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
 Touches  the current segment of the stream (insert).
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
@@ -10275,7 +10275,7 @@ Make messages the present versions of their keys. Of several of a key the last c
 the stream has process_unmodified.
 
 Its caller has locked the keys and drawn the numbers.
-Returns  batch.answers, with the seq of the version that stands for those that are not published.
+Returns  batch.answers, with the seq of the version that stands, negated, for those that are not published.
 Touches  the stream's state (update).
 */
 declare
@@ -10323,7 +10323,7 @@ begin
             case
                 when g.answer is not null then g.answer
                 when r.seq = g.seq then null
-                else coalesce(r.seq, t.seq)
+                else -coalesce(r.seq, t.seq)
             end
             order by g.place
         )
@@ -11000,7 +11000,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('dc266c7fc3a9186c')
+insert into postbus_data.installation (functions_digest) values ('ff6b0cd4a893c49d')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

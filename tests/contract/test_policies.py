@@ -50,6 +50,18 @@ async def test_the_state_of_keys_is_read_and_changed(bus: Any, name: str) -> Non
     assert (info.one_message_per_key, info.process_unmodified) == (True, True)
 
 
+async def test_what_does_not_change_its_key_is_a_duplicate(bus: Any, name: str) -> None:
+    await bus.create_stream(name, one_message_per_key=True)
+    first = await bus.publish(name, key="a", data=1)
+
+    again = await bus.publish(name, key="a", data=1)
+    answers = await bus.publish_many(name, [postbus.Message(key=key, data=1) for key in ("a", "b")])
+
+    assert (again, again.is_duplicate) == (first, True)
+    assert [answer.is_duplicate for answer in answers] == [True, False]
+    assert answers[0] == first < answers[1]
+
+
 async def test_history_says_what_became_of_deliveries(bus: Any, name: str) -> None:
     await bus.create_queue(name, keep_history=60, partitions=1)
     queue = bus.queue(name)

@@ -50,8 +50,20 @@ def test_the_same_data_again_is_not_published(keyed: Stream) -> None:
 
     again = publish(keyed, "k", "v1")
 
-    assert again["seqs"] == first["seqs"]
+    assert (first["published"], "duplicates" in first) == (1, False)
+    assert again == {"published": 0, "seqs": first["seqs"], "duplicates": [0]}
     assert deliver(keyed) == []
+
+
+def test_of_a_batch_only_what_is_new_counts_as_published(keyed: Stream) -> None:
+    publish(keyed, "same", "v1")
+    items = [{"key": key, "data": data} for key, data in (("a", 1), ("same", "v1"), ("a", 2), ("b", 3))]
+
+    answer = keyed.api.data("POST", f"{keyed.path}/messages", {"messages": items})
+
+    assert (answer["published"], answer["duplicates"]) == (2, [0, 1])
+    assert answer["seqs"][0] == answer["seqs"][2]
+    assert sorted(map(str, deliver(keyed))) == ["2", "3", "v1"]
 
 
 def test_a_new_version_of_what_was_acked_is_delivered(keyed: Stream) -> None:

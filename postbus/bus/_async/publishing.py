@@ -51,8 +51,8 @@ class AsyncPublishing(AsyncBusBase):
 
         Returns:
             The message's seq; with `deliver_at` or `delay`, the number under which it is scheduled. With a `dedup_id`, a
-            `Seq`, which says whether it `is_duplicate`. Where a stream keeps one message per key, the seq of the version
-            that stands.
+            `Seq`, which says whether it `is_duplicate`. Where a stream keeps one message per key and its data has not
+            changed, the `Seq` of the version that stands.
 
         Raises:
             InvalidInput: The message is not allowed; the error says why.
@@ -88,7 +88,8 @@ class AsyncPublishing(AsyncBusBase):
 
         Returns:
             The messages' seqs, in their order; with `deliver_at` or `delay`, the numbers under which they are scheduled. If
-            a message has a `dedup_id`, each is a `Seq`, which says whether it `is_duplicate`.
+            a message has a `dedup_id`, or is not published because of its key, each is a `Seq`, which says whether it
+            `is_duplicate`.
 
         Raises:
             InvalidInput: A message is not allowed; the error names its place, counted from 1, and says why.
@@ -168,7 +169,7 @@ class AsyncPublishing(AsyncBusBase):
                 found = await self._database.rows(
                     statements.publish_to(known.own_id), rows.publisher_parameters(known.data_type, message)
                 )
-                return int(found[0][0])
+                return _answered(found[0][0], message)
             except NotFound:
                 self._streams.pop(stream, None)  # It was dropped, and perhaps created again: look it up once more.
         _, found = await self._with_data_type(
@@ -177,8 +178,7 @@ class AsyncPublishing(AsyncBusBase):
             statements.PUBLISH,
             lambda data_type: (*rows.publish_parameters(stream, data_type, message), *later, dedup_id),
         )
-        answer = int(found[0][0])
-        return answer if dedup_id is None else Seq.answered(answer)
+        return _answered(found[0][0], message)
 
     async def _publish_many(
         self,
@@ -201,6 +201,10 @@ class AsyncPublishing(AsyncBusBase):
             ),
         )
         seqs: list[int] = found[0][0]
-        if any(message.dedup_id is not None for message in messages):
+        if any(message.dedup_id is not None for message in messages) or min(seqs, default=1) <= 0:
             return [Seq.answered(seq) for seq in seqs]
         return seqs
+
+
+def _answered(answer: int, message: Message) -> int:
+    return answer if answer > 0 and message.dedup_id is None else Seq.answered(answer)

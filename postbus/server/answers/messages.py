@@ -25,7 +25,8 @@ class Published(msgspec.Struct, omit_defaults=True):
     """`seqs` are the messages' numbers, or, when they were scheduled, `scheduled_ids`.
 
     `duplicates` are the places, from 0, of messages that were not published, because their `dedup_id` was before: their seqs are
-    those of the messages that were.
+    those of the messages that were. With one message per key also those that change nothing, or that a later one of the
+    batch replaced.
     """
 
     published: int

@@ -25,7 +25,7 @@ deliver_at     keep it outside the log until then; null or a time that has passe
 dedup_id       names the message: if it was published within the stream's dedup_window, it is not published again.
 
 Returns  the message's seq; or, with deliver_at, the number under which it is scheduled. For a duplicate, the seq of the message that was published,
-         negated (0 for one that was scheduled). Where a stream keeps one message per key, the seq of the version that stands.
+         negated (0 for one that was scheduled). So too where a stream keeps one message per key and the data is that of the version that stands.
 Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
 Touches  the current segment of the stream (insert).
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.

@@ -8,7 +8,7 @@ Make messages the present versions of their keys. Of several of a key the last c
 the stream has process_unmodified.
 
 Its caller has locked the keys and drawn the numbers.
-Returns  batch.answers, with the seq of the version that stands for those that are not published.
+Returns  batch.answers, with the seq of the version that stands, negated, for those that are not published.
 Touches  the stream's state (update).
 */
 declare
@@ -56,7 +56,7 @@ begin
             case
                 when g.answer is not null then g.answer
                 when r.seq = g.seq then null
-                else coalesce(r.seq, t.seq)
+                else -coalesce(r.seq, t.seq)
             end
             order by g.place
         )
