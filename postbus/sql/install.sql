@@ -5797,7 +5797,7 @@ Touches  position, lease (insert, delete).
 #variable_conflict use_variable
 declare
     claimed postbus.claimed;
-    place postbus_data.position;
+    place postbus_data.position := postbus_data.place_of(reader, partition);
     held postbus_data.lease;
     seqs bigint[];
     token bigint;
@@ -5806,18 +5806,6 @@ declare
 begin
     claimed.partition := partition;
     claimed.message_count := 0;
-    place := (
-        select p
-        from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition = partition
-        order by p.hi desc
-        limit 1
-    );
-    if place.hi is null then
-        place := postbus_data.first_place(reader, partition, reader.start_after);
-    end if;
     if place.leases is not null then
         select l.* into held from postbus_data.lease as l where l.token = place.leases[1] and l.piece = 0 for update;
         if held.deadline > clock_timestamp() then
@@ -11000,7 +10988,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('ff6b0cd4a893c49d')
+insert into postbus_data.installation (functions_digest) values ('ada90ba64a49088d')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
