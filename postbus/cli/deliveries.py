@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from postbus.cli import output
+from postbus.cli import output, requests
 from postbus.cli.archived import say_where_older_is
 from postbus.cli.consumer_settings import AckWait
 from postbus.cli.consumer_settings import start as start_of
@@ -64,6 +64,12 @@ def print_deliveries(
 ) -> None:
     """Receive once, or until Ctrl-C; what is acked was printed before."""
     lease = seconds(ack_wait)
+    if ack and current().as_curl:
+        first = count or (_FOLLOW_COUNT if follow else 1)
+        requests.show_receive_and_ack(
+            lambda: consumer.receive(first, wait=_FOLLOW_WAIT if follow else wait, ack_wait=lease),
+            lambda: consumer.ack(["those received"]),
+        )
     if not follow:
         batch = consumer.receive(count or 1, wait=wait, ack_wait=lease)
         output.emit(batch, ("ack_id", "attempt", "seq", "published_at", "key", "data"), empty="nothing to receive")

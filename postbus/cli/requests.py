@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _prepares: ContextVar[bool] = ContextVar("the request only prepares the command", default=False)
+_wording: ContextVar[Callable[[Request], str] | None] = ContextVar("how a request is printed", default=None)
+# Nothing where nothing came: an ack of nothing is refused.
+_ACK_IDS: Final = "jq -c 'select(.data | length > 0) | {ack_ids: [.data[].ack_id]}'"
 
 
 class Shown(BaseException):
@@ -78,8 +81,35 @@ def all_of(*questions: Callable[[], Any]) -> list[Any]:
     return answers
 
 
+def show_receive_and_ack(receive: Callable[[], Any], ack: Callable[[], Any]) -> None:
+    """The requests of a command that acks what it received: a script for a shell with jq."""
+    _show_as(_receiving, receive)
+    _show_as(_acking, ack)
+    raise Shown
+
+
+def _receiving(request: Request) -> str:
+    return f"""received=$({request.as_curl()} -sS); printf '%s\\n' "$received\""""
+
+
+def _acking(request: Request) -> str:
+    sent = request.as_curl(body='"$ack_ids"')
+    return f"""for ack_ids in $(printf '%s' "$received" | {_ACK_IDS}); do {sent}; done"""
+
+
+def _show_as(wording: Callable[[Request], str], ask: Callable[[], Any]) -> None:
+    token = _wording.set(wording)
+    try:
+        ask()
+    except Shown:
+        return
+    finally:
+        _wording.reset(token)
+
+
 def _show(request: Request) -> None:
     if _prepares.get():
         return
-    typer.echo(request.as_curl())
+    wording = _wording.get()
+    typer.echo(request.as_curl() if wording is None else wording(request))
     raise Shown

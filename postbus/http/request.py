@@ -28,8 +28,12 @@ class Request:
     body: bytes | None = None
     has_token: bool = False
 
-    def as_curl(self) -> str:
-        """A command that sends it; the token is taken from the environment variable POSTBUS_TOKEN."""
+    def as_curl(self, *, body: str | None = None) -> str:
+        """A command that sends it; the token is taken from the environment variable POSTBUS_TOKEN.
+
+        Args:
+            body: What the shell is to send instead of its body, such as a variable in quotes.
+        """
         parts = ["curl"]
         if self.method != ("GET" if self.body is None else "POST"):
             parts += ["-X", self.method]
@@ -39,5 +43,5 @@ class Request:
         if self.has_token:
             parts += ["-H", f'"Authorization: Bearer ${TOKEN_VARIABLE}"']
         if self.body is not None:
-            parts += ["--data-binary", shlex.quote(self.body.decode())]
+            parts += ["--data-binary", body or shlex.quote(self.body.decode())]
         return " ".join(parts)

@@ -49,15 +49,18 @@ class Side:
 
     def _run(self, line: str) -> Any:
         assert '"Authorization: Bearer $POSTBUS_TOKEN"' in line
+        return json.loads(self.output_of(f"{line} --silent --fail-with-body"))
+
+    def output_of(self, script: str) -> str:
         done = subprocess.run(
-            ["bash", "-c", f"{line} --silent --fail-with-body"],
+            ["bash", "-c", script],
             capture_output=True,
             text=True,
             check=False,
             env={"PATH": os.environ["PATH"], "POSTBUS_TOKEN": self.token},
         )
-        assert done.returncode == 0, (line, done.stdout, done.stderr)
-        return json.loads(done.stdout)
+        assert done.returncode == 0, (script, done.stdout, done.stderr)
+        return done.stdout
 
     def state(self) -> Any:
         """Everything that a step can change, but for what differs by nature; what comes due has come due."""
@@ -238,6 +241,31 @@ def test_every_command_has_as_curl_but_for_those_that_never_talk_http() -> None:
     for path, _ in commands(typer.main.get_command(build()), "postbus"):
         name = path.removeprefix("postbus ")
         assert name in _with_http() or name.split()[0] in WITHOUT_HTTP, path
+
+
+@pytest.mark.parametrize("more", [(), ("--follow",)])
+def test_what_receives_and_acks_is_a_script_that_does_both(
+    sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    side, _ = sides
+    monkeypatch.setenv("POSTBUS_TOKEN", side.token)
+    queue = side.bus.create_queue("emails", partitions=1)
+    queue.publish_many([postbus.Message(data=f"it's \\n {n}") for n in range(3)])
+    script = Shell(side.api.url)("queue", "receive", "emails", "-n", "2", "--ack", *more, "--as-curl")
+    assert side.token not in script
+    assert queue.stats().lag_estimate == 3
+
+    def run() -> list[Any]:
+        return [json.loads(line) for line in side.output_of(script).splitlines()]
+
+    received, acked = run()
+    assert [each["message"]["data"] for each in received["data"]] == ["it's \\n 0", "it's \\n 1"]
+    assert acked["success"] is True
+    assert [(peeked.seq, peeked.state) for peeked in queue.peek()] == [(3, "available")]
+    assert [len(answer.get("data", ())) for answer in run()] == [1, 0]
+    (nothing,) = run()
+    assert nothing["data"] == []
+    assert queue.peek() == []
 
 
 def test_nothing_is_sent_and_the_token_is_a_variable(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
