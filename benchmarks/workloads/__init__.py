@@ -6,6 +6,7 @@ from typing import Final
 
 from benchmarks.workloads import (
     backfill,
+    drops,
     filters,
     groups,
     held_snapshot,
@@ -20,9 +21,11 @@ from benchmarks.workloads import (
     publish_depth,
     publish_single,
     publish_streams,
+    queue_steady,
     read_pages,
     receive,
     receive_depth,
+    send_file,
     server_batches,
     server_latency,
     server_polls,
@@ -33,6 +36,7 @@ from benchmarks.workloads import (
     spark_report,
     spark_transform,
     spark_write,
+    stats_at_size,
     workers,
 )
 from benchmarks.workloads.base import Bench, Workload
@@ -58,6 +62,10 @@ WORKLOADS: Final = {
         groups.WORKLOAD,
         latency.WORKLOAD,
         idle.WORKLOAD,
+        drops.WORKLOAD,
+        queue_steady.WORKLOAD,
+        stats_at_size.WORKLOAD,
+        send_file.WORKLOAD,
         server_batches.WORKLOAD,
         server_single.WORKLOAD,
         server_latency.WORKLOAD,
