@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import postbus
-from postbus.pipelines import sessions
 from tests import servers
 from tests.cli.shell import Shell
-from tests.spark.conftest import ROOT
+from tests.spark.pipelines.how_to import run_how_to
 
 
 def test_the_how_to_takes_a_stream_to_a_year_of_history(
-    spark: Any, spark_server: servers.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared_spark: Any, spark_server: servers.Server, tmp_path: Path
 ) -> None:
-    @contextmanager
-    def this_spark(master: str | None, remote: str | None) -> Iterator[Any]:
-        yield spark
-
-    monkeypatch.setattr(sessions, "started", this_spark)
-    page = (ROOT / "docs" / "how-to" / "keep-history-in-a-lake.md").read_text()
     with servers.database(spark_server.url) as url, postbus.connect(url) as bus:
         (tmp_path / "url").write_text(url)
-        scope: dict[str, Any] = {}
-        said = {}
-        for language, block in re.findall(r"```(console|python)\n(.*?)```", page, re.S):
-            if language == "python":
-                exec(block.replace("env:POSTBUS_URL", f"file:{tmp_path / 'url'}"), scope)
-                continue
-            for line in block.strip().splitlines():
-                _, *arguments = shlex.split(line.removeprefix("$ ").replace("/lake", str(tmp_path / "lake")))
-                said[line] = Shell(url)(*arguments)
+        places = {"env:POSTBUS_URL": f"file:{tmp_path / 'url'}", "/lake": tmp_path / "lake"}
+        page = run_how_to("keep-history-in-a-lake", url, places=places)
 
-        assert said["$ postbus pipeline run archive orders --to /lake"] == "2\n"
-        assert "archive orders  done" in said["$ postbus pipeline ls"]
-        assert [row["count"] for row in scope["per_day"].collect()] == [2]
+        assert page.said_by("pipeline run archive orders --to /lake")[0].out == "2\n"
+        assert "archive orders  done" in page.said_by("pipeline ls")[-1].out
+        assert [row["count"] for row in page.scope["per_day"].collect()] == [2]
         assert [message.key for message in bus.scan("orders-again")] == ["orders.eu.1"]
 
 

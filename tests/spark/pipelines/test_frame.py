@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import postbus
-from postbus.pipelines import sessions
 from postbus.pipelines.progress import Lines
 from postbus.pipelines.running import running
 from tests.cli.shell import Shell
@@ -86,15 +85,8 @@ def test_without_a_terminal_progress_is_json(url: str, stream: str) -> None:
 
 
 def test_the_command_archives_verifies_and_lists(
-    spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared_spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
-    from contextlib import contextmanager
-
-    @contextmanager
-    def this_spark(master: str | None, remote: str | None) -> Any:
-        yield spark
-
-    monkeypatch.setattr(sessions, "started", this_spark)
     (tmp_path / "options.yml").write_text(f"to: {tmp_path / 'lake'}\nkey-tokens: 1\n")
 
     def run(*arguments: str) -> Any:

@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import postbus
-from postbus.pipelines import Report, ReportOptions, report_streams, sessions
+from postbus.pipelines import Report, ReportOptions, report_streams
 from postbus.pipelines.progress import Silence
 from tests import servers
 from tests.cli.shell import Shell
-from tests.spark.conftest import ROOT
+from tests.spark.pipelines.how_to import run_how_to
 from tests.spark.pipelines.test_archive import to_lake
 from tests.spark.test_read import publish
 
@@ -135,13 +132,8 @@ def test_a_time_bounds_the_report(spark: Any, bus: postbus.Bus, url: str, stream
 
 
 def test_the_command_writes_a_page_and_tables(
-    spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared_spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
 ) -> None:
-    @contextmanager
-    def this_spark(master: str | None, remote: str | None) -> Iterator[Any]:
-        yield spark
-
-    monkeypatch.setattr(sessions, "started", this_spark)
     shell = Shell(url)
     bus.publish(stream, key="<b&quot;onclick=alert(1)", data={})
     consumer = bus.create_consumer(stream, "billing", keep_history=60)
@@ -208,22 +200,13 @@ def test_a_signal_ends_a_report_at_once_and_nothing_is_written(
 
 
 def test_the_how_to_makes_a_page_and_tables(
-    spark: Any, spark_server: servers.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared_spark: Any, spark_server: servers.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def this_spark(master: str | None, remote: str | None) -> Iterator[Any]:
-        yield spark
-
-    monkeypatch.setattr(sessions, "started", this_spark)
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "how-to" / "report-on-streams.md").read_text()
     with servers.database(spark_server.url) as url:
-        for block in re.findall(r"```console\n(.*?)```", page, re.S):
-            for line in block.strip().splitlines():
-                _, *arguments = shlex.split(line.removeprefix("$ "))
-                Shell(url)(*arguments)
+        page = run_how_to("report-on-streams", url)
 
     assert "Latency of billing" in (tmp_path / "report.html").read_text()
     assert '"orders","billing",2,' in (tmp_path / "figures" / "latency.csv").read_text()
-    named = set(re.findall(r"`(\w+)`", page.split("## Take the figures")[1].split("## What")[0]))
+    named = set(re.findall(r"`(\w+)`", page.text.split("## Take the figures")[1].split("## What")[0]))
     assert named == {file.stem for file in (tmp_path / "figures").iterdir()}

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import postbus
-from postbus.pipelines import sessions
 from tests import servers
-from tests.cli.shell import Shell
-from tests.spark.conftest import ROOT
+from tests.spark.pipelines.how_to import run_how_to
 from tests.spark.pipelines.test_materialize import of_table
 
 
-def test_the_how_to_makes_streams_and_tables(
-    spark: Any, spark_server: servers.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @contextmanager
-    def this_spark(master: str | None, remote: str | None) -> Iterator[Any]:
-        yield spark
-
-    monkeypatch.setattr(sessions, "started", this_spark)
-    page = (ROOT / "docs" / "how-to" / "transform-and-materialize.md").read_text()
-    page = page.replace("/checkpoints", f"{tmp_path}/checkpoints").replace("/tables", f"{tmp_path}/tables")
-    scope: dict[str, Any] = {"spark": spark}
+def test_the_how_to_makes_streams_and_tables(shared_spark: Any, spark_server: servers.Server, tmp_path: Path) -> None:
+    places = {"/checkpoints": tmp_path / "checkpoints", "/tables": tmp_path / "tables"}
     with servers.database(spark_server.url) as url, postbus.connect(url) as bus:
-        for language, block in re.findall(r"```(console|python)\n(.*?)```", page, re.S):
-            if language == "python":
-                exec(block, scope)
-                continue
-            for line in block.strip().splitlines():
-                _, *arguments = shlex.split(line.removeprefix("$ "))
-                Shell(url)(*arguments)
+        page = run_how_to("transform-and-materialize", url, places=places, spark=shared_spark)
 
         (large,) = bus.scan("large-orders")
         assert (large.key, large.data) == ("customers.ada", {"customer": "ada", "quantity": 40})
@@ -45,7 +22,7 @@ def test_the_how_to_makes_streams_and_tables(
         totals = {message.key: message.data for message in bus.scan("totals")}
         assert totals == {"ada": {"quantity": 40}, "bob": {"quantity": 2}}
         assert {key: row["cents"] for key, row in of_table(url, "prices").items()} == {"sku.7": 890, "sku.8": 100}
-        versions = scope["read_snapshot"](spark, f"{tmp_path}/tables/prices").orderBy("_seq").collect()
+        versions = page.scope["read_snapshot"](shared_spark, f"{tmp_path}/tables/prices").orderBy("_seq").collect()
         assert [(row["_key"], row["cents"], row["is_current"]) for row in versions] == [
             ("sku.7", 990, False),
             ("sku.8", 100, True),
