@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from benchmarks import server
 from benchmarks.comparison import MEMORY, Comparison, Contender, Ratio
 from benchmarks.filling import fill_in_steps
 from benchmarks.jobs.lake import archive_all, fill_with_noise, lake, megabytes_in_postgres, megabytes_of_files
@@ -14,8 +13,8 @@ from benchmarks.jobs.spark import read_all, stream_frame
 from benchmarks.server import settle
 from benchmarks.systems import Postbus
 from benchmarks.systems.base import fresh_place
-from benchmarks.systems.spark import session
 from benchmarks.workloads.base import Bench, Workload
+from benchmarks.workloads.on_spark import spark_and_database
 from postbus.pipelines import ArchiveOptions, archive_stream
 
 _system: Final = Postbus()
@@ -25,9 +24,7 @@ _system: Final = Postbus()
 def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
     count = bench.size(1_000_000, quick=20_000)
     with (
-        session() as spark,
-        server.over_tcp(bench.server_url) as server_url,
-        server.database(server_url, _system) as url,
+        spark_and_database(bench) as (spark, url),
         fresh_place(_system, url) as stream,
         fresh_place(_system, url) as kept,
         lake() as folder,

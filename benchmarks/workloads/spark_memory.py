@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from benchmarks import server
 from benchmarks.comparison import MEMORY, Comparison, Contender, Ratio
 from benchmarks.filling import fill_in_steps
 from benchmarks.jobs.spark import peak_memory, read_all, stream_frame, write_stream
 from benchmarks.server import settle
 from benchmarks.systems import Postbus
 from benchmarks.systems.base import fresh_place
-from benchmarks.systems.spark import session
 from benchmarks.workloads.base import Bench, Workload
+from benchmarks.workloads.on_spark import spark_and_database
 
 _system: Final = Postbus()
 
@@ -24,9 +23,7 @@ def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
     few, many = bench.size(100_000, quick=5_000), bench.size(1_000_000, quick=20_000)
     with (
         # A process that is used again remembers its largest task.
-        session(settings={"spark.python.worker.reuse": "false"}) as spark,
-        server.over_tcp(bench.server_url) as server_url,
-        server.database(server_url, _system) as url,
+        spark_and_database(bench, settings={"spark.python.worker.reuse": "false"}) as (spark, url),
         fresh_place(_system, url) as small,
         fresh_place(_system, url) as large,
     ):

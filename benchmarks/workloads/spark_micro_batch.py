@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from benchmarks import server
 from benchmarks.comparison import TIME, Comparison, Contender, Ratio
 from benchmarks.filling import fill_in_steps
 from benchmarks.jobs.spark import copy_batch, copy_micro_batch
 from benchmarks.server import settle
 from benchmarks.systems import Postbus
 from benchmarks.systems.base import fresh_place
-from benchmarks.systems.spark import session
 from benchmarks.workloads.base import Bench, Workload
+from benchmarks.workloads.on_spark import spark_and_database
 
 _system: Final = Postbus()
 
@@ -23,9 +22,7 @@ _system: Final = Postbus()
 def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
     count = bench.size(100_000, quick=5_000)
     with (
-        session() as spark,
-        server.over_tcp(bench.server_url) as server_url,
-        server.database(server_url, _system) as url,
+        spark_and_database(bench) as (spark, url),
         fresh_place(_system, url) as stream,
     ):
         fill_in_steps(_system, url, stream, count)

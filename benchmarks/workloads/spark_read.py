@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from benchmarks import server
 from benchmarks.comparison import Comparison, Contender, Ratio
 from benchmarks.filling import fill_in_steps
 from benchmarks.jobs.spark import jdbc_frame, read_all, stream_frame
 from benchmarks.server import settle
 from benchmarks.systems import Postbus
 from benchmarks.systems.base import fresh_place
-from benchmarks.systems.spark import log_of, session
+from benchmarks.systems.spark import log_of
 from benchmarks.workloads.base import Bench, Workload
+from benchmarks.workloads.on_spark import spark_and_database
 
 _TASKS: Final = (2, 4)
 _system: Final = Postbus()
@@ -24,9 +24,7 @@ _system: Final = Postbus()
 def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
     count = bench.size(1_000_000, quick=20_000)
     with (
-        session(jdbc=True) as spark,
-        server.over_tcp(bench.server_url) as server_url,
-        server.database(server_url, _system) as url,
+        spark_and_database(bench, jdbc=True) as (spark, url),
         fresh_place(_system, url) as stream,
     ):
         fill_in_steps(_system, url, stream, count)

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
-from benchmarks import server
 from benchmarks.comparison import Comparison, Contender, Ratio
 from benchmarks.jobs.spark import write_jdbc, write_stream
-from benchmarks.systems import Postbus
-from benchmarks.systems.spark import CORES, session
+from benchmarks.systems.spark import CORES
 from benchmarks.workloads.base import Bench, Workload
-
-_system: Final = Postbus()
+from benchmarks.workloads.on_spark import spark_and_database
 
 
 @contextmanager
 def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
     count = bench.size(1_000_000, quick=20_000)
-    with (
-        session(jdbc=True) as spark,
-        server.over_tcp(bench.server_url) as server_url,
-        server.database(server_url, _system) as url,
-    ):
+    with spark_and_database(bench, jdbc=True) as (spark, url):
         contenders = (
             Contender("postbus", lambda: write_stream(spark, url, count)),
             Contender("jdbc", lambda: write_jdbc(spark, url, count)),
