@@ -42,7 +42,7 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
         return _BY_SQLSTATE[sqlstate](f"{message}: {detail}" if detail else message, error.diag.message_hint)
     if sqlstate == "42883" and ("postbus_data.publish_" in message or "postbus_data.serve_" in message):
         return errors.NotFound("the stream was dropped")
-    if sqlstate == "42P01" and "postbus_data.log_" in message:
+    if _is_of_segment(message, sqlstate):
         return errors.Unavailable(f"a segment of the log was dropped meanwhile: {message}", "try again")
     if sqlstate in _NOT_INSTALLED and "postbus" in message:
         return errors.MigrationDue(f"Postbus is not installed in this database: {message}", "run: postbus migrate")
@@ -64,6 +64,22 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
     if sqlstate.startswith("22") or sqlstate == "54001":
         return errors.InvalidInput(message, error.diag.message_hint)
     return errors.Error(f"Postgres: {message} (SQLSTATE {sqlstate})", error.diag.message_hint)
+
+
+def is_passing(error: psycopg.Error) -> bool:
+    """Whether a statement that was a transaction of its own should be run once more, as things have changed under it.
+
+    "cached plan must not change result type" (0A000): a migration has replaced a function since the statement was prepared. Or a
+    segment was dropped between two looks at the log.
+    """
+    message = error.diag.message_primary or ""
+    return error.sqlstate == "0A000" or _is_of_segment(message, error.sqlstate or "")
+
+
+def _is_of_segment(message: str, sqlstate: str) -> bool:
+    return (sqlstate == "42P01" and "postbus_data.log_" in message) or (
+        sqlstate == "42883" and "postbus_data.claim_" in message
+    )
 
 
 def _line(error: Exception) -> str:

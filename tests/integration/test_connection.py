@@ -69,3 +69,22 @@ async def test_a_call_that_is_cancelled_leaves_the_connection_as_it_was(async_co
             await async_connection.fetch_as(total, "select 1 from (select pg_sleep($1::integer)) as s", (60,))
 
     assert await async_connection.fetch_as(total, SERIES, (2,)) == 3
+
+
+def test_a_segment_that_is_dropped_between_two_looks_is_looked_for_again(connection: LeanConnection) -> None:
+    """As when maintenance drops it while a receive is on its way: the second time, all is found as it is now."""
+    connection.execute("create sequence turns")
+    connection.execute(
+        """create function pg_temp.look() returns integer language plpgsql as $$
+        begin
+            if nextval('turns') = 1 then
+                perform from postbus_data.log_99_1;
+            end if;
+            return 7;
+        end $$"""
+    )
+    assert connection.fetch("select pg_temp.look()", ()) == [(7,)]
+
+    connection.execute("alter sequence turns restart")
+    with pytest.raises(psycopg.errors.UndefinedTable), connection.transaction():
+        connection.fetch("select pg_temp.look()", ())

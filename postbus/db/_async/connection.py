@@ -15,11 +15,12 @@ import psycopg
 import psycopg.abc
 from psycopg import generators
 from psycopg.adapt import Transformer
-from psycopg.pq import ConnStatus, ExecStatus
+from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from postbus.db import parameters as encoding
 from postbus.db import statements
+from postbus.db.errors import is_passing
 
 Rows = list[tuple[Any, ...]]
 _Loaded = TypeVar("_Loaded")
@@ -55,10 +56,11 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
         async with self.lock:
             try:
                 return await self.wait(fetch(statement, values, formats))
-            except psycopg.errors.FeatureNotSupported:
-                # "cached plan must not change result type": a migration has replaced a function since it was prepared.
+            except psycopg.Error as error:
+                if not is_passing(error) or self.pgconn.transaction_status != TransactionStatus.IDLE:
+                    raise
                 self._known().pop(statement, None)
-                return await self.wait(fetch(statement, values, formats))
+            return await self.wait(fetch(statement, values, formats))
 
     def _fetch(self, statement: str, values: list[bytes | None], formats: list[int]) -> Generator[Any, Any, Rows]:
         if self.keeps_statements:
