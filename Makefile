@@ -20,16 +20,18 @@ $(STAMP): pyproject.toml
 run: $(STAMP) ## Start Postbus: its HTTP server on port 7376, and the embedded Postgres
 	$(BIN)/postbus up
 
-# PgBouncer is only for its tests, which are skipped without it. Debian's package, when this is root; else say what is missing.
+# PgBouncer and jq are only for their tests, which are skipped without them. Debian's packages, when this is root; else say what is missing.
 packages: java chromium
-	@if ! command -v pgbouncer /usr/sbin/pgbouncer >/dev/null; then \
-		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer >/dev/null \
-				|| echo "pgbouncer could not be installed: its tests are skipped" >&2; \
-		else \
-			echo "pgbouncer is not installed: its tests are skipped (on Debian: apt-get install pgbouncer)" >&2; \
+	@for package in pgbouncer jq; do \
+		if ! command -v $$package /usr/sbin/$$package >/dev/null; then \
+			if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+				apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$package >/dev/null \
+					|| echo "$$package could not be installed: its tests are skipped" >&2; \
+			else \
+				echo "$$package is not installed: its tests are skipped (on Debian: apt-get install $$package)" >&2; \
+			fi; \
 		fi; \
-	fi
+	done
 
 # Spark's tests need Java 17 or later, and fail without it.
 java:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -243,6 +244,7 @@ def test_every_command_has_as_curl_but_for_those_that_never_talk_http() -> None:
         assert name in _with_http() or name.split()[0] in WITHOUT_HTTP, path
 
 
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
 @pytest.mark.parametrize("more", [(), ("--follow",)])
 def test_what_receives_and_acks_is_a_script_that_does_both(
     sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
