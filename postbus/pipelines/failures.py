@@ -12,6 +12,7 @@ _CAUSE: Final = re.compile(r"^(?:Caused by: |: )([\w.$]+(?:Exception|Error)): (.
 _OF_PYTHON: Final = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception)): (.+)$", re.M)
 _OF_QUERY: Final = re.compile(r"\[STREAM_FAILED\] .*?terminated with exception: (.+?)(?: SQLSTATE:|\n|$)")
 _MOST: Final = 500
+_LATE: Final = "Python worker failed to connect back"
 
 
 def is_of_spark(error: BaseException) -> bool:
@@ -23,6 +24,11 @@ def in_short(error: BaseException) -> Error:
     text = str(error)
     if ours := _OURS.search(text):
         return Unavailable(ours[1][:_MOST], ours[2])
+    if _LATE in text:
+        return Unavailable(
+            "Spark failed: a Python worker did not start in time",
+            "Spark waits ten seconds: run it when the machine is less busy",
+        )
     causes = _CAUSE.findall(text) or (_OF_PYTHON.findall(text) if "Traceback (most recent" in text else [])
     if causes:
         kind, message = causes[-1]

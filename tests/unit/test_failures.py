@@ -30,6 +30,11 @@ from postbus.pipelines.failures import in_short
             "Spark failed: no luck",
             None,
         ),
+        (
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST",
+            "Spark failed: a Python worker did not start in time",
+            "Spark waits ten seconds: run it when the machine is less busy",
+        ),
         ("something\nelse", "Spark failed: something else", None),
     ],
 )
