@@ -50,15 +50,7 @@ def running(name: str) -> Iterator[Server]:
     with data_directory() as path:
         home = FIFTEEN if name == "pg15" else None
         with EmbeddedServer(path, version=int(name[2:]), home=home, linger=0) as embedded:
-            _do_not_flush(embedded.url)
             yield Server(embedded.url, embedded)
-
-
-def _do_not_flush(url: str) -> None:
-    """Tests kill servers, not machines: what was written to a file is still there afterwards."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("alter system set fsync = off")
-        connection.execute("select pg_reload_conf()")
 
 
 def _fast_folder() -> Path | None:
