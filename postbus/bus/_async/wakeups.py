@@ -24,11 +24,15 @@ from postbus.model.errors import Unavailable
 _SHORTEST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
 _PAUSE_SHARE: Final = 1 / 40
-# Leases and retries are looked at this often, besides when the next one is due: another process may have nacked.
+# Leases and retries are looked at this often, besides when the next one is due: another process may have nacked. Less often, too,
+# where it has long been quiet.
 _REDELIVERY_PAUSE: Final = 0.25
+_LONGEST_REDELIVERY_PAUSE: Final = 1.0
 # A waiter that nobody wakes tries all the same, after this long at first and then less and less often: the message that it was
-# woken for may have been behind somebody's mutex just then, and nothing would wake it for that message again.
+# woken for may have been behind somebody's mutex just then, and nothing would wake it for that message again. One that has just
+# come, and has found nothing twice, can wait longer.
 _FIRST_TRY_SECONDS: Final = 0.05
+_IDLE_TRY_SECONDS: Final = 2.0
 _LAST_TRY_SECONDS: Final = 30.0
 
 
@@ -98,12 +102,16 @@ class AsyncWakeups:
             if horizon is None or horizon > waiter.seen:
                 waiter.seen = horizon or 0
                 self._wake(waiter)
+            else:
+                waiter.is_new = False
 
     async def _look_for_redeliveries(self, waiters: list[AsyncWaiter]) -> None:
         consumers = list({waiter.consumer_id for waiter in waiters})
         found = await self._database.rows(statements.PULSE_OF_CONSUMERS, (BigintArray(consumers),), repeatable=True)
         is_awake = {consumer: wake for consumer, (wake, _) in zip(consumers, found, strict=True)}
-        next_seconds = min([_REDELIVERY_PAUSE, *(seconds for _, seconds in found if seconds is not None)])
+        quiet = time.monotonic() - self._last_wake
+        pause = min(max(_REDELIVERY_PAUSE, quiet * _PAUSE_SHARE), _LONGEST_REDELIVERY_PAUSE)
+        next_seconds = min([pause, *(seconds for _, seconds in found if seconds is not None)])
         self._redelivery_at = time.monotonic() + max(next_seconds, _SHORTEST_PAUSE)
         for waiter in waiters:
             if is_awake[waiter.consumer_id]:
@@ -128,7 +136,8 @@ class AsyncWaiter:
         self.seen = 0
         self.woken = False
         self.signal = AsyncSignal()
-        self._try_after = _FIRST_TRY_SECONDS
+        self._try_after = _IDLE_TRY_SECONDS
+        self.is_new = True
 
     async def __aenter__(self) -> Self:
         self.consumer_id, self.stream_id = await self._wakeups.find_consumer(self._stream, self._consumer)
@@ -164,5 +173,7 @@ class AsyncWaiter:
             else:
                 await self.signal.wait(remaining)
         self.woken = False
-        self._try_after = _FIRST_TRY_SECONDS
+        # The first time it is woken for all that was published before.
+        self._try_after = _IDLE_TRY_SECONDS if self.is_new else _FIRST_TRY_SECONDS
+        self.is_new = False
         return True
