@@ -1,0 +1,10997 @@
+-- Postbus, the whole install in one file: psql -v ON_ERROR_STOP=1 -f install.sql
+-- Made from tables/ and functions/ by `make generate`; do not edit.
+
+begin;
+
+-- postbus: the functions that users call. postbus_data: everything stored, and what only Postbus calls.
+create schema postbus;
+create schema postbus_data;
+
+-- A row is one numbered step that this database has taken, by a fresh install (which takes them all at once) or an upgrade.
+create table postbus_data.migration (
+    number integer primary key,
+    name text not null,
+    applied_at timestamptz not null default clock_timestamp()
+);
+
+-- The one row says which text the functions were made from, so that code and database can be compared on connect.
+create table postbus_data.installation (
+    singleton boolean primary key default true check (singleton),
+    functions_digest text not null
+);
+
+-- A row is one stream. Beside it stand, named by its id:
+--   postbus_data.seq_<id>     the sequence that numbers its messages
+--   postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions.
+--                             Its value is read live, whatever the reader's snapshot (a table row would not be).
+--   postbus_data.log_<id>_<n> its segments
+--   postbus_data.publish_<id> a function that publishes to it; see functions/message/write_publisher.sql
+--   postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window
+--   postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key
+--   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql
+-- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
+create table postbus_data.stream (
+    -- Publishers' locks use 2^30 + id as their class; see functions/horizon/lock_class.sql.
+    id integer generated always as identity (maxvalue 536870911) primary key,
+    name text collate "C" not null unique,
+    data_type text collate "C" not null check (data_type in ('json', 'text', 'bytes')),
+    max_message_bytes integer not null check (max_message_bytes between 1 and 268435456),
+    -- The log rolls to a new segment when the newest one is this large or this old.
+    segment_bytes bigint not null check (segment_bytes between 65536 and 1099511627776),
+    segment_age interval not null check (segment_age between interval '1 second' and interval '3650 days'),
+    -- What is kept; nulls set no bound. Older than retain_up_to goes; younger than retain_at_least stays, whatever else is said. until_acked lets
+    -- go of what all consumers have finished. Beyond max_messages or max_storage the oldest go (evict) or new ones are refused (refuse).
+    retain_up_to interval,
+    retain_at_least interval,
+    max_messages bigint,
+    max_storage bigint,
+    until_acked boolean not null default false,
+    when_full text collate "C" not null default 'evict',
+    -- A message whose id was published within this time is not published again; null does not look.
+    dedup_window interval,
+    -- Publishing a key replaces it: consumers get its latest version only. The same data again is ignored, unless process_unmodified.
+    one_message_per_key boolean not null default false,
+    process_unmodified boolean not null default false,
+    -- New messages are refused until maintenance finds room.
+    is_full boolean not null default false,
+    -- Messages below this seq were purged; their segments are dropped when no live message is left in them.
+    start_seq bigint not null default 0,
+    -- Messages below this seq were removed by somebody, not by retention: nobody gets them again.
+    purged_seq bigint not null default 0,
+    -- Maintenance is asked to begin a new segment, so that a segment whose messages are all purged can be dropped.
+    roll_due boolean not null default false,
+    created_at timestamptz not null default clock_timestamp()
+);
+
+-- A row is one table of a stream's log. A segment's life: prepared (its table exists, nobody writes to it), current (the
+-- layout register names it), rolled (the register has moved on, late publishers may still write), sealed (nobody can).
+-- At most one segment is rolled and not sealed, so a message's seq lies in one of at most two segments.
+create table postbus_data.segment (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    number integer not null check (number between 1 and 536870911),
+    -- Partitions base … base + count - 1: a new layout starts a new segment, and numbers are never used again.
+    partition_base integer not null check (partition_base between 0 and 16777215),
+    partition_count integer not null check (partition_count between 1 and 1024),
+    -- Every message here has a seq above this: last_value of the stream's sequence when publishers were pointed at it,
+    -- or when it was prepared.
+    after_seq bigint not null,
+    prepared_at timestamptz not null default clock_timestamp(),
+    -- The register may name a segment only after the transaction that prepared it has committed.
+    prepared_by xid8 not null default pg_current_xact_id(),
+    -- Publishers that may still write here hold a horizon lock at or below this. Null until rolled.
+    rolled_at_seq bigint,
+    -- Known once sealed. last_seq is after_seq when the segment stayed empty.
+    sealed_at timestamptz,
+    last_seq bigint,
+    last_published_at timestamptz,
+    -- Where a stream keeps one message per key: up to where it had grown when old versions were last looked for here.
+    compacted_at_seq bigint,
+    primary key (stream_id, number)
+);
+
+-- A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked behind another. It goes when none does.
+create table postbus_data.kept (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    partition integer not null,
+    seq bigint not null,
+    published_at timestamptz not null,
+    expires_at timestamptz,
+    key text collate "C",
+    data text,
+    bytes bytea,
+    headers jsonb,
+    primary key (stream_id, partition, seq)
+);
+
+-- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
+create index segment_last_seq on postbus_data.segment (stream_id, last_seq, number);
+
+-- A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one
+-- before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.
+create table postbus_data.dedup (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    number integer not null,
+    -- The register may name a table only after the transaction that prepared it has committed.
+    prepared_by xid8 not null default pg_current_xact_id(),
+    begun_at timestamptz,
+    -- Publishers that may still write here hold a horizon lock at or below this. Null until the register has moved on.
+    rolled_at_seq bigint,
+    -- Since when nobody can write here.
+    sealed_at timestamptz,
+    primary key (stream_id, number)
+);
+
+-- A row is a message that waits outside the log until its time: one row, however many consumers its stream has. When due it is published, and
+-- gets its seq then. The content is kept as it was given, already checked.
+create table postbus_data.scheduled (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    id bigint generated always as identity,
+    deliver_at timestamptz not null,
+    scheduled_at timestamptz not null default clock_timestamp(),
+    ttl interval,
+    key text collate "C",
+    data text,
+    bytes bytea,
+    headers jsonb,
+    primary key (stream_id, id)
+);
+
+-- What is due next.
+create index scheduled_due on postbus_data.scheduled (stream_id, deliver_at, id);
+
+-- A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.
+create table postbus_data.consumer (
+    -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/mutex_class.sql.
+    id integer generated always as identity (maxvalue 536870911) primary key,
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    -- Streams keep their names, so a consumer is found by both in one probe.
+    stream_name text collate "C" not null,
+    name text collate "C" not null,
+    ordering text collate "C" not null,
+    ack_wait interval not null,
+    max_ack_pending integer not null,
+    -- Null delivers for ever.
+    max_deliver integer,
+    -- How long a message waits after its first, second, … failure; the last one repeats. With a factor, backoff[1] grows by it at
+    -- each failure up to the cap. jitter 0.2 makes each delay up to 20 % shorter or longer.
+    backoff interval[] not null,
+    backoff_factor double precision,
+    backoff_cap interval,
+    backoff_jitter double precision not null,
+    -- Null keeps dead letters for ever.
+    retain_dead interval,
+    -- In order "key": how many messages of a key a batch may hold (null for any number), how many messages may be parked, and whether a
+    -- dead letter lets its key go on (continue) or holds it (hold).
+    max_per_key integer,
+    max_waiting integer not null,
+    on_dead text collate "C" not null,
+    -- Which messages it wants; nulls let all through. The regular expression is made from the pattern. A message must have all of
+    -- filter_headers, and none of the one-pair objects of filter_headers_not.
+    filter_key_pattern text collate "C",
+    filter_key_regex text collate "C",
+    filter_headers jsonb,
+    filter_headers_not jsonb[],
+    filter_data jsonpath,
+    -- What becomes of a message whose time to live is over: skip or bury.
+    on_expired text collate "C" not null,
+    -- The stream keeps what it has not finished.
+    keep_unread boolean not null default false,
+    -- It is removed when nobody has received from it for so long; null never.
+    expire_after interval,
+    -- For how long it is remembered what became of each delivery; null for not at all.
+    keep_history interval,
+    -- It is read by position: claim, fetch, commit.
+    is_group boolean not null default false,
+    paused boolean not null default false,
+    -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
+    epoch integer not null default 1,
+    -- Where partitions without a position are read from: above this seq.
+    start_after bigint not null,
+    -- Which partitions it reads: base … base + count - 1. They are older than those that publishers write to until it has read them to their end;
+    -- see change_layout.
+    partition_base integer not null,
+    partition_count integer not null,
+    created_at timestamptz not null default clock_timestamp(),
+    unique (stream_name, name)
+);
+
+-- The consumers of a stream.
+create index consumer_stream on postbus_data.consumer (stream_id);
+
+-- A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition's mutex, inserts the next row and
+-- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
+-- Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired
+-- leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many
+-- messages a second were given out before, missed_count when it last looked further back), and when it was used last, if that matters (-5; horizon is then
+-- the sum of its positions).
+create table postbus_data.position (
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    hi bigint not null,
+    -- The horizon last seen: up to it, no look at pg_locks is needed.
+    horizon bigint not null,
+    -- At most so many messages of the partition are in flight.
+    pending_bound integer not null,
+    -- The segment that holds all that is published above hi, as long as the layout register still names it; 0 says nothing.
+    segment integer not null default 0,
+    -- In the orders "key" and "partition": the leases that were in flight after the claim. No other may be.
+    leases bigint[],
+    -- In order "key": the lowest seq that is parked, null for none, and how many are.
+    parked_from bigint,
+    parked_count integer not null default 0,
+    -- How many messages were passed over because their time to live was over.
+    expired_count bigint not null default 0,
+    -- About how many were gone from the stream before it came to them.
+    missed_count bigint not null default 0,
+    primary key (consumer_id, epoch, partition, hi)
+);
+
+-- A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled
+-- already is in the table settled.
+create table postbus_data.lease (
+    token bigint not null,
+    -- Extending some messages of a lease moves them to a piece of their own; the first piece, 0, remembers that there are others.
+    piece integer not null default 0,
+    is_split boolean not null default false,
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    seqs bigint[] not null,
+    -- In order "key": the key of each message.
+    keys text[] collate "C",
+    -- Which delivery of each message this is; null when it is the first of all.
+    attempts integer[],
+    received_at timestamptz not null,
+    deadline timestamptz not null,
+    -- The table history is told what becomes of it.
+    has_history boolean not null default false,
+    primary key (token, piece)
+);
+
+-- The leases of a consumer that have expired, and how many there are in all. Who looks for a token writes consumer_id + 0: when the table was
+-- last analyzed with few rows in it, this index looks as good as the key, and would lead through all leases.
+create index lease_deadline on postbus_data.lease (consumer_id, deadline);
+
+-- A row is a message of a lease that was acked or nacked one by one. Inserted beside the lease instead of updated into it, so that
+-- two workers that ack parts of a batch do not wait for each other and an open ack does not hold up a heartbeat.
+create table postbus_data.settled (
+    token bigint not null,
+    seq bigint not null,
+    primary key (token, seq)
+);
+
+-- A row is a message that failed (was nacked, or its lease expired) and waits for its time to be delivered again.
+create table postbus_data.waiting (
+    consumer_id integer not null,
+    partition integer not null,
+    seq bigint not null,
+    -- How many times it was delivered.
+    attempts integer not null,
+    due_at timestamptz not null,
+    reason text,
+    failed_at timestamptz not null default clock_timestamp(),
+    -- In order "key", what it holds back.
+    key text collate "C",
+    -- In order "partition" the first one that waits decides whether the partition goes on.
+    primary key (consumer_id, partition, seq)
+);
+
+-- What is due. Here and below + 0, so that only who means it uses it: with few rows every index looks as good as the key.
+create index waiting_due on postbus_data.waiting ((consumer_id + 0), due_at);
+
+-- A row is a message that, in order "key", came up while its key was in flight or had failed: it waits behind it. Written and deleted under the
+-- partition's mutex only, and read from position.parked_from on.
+create table postbus_data.parked (
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    seq bigint not null,
+    key text collate "C" not null,
+    primary key (consumer_id, epoch, partition, seq)
+);
+
+-- A row is a message to be delivered again now: the redelivery log, read by position like a stream. The sweeper numbers its rows under a
+-- mutex, so a reader passes none that commits late.
+create table postbus_data.due (
+    consumer_id integer not null,
+    epoch integer not null,
+    n bigint not null,
+    partition integer not null,
+    seq bigint not null,
+    attempts integer not null,
+    primary key (consumer_id, epoch, n)
+);
+
+-- A row is a message that a consumer gave up, with a copy of it.
+create table postbus_data.dead_letter (
+    consumer_id integer not null,
+    seq bigint not null,
+    partition integer not null,
+    key text collate "C",
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz,
+    attempts integer not null,
+    reason text,
+    died_at timestamptz not null default clock_timestamp(),
+    primary key (consumer_id, seq)
+);
+
+-- In order "key" with on_dead = hold: the keys of a partition that are held.
+create index dead_letter_partition on postbus_data.dead_letter ((consumer_id + 0), partition);
+
+-- Dead letters past their retention.
+create index dead_letter_died on postbus_data.dead_letter ((consumer_id + 0), died_at);
+
+-- A row is what became of a delivery: of a batch that was acked, or of a single message that failed. Only of consumers that keep a history.
+create table postbus_data.history (
+    consumer_id integer not null,
+    partition integer not null,
+    -- The lowest of seqs.
+    first_seq bigint not null,
+    seqs bigint[] not null,
+    -- Which delivery of each message it was; null when it was the first of all.
+    attempts integer[],
+    received_at timestamptz not null,
+    finished_at timestamptz not null default clock_timestamp(),
+    -- acked, failed or dead.
+    outcome text collate "C" not null,
+    reason text
+);
+
+-- The newest, and what is old enough to go.
+create index history_finished on postbus_data.history (consumer_id, finished_at);
+
+-- What the log has to keep for it, and the failures of a message.
+create index history_first_seq on postbus_data.history (consumer_id, first_seq);
+
+-- A row is a worker of a group, for as long as it is heard of.
+create table postbus_data.group_worker (
+    consumer_id integer not null references postbus_data.consumer on delete cascade,
+    worker text collate "C" not null,
+    joined_at timestamptz not null default clock_timestamp(),
+    -- It is taken for dead after this.
+    expires_at timestamptz not null,
+    primary key (consumer_id, worker)
+);
+
+-- A row says which worker of a group reads a partition.
+create table postbus_data.group_owner (
+    consumer_id integer not null references postbus_data.consumer on delete cascade,
+    partition integer not null,
+    worker text collate "C" not null,
+    primary key (consumer_id, partition)
+);
+
+-- A row is up to 10,000 messages that one attempt at a task of Spark wants to publish, until its batch commits or is given up. A row for each
+-- message would have to be deleted again one by one.
+-- Unlogged: rows that a crash of Postgres takes away are missed when the batch is published, which then fails and is run again.
+create unlogged table postbus_data.spark_staging (
+    -- A task that was run twice has two attempts, of which the batch names one.
+    attempt uuid not null,
+    chunk integer not null,
+    -- The stream and the writer, as stream/writer: one may write to several streams.
+    writer text collate "C" not null,
+    batch_id bigint not null,
+    message_count integer not null,
+    -- Side by side, as publish_many takes them.
+    keys text[],
+    data text[],
+    headers jsonb[],
+    bytes bytea[],
+    -- Null when no message has one.
+    deliver_at timestamptz[],
+    staged_at timestamptz not null default clock_timestamp(),
+    primary key (attempt, chunk)
+);
+
+-- Compressing them would take longer than writing them, and they are deleted at once.
+alter table postbus_data.spark_staging
+    alter column keys set storage external,
+    alter column data set storage external,
+    alter column headers set storage external,
+    alter column bytes set storage external;
+
+-- What is left of earlier batches of a writer.
+create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);
+
+-- A row says which batch of a writer was published last to a stream. Batch ids grow, so lower ones were published too.
+create table postbus_data.spark_writer (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    writer text collate "C" not null,
+    -- The streaming query whose batches are counted; null for a writer of batches.
+    query text,
+    batch_id bigint not null,
+    -- The name was made up for one batch and will not come again.
+    is_once boolean not null,
+    message_count bigint not null,
+    published_at timestamptz not null default clock_timestamp(),
+    primary key (stream_id, writer)
+);
+
+-- Rows of writers that will not come again.
+create index spark_writer_once on postbus_data.spark_writer (published_at) where is_once;
+
+-- A row is one pipeline: a job of Spark from or to a stream, under the name by which it is run again and goes on.
+create table postbus_data.pipeline (
+    name text collate "C" primary key,
+    kind text collate "C" not null,
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    -- Whose lag is the pipeline's; null when it has an end instead.
+    consumer text collate "C",
+    options jsonb not null,
+    state text collate "C" not null check (state in ('running', 'done', 'stopped', 'failed')),
+    -- The newest run. An older one that still lives finds out here that it was replaced.
+    run uuid not null,
+    -- Of this run, and of all.
+    run_count bigint not null default 0,
+    message_count bigint not null default 0,
+    -- How many messages this run is about to do, as far as is known.
+    total_estimate bigint,
+    position_seq bigint,
+    -- What a pipeline with an end has to do, decided when it first began.
+    plan jsonb,
+    last_error text,
+    started_at timestamptz not null default clock_timestamp(),
+    noted_at timestamptz not null default clock_timestamp(),
+    ended_at timestamptz
+);
+
+-- A row is the archive of a stream: files in a lake that hold its messages from start_after (excluded) to position_seq.
+create table postbus_data.archive (
+    stream_id integer primary key references postbus_data.stream on delete cascade,
+    -- The folder that paths of files are relative to.
+    root text not null,
+    start_after bigint not null,
+    position_seq bigint not null,
+    created_at timestamptz not null default clock_timestamp()
+);
+
+-- A row is one step of an archive: every message with after_seq < seq <= to_seq went into files, in the transaction that wrote this row. Steps follow
+-- each other without a gap.
+create table postbus_data.archive_batch (
+    stream_id integer not null references postbus_data.archive on delete cascade,
+    after_seq bigint not null,
+    to_seq bigint not null check (to_seq > after_seq),
+    message_count bigint not null,
+    -- Its messages were purged before they were archived.
+    is_lost boolean not null,
+    archived_at timestamptz not null default clock_timestamp(),
+    primary key (stream_id, to_seq)
+);
+
+-- A row is a file of an archive. What is not listed here, or is removed, does not count.
+create table postbus_data.archive_file (
+    id bigint generated always as identity primary key,
+    stream_id integer not null references postbus_data.archive on delete cascade,
+    path text collate "C" not null,
+    bytes bigint not null,
+    message_count bigint not null,
+    first_seq bigint not null,
+    last_seq bigint not null,
+    first_published_at timestamptz not null,
+    last_published_at timestamptz not null,
+    added_at timestamptz not null default clock_timestamp(),
+    -- Since then another file holds its messages, or nobody wants them. Readers that began before may still be at it.
+    removed_at timestamptz,
+    unique (stream_id, path)
+);
+
+-- The files that hold a range of seqs.
+create index archive_file_seq on postbus_data.archive_file (stream_id, last_seq) where removed_at is null;
+
+-- A row says what a file holds of a partition. The checksum is that of its messages, however they are ordered.
+create table postbus_data.archive_part (
+    file_id bigint not null references postbus_data.archive_file on delete cascade,
+    partition integer not null,
+    first_seq bigint not null,
+    last_seq bigint not null,
+    message_count bigint not null,
+    checksum bigint not null,
+    primary key (file_id, partition)
+);
+
+-- A row is a file that a pipeline has taken to publish its rows. The files of a step are read at once, and a step never gets other ones, so that whoever runs
+-- it again publishes the same.
+create table postbus_data.ingest_file (
+    pipeline text collate "C" not null references postbus_data.pipeline on delete cascade,
+    -- In whose name the steps are published, and their number there.
+    writer text collate "C" not null,
+    step bigint not null,
+    path text collate "C" not null,
+    -- As it was when it was taken.
+    bytes bigint not null,
+    modified_at timestamptz not null,
+    taken_at timestamptz not null default clock_timestamp(),
+    done_at timestamptz,
+    -- It was deleted before it was read.
+    is_gone boolean not null default false,
+    -- When it was first seen with another size or time. What was added to it is not read.
+    changed_at timestamptz,
+    primary key (writer, path)
+);
+
+-- The files of a step.
+create index ingest_file_step on postbus_data.ingest_file (writer, step);
+
+-- A row is a snapshot of a source at which ranges of a backfill were read, all by one run.
+create table postbus_data.backfill_snapshot (
+    id bigint generated always as identity primary key,
+    pipeline text collate "C" not null references postbus_data.pipeline on delete cascade,
+    run uuid not null,
+    -- The transactions of the source whose effects were read.
+    snapshot pg_snapshot not null,
+    -- Where the WAL of the source was just before.
+    wal_lsn pg_lsn not null,
+    opened_at timestamptz not null default clock_timestamp(),
+    -- No range is begun any more.
+    closed_at timestamptz
+);
+
+-- A row is a range of a backfill's key: rows with after_key < key <= to_key in the order of the source. Decided when it first began, so that every row of
+-- the source belongs to one range for ever.
+create table postbus_data.backfill_range (
+    pipeline text collate "C" not null references postbus_data.pipeline on delete cascade,
+    -- Names one backfill: doing it again is another.
+    writer text collate "C" not null,
+    number integer not null,
+    -- The values of the key's columns as text. Null is before the first, and behind the last row.
+    after_key text[],
+    to_key text[],
+    -- Instead, the rows that have no value in a column of the key.
+    is_of_nulls boolean not null,
+    -- Since the transaction that published it: the snapshot at which it was read, and what it had.
+    snapshot_id bigint references postbus_data.backfill_snapshot,
+    message_count bigint,
+    bad_count bigint,
+    done_at timestamptz,
+    primary key (writer, number)
+);
+
+-- What functions hand to each other and to users.
+
+-- A stream as its users see it. stream_info says what each field means.
+create type postbus.stream_info as (
+    name text,
+    id integer,
+    data_type text,
+    partitions integer,
+    max_message_bytes integer,
+    segment_bytes bigint,
+    segment_age interval,
+    retain_up_to interval,
+    retain_at_least interval,
+    max_messages bigint,
+    max_storage bigint,
+    until_acked boolean,
+    when_full text,
+    dedup_window interval,
+    one_message_per_key boolean,
+    process_unmodified boolean,
+    is_full boolean,
+    start_seq bigint,
+    last_seq bigint,
+    message_estimate bigint,
+    bytes bigint,
+    segment_count integer,
+    created_at timestamptz
+);
+
+-- What a publisher needs to know of a stream to write to it.
+create type postbus_data.entry as (
+    stream_id integer,
+    data_type text,
+    max_message_bytes integer,
+    sequence regclass,
+    layout bigint,
+    one_message_per_key boolean
+);
+
+-- Messages to be published, column by column, of which some may turn out to be duplicates or unchanged versions. answers has what the publisher is told
+-- of those, and null for the others, whose seqs are in seqs; published_at is when these were drawn.
+create type postbus_data.fresh as (
+    keys text[],
+    data text[],
+    contents json[],
+    headers jsonb[],
+    bytes bytea[],
+    dedup_ids text[],
+    seqs bigint[],
+    answers bigint[],
+    published_at timestamptz,
+    layout bigint
+);
+
+-- A message as readers get it. data is null in a bytes stream, bytes in any other. resume: see read.
+create type postbus.message as (
+    seq bigint,
+    partition integer,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz,
+    resume text
+);
+
+-- What a message must be to be read. A row of nulls lets everything through.
+create type postbus_data.read_filter as (
+    key text,
+    key_regex text,
+    partition integer,
+    from_time timestamptz,
+    to_time timestamptz
+);
+
+-- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery of it, and no other.
+create type postbus.delivery as (
+    ack_id text,
+    attempt integer,
+    seq bigint,
+    partition integer,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz
+);
+
+-- The messages of one lease, column by column: a row for each would cost the server twice as much. lease is what their ack ids begin with;
+-- attempts is null when all are delivered for the first time; of data and bytes one is null.
+create type postbus_data.batch as (
+    lease text,
+    partition integer,
+    seqs bigint[],
+    attempts integer[],
+    keys text[],
+    data text[],
+    bytes bytea[],
+    headers jsonb[],
+    published_at timestamptz[]
+);
+
+-- A consumer's settings.
+create type postbus.consumer_info as (
+    stream text,
+    name text,
+    id integer,
+    ordering text,
+    ack_wait interval,
+    max_ack_pending integer,
+    max_deliver integer,
+    backoff interval[],
+    backoff_factor double precision,
+    backoff_cap interval,
+    backoff_jitter double precision,
+    retain_dead interval,
+    max_per_key integer,
+    max_waiting integer,
+    on_dead text,
+    filter_key_pattern text,
+    filter_headers jsonb,
+    filter_headers_not jsonb,
+    filter_data text,
+    on_expired text,
+    keep_unread boolean,
+    expire_after interval,
+    keep_history interval,
+    is_group boolean,
+    paused boolean,
+    created_at timestamptz
+);
+
+-- What a receive has found out so far, handed from one of its steps to the next.
+create type postbus_data.claim as (
+    data_type text,
+    start_seq bigint,
+    -- Where publishers write and how many partitions there are, as the register says.
+    layout bigint,
+    lease_until timestamptz,
+    -- How many messages of a partition may be in flight; null when max_ack_pending is counted for all partitions together.
+    quota integer,
+    -- The redelivery log has something to give.
+    has_due boolean,
+    -- The horizon, once this receive has looked.
+    horizon bigint,
+    -- The step could not look, because somebody else was at it.
+    busy boolean,
+    -- The step's messages, when it has read them itself; null for none.
+    messages postbus.delivery[],
+    -- What the step found to lease: up to wanted messages with after_seq < seq <= to_seq, all of one segment; wanted is null for nothing.
+    place postbus_data.position,
+    -- In order "key": keys that are not free; null when all are.
+    blocked text[],
+    -- How many messages a look at a partition may scan for those that pass the filter.
+    scan integer,
+    segment integer,
+    after_seq bigint,
+    to_seq bigint,
+    wanted integer
+);
+
+-- Which of some messages are taken: the rest is parked, filtered out or expired, and done with up to last_seq.
+create type postbus_data.picked as (
+    seqs bigint[],
+    keys text[],
+    place postbus_data.position,
+    last_seq bigint
+);
+
+-- A message that a consumer gave up, with its story.
+create type postbus.dead_letter as (
+    seq bigint,
+    partition integer,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz,
+    attempts integer,
+    reason text,
+    died_at timestamptz
+);
+
+-- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when a lease ends or a retry is due. ack_id names the
+-- delivery that is in flight, so that somebody who looks on can settle what a worker never will.
+create type postbus.peeked as (
+    seq bigint,
+    partition integer,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz,
+    state text,
+    attempts integer,
+    until timestamptz,
+    reason text,
+    ack_id text
+);
+
+-- A pipeline and how it is getting on. list_pipelines says what each field means.
+create type postbus.pipeline_info as (
+    name text,
+    kind text,
+    stream text,
+    state text,
+    message_count bigint,
+    run_count bigint,
+    total_estimate bigint,
+    rate double precision,
+    lag_estimate bigint,
+    position_seq bigint,
+    last_error text,
+    started_at timestamptz,
+    noted_at timestamptz,
+    ended_at timestamptz
+);
+
+-- What became of a delivery. data and bytes are null when the message is gone from the stream.
+create type postbus.history_entry as (
+    seq bigint,
+    partition integer,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    published_at timestamptz,
+    outcome text,
+    attempt integer,
+    received_at timestamptz,
+    finished_at timestamptz,
+    duration interval,
+    last_error text
+);
+
+-- A range of a partition that a group has given to one of its workers. token names it for commit; null when it was given for good.
+create type postbus.claimed as (
+    partition integer,
+    from_seq bigint,
+    to_seq bigint,
+    message_count integer,
+    token text,
+    deadline timestamptz
+);
+
+-- A row is a token with which somebody may use the HTTP server. The token itself is not here, only its SHA-256.
+create table postbus_data.token (
+    id integer generated always as identity primary key,
+    name text collate "C" not null,
+    -- The SHA-256 of the token, in hexadecimal.
+    digest text collate "C" not null,
+    -- Of publish, consume, manage.
+    scopes text[] collate "C" not null,
+    -- Names of streams, in which "*" stands for any characters.
+    streams text[] collate "C" not null,
+    -- Requests per second; null for any number.
+    rate_limit double precision,
+    created_at timestamptz not null default clock_timestamp(),
+    -- Null never expires.
+    expires_at timestamptz,
+    revoked_at timestamptz
+);
+
+-- The token that a request carries.
+create unique index token_digest on postbus_data.token (digest);
+
+-- What create_token, list_tokens and find_token say of a token.
+create type postbus.token_info as (
+    id integer,
+    name text,
+    digest text,
+    scopes text[],
+    streams text[],
+    rate_limit double precision,
+    created_at timestamptz,
+    expires_at timestamptz,
+    revoked_at timestamptz
+);
+
+-- A row lets a role publish to a stream, consume it or read it; a null stream means all of them.
+create table postbus_data.stream_grant (
+    stream_id integer references postbus_data.stream on delete cascade,
+    role text collate "C" not null,
+    may text collate "C" not null check (may in ('publish', 'consume', 'read')),
+    unique nulls not distinct (stream_id, role, may)
+);
+
+-- What only roles with a grant meet: the owner of the tables passes row security by, at no cost.
+create function postbus_data.may_use(used_stream integer, variadic rights text[])
+returns boolean
+language sql
+stable
+as $$
+/* Whether the current role has one of these rights on a stream. */
+    select exists (
+        select
+        from postbus_data.stream_grant as g
+        -- A role may have been dropped.
+        join pg_catalog.pg_roles as r on r.rolname = g.role
+        where (g.stream_id = used_stream or g.stream_id is null)
+            and g.may = any (rights)
+            and pg_catalog.pg_has_role(current_user, r.oid, 'usage')
+    )
+$$;
+
+create function postbus_data.may_use_consumer(used_consumer integer)
+returns boolean
+language sql
+stable
+as $$
+/* Whether the current role may consume the stream of a consumer. */
+    select exists (
+        select
+        from postbus_data.consumer as c
+        where c.id = used_consumer
+            and postbus_data.may_use(c.stream_id, 'consume')
+    )
+$$;
+
+alter table postbus_data.stream enable row level security;
+create policy granted on postbus_data.stream using (postbus_data.may_use(id, 'publish', 'consume', 'read'));
+alter table postbus_data.consumer enable row level security;
+create policy granted on postbus_data.consumer using (postbus_data.may_use(stream_id, 'consume'));
+alter table postbus_data.scheduled enable row level security;
+create policy granted on postbus_data.scheduled using (postbus_data.may_use(stream_id, 'publish'));
+alter table postbus_data.kept enable row level security;
+create policy granted on postbus_data.kept using (postbus_data.may_use(stream_id, 'consume'));
+alter table postbus_data.position enable row level security;
+create policy granted on postbus_data.position using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.lease enable row level security;
+create policy granted on postbus_data.lease using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.waiting enable row level security;
+create policy granted on postbus_data.waiting using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.parked enable row level security;
+create policy granted on postbus_data.parked using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.due enable row level security;
+create policy granted on postbus_data.due using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.dead_letter enable row level security;
+create policy granted on postbus_data.dead_letter using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.history enable row level security;
+create policy granted on postbus_data.history using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.group_worker enable row level security;
+create policy granted on postbus_data.group_worker using (postbus_data.may_use_consumer(consumer_id));
+alter table postbus_data.group_owner enable row level security;
+create policy granted on postbus_data.group_owner using (postbus_data.may_use_consumer(consumer_id));
+
+set local check_function_bodies = off;
+
+create or replace function postbus_data.add_files(stream_id integer, files jsonb)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+List files of an archive.
+
+files    an array of objects: path, bytes, first_published_at, last_published_at, and parts, an array of objects that are rows of archive_part.
+
+Returns  how many messages they hold.
+*/
+declare
+    file jsonb;
+    new_id bigint;
+    total bigint := 0;
+    counted bigint;
+begin
+    for file in select f.value from jsonb_array_elements(files) as f loop
+        insert into postbus_data.archive_file as f (
+            stream_id, path, bytes, message_count, first_seq, last_seq, first_published_at, last_published_at
+        )
+        select
+            add_files.stream_id,
+            file ->> 'path',
+            (file ->> 'bytes')::bigint,
+            sum(p.message_count),
+            min(p.first_seq),
+            max(p.last_seq),
+            (file ->> 'first_published_at')::timestamptz,
+            (file ->> 'last_published_at')::timestamptz
+        from jsonb_populate_recordset(null::postbus_data.archive_part, file -> 'parts') as p
+        returning f.id, f.message_count into new_id, counted;
+        insert into postbus_data.archive_part (file_id, partition, first_seq, last_seq, message_count, checksum)
+        select new_id, p.partition, p.first_seq, p.last_seq, p.message_count, p.checksum
+        from jsonb_populate_recordset(null::postbus_data.archive_part, file -> 'parts') as p;
+        total := total + counted;
+    end loop;
+    return total;
+end
+$$;
+
+create or replace function postbus_data.archive_files(
+    stream text,
+    after_seq bigint,
+    to_seq bigint,
+    from_time timestamptz default null,
+    to_time timestamptz default null
+)
+returns table (
+    id bigint,
+    path text,
+    bytes bigint,
+    message_count bigint,
+    first_seq bigint,
+    last_seq bigint,
+    first_published_at timestamptz,
+    last_published_at timestamptz
+)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The files of an archive that may hold messages with after_seq < seq <= to_seq and from_time <= published_at < to_time, in order. Raises PB404. */
+    select
+        f.id, f.path, f.bytes, f.message_count, f.first_seq, f.last_seq, f.first_published_at, f.last_published_at
+    from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.removed_at is null
+        and f.last_seq > after_seq
+        and f.first_seq <= to_seq
+        and (from_time is null or f.last_published_at >= from_time)
+        and (to_time is null or f.first_published_at < to_time)
+    order by f.first_seq, f.id
+$$;
+
+create or replace function postbus_data.archive_folders(stream text)
+returns setof text
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The folders below that of an archive in which files are known, removed ones too. Raises PB404. */
+    select distinct split_part(f.path, '/', 1)
+    from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+$$;
+
+create or replace function postbus_data.archive_parts(stream text)
+returns table (path text, partition integer, first_seq bigint, last_seq bigint, message_count bigint, checksum bigint)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* What each file of an archive holds of each partition. Raises PB404. */
+    select f.path, p.partition, p.first_seq, p.last_seq, p.message_count, p.checksum
+    from postbus_data.archive_file as f
+    join postbus_data.archive_part as p on p.file_id = f.id
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.removed_at is null
+    order by f.first_seq, f.id, p.partition
+$$;
+
+create or replace function postbus_data.archive_start(stream text, after_seq bigint, since timestamptz default null)
+returns bigint
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The seq after which the next message of an archive lies, above after_seq and not before a time: what lies between holds nothing. Null when it has no such message.
+Raises PB404.
+*/
+    select greatest(min(f.first_seq) - 1, after_seq)
+    from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.removed_at is null
+        and f.last_seq > after_seq
+        and (since is null or f.last_published_at >= since)
+$$;
+
+create or replace function postbus_data.archive_state(
+    stream text,
+    out root text,
+    out start_after bigint,
+    out position_seq bigint,
+    out file_count bigint,
+    out message_count bigint,
+    out bytes bigint
+)
+returns setof record
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The archive of a stream: it holds what lies above start_after, up to position_seq. No row when there is none. Raises PB404. */
+    select a.root, a.start_after, a.position_seq, count(f.id), coalesce(sum(f.message_count), 0)::bigint, coalesce(sum(f.bytes), 0)::bigint
+    from postbus_data.archive as a
+    left join postbus_data.archive_file as f on f.stream_id = a.stream_id and f.removed_at is null
+    where a.stream_id = postbus_data.stream_id(stream)
+    group by a.stream_id
+$$;
+
+create or replace function postbus_data.archive_steps(
+    stream text,
+    out message_count bigint,
+    out lost_count bigint,
+    out gap_after bigint
+)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What the steps of an archive say: how many messages they took, how many steps found theirs purged, and the first seq after which a step is missing (null when
+they are whole). Raises PB404.
+*/
+    select
+        coalesce(sum(b.message_count), 0)::bigint,
+        count(*) filter (where b.is_lost),
+        min(b.before) filter (where b.before <> b.after_seq)
+    from (
+        select
+            b.*,
+            lag(b.to_seq, 1, a.start_after) over (order by b.to_seq) as before
+        from postbus_data.archive as a
+        join postbus_data.archive_batch as b on b.stream_id = a.stream_id
+        where a.stream_id = postbus_data.stream_id(stream)
+            and b.to_seq > a.start_after
+    ) as b
+$$;
+
+create or replace function postbus_data.commit_archive(
+    stream text,
+    consumer text,
+    after_seq bigint,
+    to_seq bigint,
+    files jsonb,
+    is_lost boolean
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Take the next step of an archive: list the files that hold after_seq < seq <= to_seq, and let retention have these messages.
+
+is_lost  the messages were purged before they could be archived, and there are no files.
+
+Returns  how many messages the step holds.
+Raises   PB404, PB409 when another run has taken this step, or the files do not hold as many messages as the log.
+Touches  archive (update), archive_batch, archive_file, archive_part (insert), the consumer's position.
+Locks    the archive's row, so that of two runs one takes the step.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    known bigint;
+    archived bigint;
+    logged bigint;
+begin
+    select a.position_seq into known from postbus_data.archive as a where a.stream_id = found_id for update;
+    if known is distinct from after_seq then
+        raise exception using
+            errcode = 'PB409',
+            message = format('the archive of stream "%s" is at seq %s, not at %s: another run is at work', stream, known, after_seq),
+            hint = 'run one at a time; nothing was lost or doubled';
+    end if;
+    archived := postbus_data.add_files(found_id, files);
+    logged := case when is_lost then 0 else postbus_data.count_range(found_id, after_seq, to_seq) end;
+    if archived <> logged then
+        raise exception using
+            errcode = 'PB409',
+            message = format(
+                'the files hold %s messages from seq %s to %s, and the log of stream "%s" %s', archived, after_seq + 1, to_seq, stream, logged
+            ),
+            hint = 'nothing was archived; run it again';
+    end if;
+    insert into postbus_data.archive_batch (stream_id, after_seq, to_seq, message_count, is_lost)
+    values (found_id, after_seq, to_seq, archived, is_lost);
+    update postbus_data.archive as a set position_seq = to_seq where a.stream_id = found_id;
+    perform postbus_data.spark_commit(stream, consumer, to_seq);
+    return archived;
+end
+$$;
+
+create or replace function postbus_data.count_range(stream_id integer, after_seq bigint, to_seq bigint)
+returns bigint
+language plpgsql
+volatile
+set enable_seqscan = off
+as $$
+/* How many messages of a stream's log have after_seq < seq <= to_seq, counted one by one. */
+declare
+    segment postbus_data.segment;
+    counted bigint;
+    total bigint := 0;
+begin
+    for segment in
+        select g.*
+        from postbus_data.segment as g
+        where g.stream_id = count_range.stream_id
+            and g.after_seq < to_seq
+            and (g.last_seq > count_range.after_seq or g.sealed_at is null)
+    loop
+        execute format(
+            'select count(*)
+            from generate_series(%s, %s) as p (n)
+            cross join lateral (
+                select from %s as l where l.partition = p.n and l.seq > $1 and l.seq <= $2
+            ) as m',
+            segment.partition_base,
+            segment.partition_base + segment.partition_count - 1,
+            postbus_data.log_table(stream_id, segment.number)
+        ) into counted using after_seq, to_seq;
+        total := total + counted;
+    end loop;
+    return total;
+end
+$$;
+
+create or replace function postbus_data.expire_archive(stream text, before timestamptz)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Let an archive go of its oldest steps whose messages were all published before a time: whole steps, and no file is cut.
+
+Returns  how many messages went.
+Raises   PB404.
+Touches  archive (update), archive_file (update).
+Locks    the archive's row.
+*/
+declare
+    known postbus_data.archive;
+    edge bigint;
+    gone bigint;
+begin
+    select a.* into known from postbus_data.archive as a where a.stream_id = postbus_data.stream_id(stream) for update;
+    select max(b.to_seq)
+    into edge
+    from postbus_data.archive_batch as b
+    where b.stream_id = known.stream_id
+        and b.to_seq > known.start_after
+        -- What is not over yet, or reaches beyond the step.
+        and not exists (
+            select
+            from postbus_data.archive_file as f
+            where f.stream_id = known.stream_id
+                and f.removed_at is null
+                and f.first_seq <= b.to_seq
+                and (f.last_published_at >= before or f.last_seq > b.to_seq)
+        );
+    if edge is null then
+        return 0;
+    end if;
+    update postbus_data.archive as a set start_after = edge where a.stream_id = known.stream_id;
+    with removed as (
+        update postbus_data.archive_file as f
+        set removed_at = clock_timestamp()
+        where f.stream_id = known.stream_id
+            and f.removed_at is null
+            and f.last_seq <= edge
+        returning f.message_count
+    )
+    select coalesce(sum(r.message_count), 0) into gone from removed as r;
+    return gone;
+end
+$$;
+
+create or replace function postbus_data.forget_files(stream text, ids bigint[])
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Forget files of an archive that were deleted. Those that count stay. Raises PB404. */
+    delete from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.id = any (ids)
+        and f.removed_at is not null
+$$;
+
+create or replace function postbus_data.move_archive(stream text, root text)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Say that the files of an archive lie in another folder now. */
+    update postbus_data.archive as a set root = move_archive.root where a.stream_id = postbus_data.stream_id(stream)
+$$;
+
+create or replace function postbus_data.open_archive(stream text, root text, consumer text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make an archive of a stream, if it has none: from its oldest message on. Its consumer keeps the stream from letting go of what is not archived.
+
+Raises   PB404, PB409 when the archive lies in another folder.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    first_kept bigint := (select s.start_seq from postbus_data.stream as s where s.id = found_id);
+    known text;
+begin
+    insert into postbus_data.archive (stream_id, root, start_after, position_seq)
+    values (found_id, root, greatest(first_kept - 1, 0), greatest(first_kept - 1, 0))
+    on conflict do nothing;
+    select a.root into known from postbus_data.archive as a where a.stream_id = found_id;
+    if known <> root then
+        raise exception using
+            errcode = 'PB409',
+            message = format('the archive of stream "%s" lies in %s, not in %s', stream, known, root),
+            hint = 'archive to that folder; to move it, copy it and call postbus_data.move_archive';
+    end if;
+    if exists (select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer) then
+        perform postbus.alter_consumer(stream, consumer, keep_unread => true);
+    else
+        perform postbus.create_consumer(stream, consumer, keep_unread => true);
+    end if;
+end
+$$;
+
+create or replace function postbus_data.removed_files(stream text, before timestamptz)
+returns table (id bigint, path text)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The files of an archive that do not count since before a time, so that they may be deleted. Raises PB404. */
+    select f.id, f.path
+    from postbus_data.archive_file as f
+    where f.stream_id = postbus_data.stream_id(stream)
+        and f.removed_at < before
+    order by f.id
+$$;
+
+create or replace function postbus_data.replace_files(stream text, old_ids bigint[], files jsonb)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+List files of an archive that hold the messages of others, in their place. Readers that began before may still be at the old ones.
+
+Returns  how many messages they hold.
+Raises   PB404, PB409 when an old file is not listed any more, or the new ones do not hold the same messages.
+Touches  archive_file (insert, update), archive_part (insert).
+Locks    the archive's row, so that steps, compaction and retention do not meet.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    last_id bigint;
+    replaced bigint;
+    total bigint;
+begin
+    perform from postbus_data.archive as a where a.stream_id = found_id for update;
+    last_id := (select coalesce(max(f.id), 0) from postbus_data.archive_file as f);
+    update postbus_data.archive_file as f
+    set removed_at = clock_timestamp()
+    where f.stream_id = found_id
+        and f.id = any (old_ids)
+        and f.removed_at is null;
+    get diagnostics replaced = row_count;
+    if replaced <> cardinality(old_ids) then
+        raise exception using
+            errcode = 'PB409',
+            message = format('%s of %s files of the archive of "%s" are not listed any more', cardinality(old_ids) - replaced, cardinality(old_ids), stream),
+            hint = 'another run was faster; nothing was changed';
+    end if;
+    total := postbus_data.add_files(found_id, files);
+    if exists (
+        select
+        from (
+            select
+                p.partition,
+                sum(case when f.id > last_id then p.message_count else -p.message_count end) as difference,
+                bit_xor(p.checksum) as checksum
+            from postbus_data.archive_file as f
+            join postbus_data.archive_part as p on p.file_id = f.id
+            where f.stream_id = found_id
+                and (f.id > last_id or f.id = any (old_ids))
+            group by p.partition
+        ) as p
+        where p.difference <> 0
+            or p.checksum <> 0
+    ) then
+        raise exception using
+            errcode = 'PB409',
+            message = format('new files of the archive of "%s" do not hold what the old ones did', stream),
+            hint = 'nothing was changed; check it with: postbus pipeline run archive STREAM --verify';
+    end if;
+    return total;
+end
+$$;
+
+create or replace function postbus_data.replay_copies(
+    pipeline text,
+    run uuid,
+    stream text,
+    consumer text,
+    to_seq bigint,
+    partitions integer[],
+    seqs bigint[],
+    published_at timestamptz[],
+    keys text[],
+    data text[],
+    headers jsonb[],
+    bytes bytea[]
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Deliver messages of an archive to one consumer once more, and note in the same transaction that its pipeline has come to to_seq: so each is delivered again
+once, although the pipeline is killed and run again. What the log lacks is copied to where dropped segments leave what is still held. A message that the
+consumer has not been given yet, holds or has buried is left alone.
+
+Returns  how many are delivered again; null when another run has taken this one's place.
+Raises   PB404.
+Touches  kept, waiting (insert), pipeline (update).
+*/
+#variable_conflict use_column
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    data_type text := (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id);
+    present bigint[];
+    again bigint;
+begin
+    update postbus_data.pipeline as p
+    set position_seq = replay_copies.to_seq
+    where p.name = pipeline
+        and p.run = replay_copies.run;
+    if not found then
+        return null;
+    end if;
+    -- Also in a segment that is purged and not dropped yet.
+    select array_agg(d.seq)
+    into present
+    from (
+        select m.partition, array_agg(m.seq) as seqs, array_agg(1) as attempts
+        from unnest(partitions, replay_copies.seqs) as m (partition, seq)
+        group by m.partition
+    ) as p
+    cross join lateral unnest(postbus_data.fetch_named(reader.stream_id, data_type, p.partition, p.seqs, p.attempts, 0)) as d;
+
+    with chosen as materialized (
+        select m.*
+        from unnest(partitions, seqs, replay_copies.published_at, keys, replay_copies.data, replay_copies.headers, replay_copies.bytes)
+            as m (partition, seq, published_at, key, data, headers, bytes)
+        where m.seq <= coalesce(
+                (
+                    select h.hi
+                    from postbus_data.position as h
+                    where h.consumer_id = reader.id
+                        and h.epoch = reader.epoch
+                        and h.partition = m.partition
+                    order by h.hi desc
+                    limit 1
+                ),
+                reader.start_after
+            )
+            and not exists (
+                select
+                from postbus_data.lease as l
+                where l.consumer_id = reader.id
+                    and l.epoch = reader.epoch
+                    and m.seq = any (l.seqs)
+                    and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+            )
+            and not exists (
+                select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch and d.seq = m.seq
+            )
+            and not exists (
+                select
+                from postbus_data.parked as k
+                where k.consumer_id = reader.id
+                    and k.epoch = reader.epoch
+                    and k.partition = m.partition
+                    and k.seq = m.seq
+            )
+            and not exists (select from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = m.seq)
+    ),
+    copies as (
+        insert into postbus_data.kept (stream_id, partition, seq, published_at, key, data, bytes, headers)
+        select reader.stream_id, m.partition, m.seq, m.published_at, m.key, m.data, m.bytes, m.headers
+        from chosen as m
+        where m.seq <> all (coalesce(present, '{}'))
+        on conflict do nothing
+    ),
+    waiting as (
+        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+        select reader.id, m.partition, m.seq, m.key, 0, clock_timestamp(), 'replayed'
+        from chosen as m
+        on conflict on constraint waiting_pkey do nothing
+        returning seq
+    )
+    select count(*) into again from waiting;
+    return again;
+end
+$$;
+
+create or replace function postbus.backfill_ranges(pipeline text)
+returns table (
+    number integer,
+    after_key text[],
+    to_key text[],
+    is_of_nulls boolean,
+    message_count bigint,
+    bad_count bigint,
+    snapshot pg_snapshot,
+    wal_lsn pg_lsn,
+    done_at timestamptz
+)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The ranges of a backfill, in order of the key, and at which snapshot of the source each was read.
+
+after_key, to_key  rows with after_key < key <= to_key: the values of the key's columns as text; null is before the first, and behind the last row. With
+                   is_of_nulls, the rows that have no value in a column of the key.
+snapshot           null until the range is published. A change of the source is in a row of the range if pg_visible_in_snapshot(its transaction, snapshot): who
+                   follows the WAL passes over it, and takes all other changes of the range.
+wal_lsn            where the source's WAL was just before. A commit may be written shortly before its effects can be seen, so following has to begin earlier: with a
+                   replication slot that was there before the backfill.
+*/
+    select r.number, r.after_key, r.to_key, r.is_of_nulls, r.message_count, r.bad_count, s.snapshot, s.wal_lsn, r.done_at
+    from postbus_data.backfill_range as r
+    left join postbus_data.backfill_snapshot as s on s.id = r.snapshot_id
+    where r.pipeline = backfill_ranges.pipeline
+        and r.writer = (select p.plan ->> 'writer' from postbus_data.pipeline as p where p.name = backfill_ranges.pipeline)
+    order by r.number
+$$;
+
+create or replace function postbus_data.begin_range(snapshot_id bigint, writer text, number integer)
+returns table (after_key text[], to_key text[], is_of_nulls boolean)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Take a range of a backfill, to publish it in this transaction.
+
+Returns  no row when it was published before, or is not to be read at this snapshot any more: it is closed, or another run has begun.
+Locks    the range, so that of two attempts at it one publishes.
+*/
+#variable_conflict use_column
+begin
+    return query
+    select r.after_key, r.to_key, r.is_of_nulls
+    from postbus_data.backfill_range as r
+    where r.writer = begin_range.writer
+        and r.number = begin_range.number
+        and r.done_at is null
+        and exists (
+            select
+            from postbus_data.backfill_snapshot as s
+            join postbus_data.pipeline as p on p.name = s.pipeline and p.run = s.run
+            where s.id = begin_range.snapshot_id
+                and s.closed_at is null
+        )
+    for update of r;
+end
+$$;
+
+create or replace function postbus_data.close_snapshot(snapshot_id bigint)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Let no range begin at a snapshot any more. Those that have begun are finished. */
+    update postbus_data.backfill_snapshot as s
+    set closed_at = clock_timestamp()
+    where s.id = snapshot_id
+        and s.closed_at is null
+$$;
+
+create or replace function postbus_data.end_range(
+    snapshot_id bigint,
+    writer text,
+    number integer,
+    message_count bigint,
+    bad_count bigint
+)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Note that a range of a backfill, as it was at a snapshot, is published by this transaction. */
+    update postbus_data.backfill_range as r
+    set snapshot_id = end_range.snapshot_id,
+        message_count = end_range.message_count,
+        bad_count = end_range.bad_count,
+        done_at = clock_timestamp()
+    where r.writer = end_range.writer
+        and r.number = end_range.number
+$$;
+
+create or replace function postbus_data.open_snapshot(pipeline text, run uuid, snapshot pg_snapshot, wal_lsn pg_lsn)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note a snapshot of the source at which a run of a backfill is going to read.
+
+Returns  its number.
+Raises   PB409 when another run has taken this one's place.
+Locks    the pipeline's row.
+*/
+declare
+    new_id bigint;
+begin
+    perform postbus_data.hold_pipeline(open_snapshot.pipeline, open_snapshot.run);
+    insert into postbus_data.backfill_snapshot (pipeline, run, snapshot, wal_lsn)
+    values (open_snapshot.pipeline, open_snapshot.run, open_snapshot.snapshot, open_snapshot.wal_lsn)
+    returning id into new_id;
+    return new_id;
+end
+$$;
+
+create or replace function postbus_data.plan_ranges(pipeline text, run uuid, writer text, ranges jsonb)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note the ranges of a backfill, unless that was done.
+
+ranges   [{"after_key": ["1"], "to_key": ["2"], "is_of_nulls": false}], in order.
+
+Raises   PB409 when another run has taken this one's place.
+Locks    the pipeline's row.
+*/
+begin
+    perform postbus_data.hold_pipeline(plan_ranges.pipeline, plan_ranges.run);
+    if exists (select from postbus_data.backfill_range as r where r.writer = plan_ranges.writer) then
+        return;
+    end if;
+    insert into postbus_data.backfill_range (pipeline, writer, number, after_key, to_key, is_of_nulls)
+    select
+        plan_ranges.pipeline,
+        plan_ranges.writer,
+        n.place - 1,
+        postbus_data.texts_of(n.range -> 'after_key'),
+        postbus_data.texts_of(n.range -> 'to_key'),
+        (n.range ->> 'is_of_nulls')::boolean
+    from jsonb_array_elements(ranges) with ordinality as n (range, place);
+end
+$$;
+
+create or replace function postbus_data.range_counts(writer text)
+returns table (message_count bigint, bad_count bigint, open_numbers bigint[])
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* How far a backfill is: messages and rows aside of the ranges that are done, and the numbers of the others; null when there are none. */
+    select
+        coalesce(sum(r.message_count), 0)::bigint,
+        coalesce(sum(r.bad_count), 0)::bigint,
+        array_agg(r.number::bigint order by r.number) filter (where r.done_at is null)
+    from postbus_data.backfill_range as r
+    where r.writer = range_counts.writer
+$$;
+
+create or replace function postbus_data.texts_of(list jsonb)
+returns text[]
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The texts of a JSON array; null for JSON null. */
+    select array_agg(t.text order by t.place)
+    from jsonb_array_elements_text(case jsonb_typeof(list) when 'array' then list else '[]' end) with ordinality as t (text, place)
+$$;
+
+create or replace function postbus.alter_consumer(
+    stream text,
+    consumer text,
+    ack_wait interval default null,
+    max_ack_pending integer default null,
+    max_deliver integer default null,
+    backoff interval[] default null,
+    backoff_factor double precision default null,
+    backoff_cap interval default null,
+    backoff_jitter double precision default null,
+    retain_dead interval default null,
+    max_per_key integer default null,
+    max_waiting integer default null,
+    on_dead text default null,
+    filter_key_pattern text default null,
+    filter_headers jsonb default null,
+    filter_headers_not jsonb default null,
+    filter_data text default null,
+    on_expired text default null,
+    keep_unread boolean default null,
+    expire_after interval default null,
+    keep_history interval default null,
+    unset text[] default '{}'
+)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Change settings of a consumer; null leaves one as it is. They hold for deliveries and failures from now on; a filter, for messages that
+were not delivered yet. A backoff is changed as a whole: its factor and cap are those given with it. The ordering cannot be changed: what is in flight was given out under it.
+
+unset    the names of settings to put back to "none": max_deliver, backoff, backoff_factor, backoff_cap, retain_dead, max_per_key,
+         filter_key_pattern, filter_headers, filter_headers_not, filter_data, expire_after, keep_history.
+
+Raises   PB400 for a value that is not allowed, PB404.
+*/
+declare
+    settings postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    unknown text;
+begin
+    select u into unknown
+    from unnest(unset) as u
+    where u not in (
+        'max_deliver', 'backoff', 'backoff_factor', 'backoff_cap', 'retain_dead', 'max_per_key',
+        'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data', 'expire_after', 'keep_history'
+    )
+    limit 1;
+    if unknown is not null then
+        raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
+    end if;
+    settings.ack_wait := coalesce(ack_wait, settings.ack_wait);
+    settings.max_ack_pending := coalesce(max_ack_pending, settings.max_ack_pending);
+    settings.max_deliver := case when 'max_deliver' = any (unset) then null else coalesce(max_deliver, settings.max_deliver) end;
+    settings.backoff := case when 'backoff' = any (unset) then '{}' else coalesce(backoff, settings.backoff) end;
+    settings.backoff_factor := case
+        when unset && array['backoff', 'backoff_factor'] then null
+        when backoff is not null then backoff_factor
+        else coalesce(backoff_factor, settings.backoff_factor)
+    end;
+    settings.backoff_cap := case
+        when 'backoff_cap' = any (unset) then null
+        when backoff is not null then backoff_cap
+        else coalesce(backoff_cap, settings.backoff_cap)
+    end;
+    settings.backoff_jitter := coalesce(backoff_jitter, settings.backoff_jitter);
+    settings.retain_dead := case when 'retain_dead' = any (unset) then null else coalesce(retain_dead, settings.retain_dead) end;
+    settings.max_per_key := case when 'max_per_key' = any (unset) then null else coalesce(max_per_key, settings.max_per_key) end;
+    settings.max_waiting := coalesce(max_waiting, settings.max_waiting);
+    settings.on_dead := coalesce(on_dead, settings.on_dead);
+    settings.on_expired := coalesce(on_expired, settings.on_expired);
+    settings.expire_after := case when 'expire_after' = any (unset) then null else coalesce(expire_after, settings.expire_after) end;
+    settings.keep_history := case when 'keep_history' = any (unset) then null else coalesce(keep_history, settings.keep_history) end;
+    if 'filter_key_pattern' = any (unset) then
+        settings.filter_key_pattern := null;
+        settings.filter_key_regex := null;
+    end if;
+    settings.filter_headers := case when 'filter_headers' = any (unset) then null else settings.filter_headers end;
+    settings.filter_headers_not := case when 'filter_headers_not' = any (unset) then null else settings.filter_headers_not end;
+    settings.filter_data := case when 'filter_data' = any (unset) then null else settings.filter_data end;
+    settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
+    perform postbus_data.check_consumer(settings);
+
+    update postbus_data.consumer as c
+    set ack_wait = settings.ack_wait,
+        max_ack_pending = settings.max_ack_pending,
+        max_deliver = settings.max_deliver,
+        backoff = settings.backoff,
+        backoff_factor = settings.backoff_factor,
+        backoff_cap = settings.backoff_cap,
+        backoff_jitter = settings.backoff_jitter,
+        retain_dead = settings.retain_dead,
+        max_per_key = settings.max_per_key,
+        max_waiting = settings.max_waiting,
+        on_dead = settings.on_dead,
+        filter_key_pattern = settings.filter_key_pattern,
+        filter_key_regex = settings.filter_key_regex,
+        filter_headers = settings.filter_headers,
+        filter_headers_not = settings.filter_headers_not,
+        filter_data = settings.filter_data,
+        on_expired = settings.on_expired,
+        expire_after = settings.expire_after,
+        keep_history = settings.keep_history,
+        keep_unread = coalesce(alter_consumer.keep_unread, c.keep_unread)
+    where c.id = settings.id;
+end
+$$;
+
+create or replace function postbus.backlog(stream text, consumer text)
+returns bigint
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+About how many messages a consumer or group has to do: not given out yet, in flight, or waiting for another delivery. One number, at constant cost, for
+whoever starts and stops workers by it. 0 is exact.
+
+Raises   PB404, PB412 outside READ COMMITTED.
+*/
+    select s.lag_estimate + s.in_flight + s.waiting
+    from postbus.stats(backlog.stream, backlog.consumer) as s
+    where s.partition is null
+$$;
+
+create or replace function postbus_data.check_consumer(settings postbus_data.consumer)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse settings of a consumer that are out of their range (PB400). */
+declare
+    problem text;
+begin
+    problem := case
+        when settings.ordering is null or settings.ordering not in ('key', 'none', 'partition')
+            then format('ordering = %L is not one of key, none, partition', settings.ordering)
+        when (settings.ack_wait between interval '1 millisecond' and interval '7 days') is not true
+            then format('ack_wait = %s is not between 1 millisecond and 7 days', settings.ack_wait)
+        when (settings.max_ack_pending between 1 and 1000000) is not true
+            then format('max_ack_pending = %s is not between 1 and 1000000', settings.max_ack_pending)
+        when settings.max_deliver not between 1 and 1000000
+            then format('max_deliver = %s is not between 1 and 1000000', settings.max_deliver)
+        when settings.backoff is null or cardinality(settings.backoff) > 100 or array_position(settings.backoff, null) is not null
+            then 'backoff is not a list of at most 100 delays'
+        when exists (select from unnest(settings.backoff) as b where b not between interval '0' and interval '30 days')
+            then 'a delay of backoff is not between 0 and 30 days'
+        when settings.backoff_factor is not null and cardinality(settings.backoff) <> 1
+            then 'backoff_factor needs exactly one delay in backoff, the first'
+        when settings.backoff_factor not between 1 and 100
+            then format('backoff_factor = %s is not between 1 and 100', settings.backoff_factor)
+        when settings.backoff_cap not between interval '0' and interval '30 days'
+            then format('backoff_cap = %s is not between 0 and 30 days', settings.backoff_cap)
+        when (settings.backoff_jitter between 0 and 1) is not true
+            then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
+        when settings.retain_dead not between interval '0' and interval '3650 days'
+            then format('retain_dead = %s is not between 0 and 3650 days', settings.retain_dead)
+        when settings.max_per_key not between 1 and 10000
+            then format('max_per_key = %s is not between 1 and 10000', settings.max_per_key)
+        when (settings.max_waiting between 1 and 1000000) is not true
+            then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
+        when settings.on_dead is null or settings.on_dead not in ('continue', 'hold')
+            then format('on_dead = %L is not one of continue, hold', settings.on_dead)
+        when settings.expire_after not between interval '1 minute' and interval '3650 days'
+            then format('expire_after = %s is not between 1 minute and 3650 days', settings.expire_after)
+        when settings.keep_history not between interval '1 second' and interval '3650 days'
+            then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
+        when settings.on_expired is null or settings.on_expired not in ('skip', 'bury')
+            then format('on_expired = %L is not one of skip, bury', settings.on_expired)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;
+
+create or replace function postbus.consumer_info(stream text, consumer text)
+returns postbus.consumer_info
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* A consumer's settings. Raises PB404. */
+declare
+    found_id integer := (postbus_data.find_consumer(stream, consumer)).id;
+    info postbus.consumer_info;
+begin
+    select i.* into info from postbus.list_consumers(stream) as i where i.id = found_id;
+    return info;
+end
+$$;
+
+create or replace function postbus.consumer_overview(stream text)
+returns table (
+    name text,
+    ordering text,
+    paused boolean,
+    lag_estimate bigint,
+    in_flight bigint,
+    redelivering bigint,
+    waiting bigint,
+    dead bigint,
+    oldest_unread_at timestamptz,
+    oldest_in_flight_at timestamptz
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Where all consumers of a stream stand, by name: what stats says of each as a whole.
+
+redelivering  how many of those in flight were delivered before.
+
+Raises   PB404, PB412 outside READ COMMITTED.
+*/
+#variable_conflict use_column
+declare
+    listed integer := postbus_data.stream_id(stream);
+begin
+    return query
+    select
+        c.name, c.ordering, c.paused, s.lag_estimate, s.in_flight, postbus_data.in_flight(c.id, c.epoch, null, true), s.waiting, s.dead,
+        s.oldest_unread_at, s.oldest_in_flight_at
+    from postbus_data.consumer as c
+    cross join lateral postbus.stats(c.stream_name, c.name) as s
+    where c.stream_id = listed
+        and s.partition is null
+    order by c.name;
+end
+$$;
+
+create or replace function postbus.create_consumer(
+    stream text,
+    consumer text,
+    ordering text default 'key',
+    ack_wait interval default interval '30 seconds',
+    max_ack_pending integer default 10000,
+    max_deliver integer default null,
+    backoff interval[] default '{}',
+    backoff_factor double precision default null,
+    backoff_cap interval default null,
+    backoff_jitter double precision default 0,
+    retain_dead interval default null,
+    max_per_key integer default null,
+    max_waiting integer default 1000,
+    on_dead text default 'continue',
+    filter_key_pattern text default null,
+    filter_headers jsonb default null,
+    filter_headers_not jsonb default null,
+    filter_data text default null,
+    on_expired text default 'skip',
+    keep_unread boolean default false,
+    expire_after interval default null,
+    keep_history interval default null,
+    "start" text default null,
+    from_seq bigint default null,
+    from_time timestamptz default null
+)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create a consumer of a stream. It costs publishers nothing.
+
+ordering         key: messages of one key in order; one that fails holds its key. none: any message that is not in flight. partition: one batch
+                 of a partition at a time, and a message that fails holds its partition. It stays as it is.
+ack_wait         how long a delivery is leased before it is given to somebody else.
+max_ack_pending  how many messages may be in flight.
+max_deliver      how many deliveries before a message becomes a dead letter; null for ever.
+backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make it grow.
+retain_dead      how long dead letters are kept; null for ever.
+max_per_key      in order "key", how many messages of a key a batch may hold; null for any number.
+max_waiting      in order "key", how many messages may be parked behind others of their key before reading ahead stops.
+on_dead          in order "key", whether a dead letter lets its key go on (continue) or holds it until it is redriven or discarded (hold).
+filter_…         which messages it wants: a key pattern; headers that a message must have, with these values; headers that it must not have
+                 with these values; a JSON path of which it must yield an item other than false and null. Messages that do not pass are skipped.
+on_expired       what becomes of a message whose time to live is over: skip or bury (a dead letter).
+keep_unread      the stream keeps what this consumer has not finished, whatever its retention says.
+expire_after     it is removed when nobody has received from it for so long; null never.
+keep_history     for how long postbus.history knows what became of each delivery; null for not at all.
+start            earliest (the default) or latest; or from_seq, or from_time.
+
+Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it exists.
+*/
+declare
+    settings postbus_data.consumer;
+    first_segment postbus_data.segment;
+    new_id integer;
+begin
+    perform postbus_data.check_name('consumer', consumer);
+    settings.stream_id := postbus_data.stream_id(stream);
+    settings.ordering := ordering;
+    settings.ack_wait := ack_wait;
+    settings.max_ack_pending := max_ack_pending;
+    settings.max_deliver := max_deliver;
+    settings.backoff := backoff;
+    settings.backoff_factor := backoff_factor;
+    settings.backoff_cap := backoff_cap;
+    settings.backoff_jitter := backoff_jitter;
+    settings.retain_dead := retain_dead;
+    settings.max_per_key := max_per_key;
+    settings.max_waiting := max_waiting;
+    settings.on_dead := on_dead;
+    settings.on_expired := on_expired;
+    settings.expire_after := expire_after;
+    settings.keep_history := keep_history;
+    settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
+    perform postbus_data.check_consumer(settings);
+    if ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
+        raise exception using
+            errcode = 'PB400',
+            message = 'a stream that keeps one message per key is read in order "key" or "partition"',
+            hint = 'in order "none" a later version could overtake one that is in flight';
+    end if;
+    if num_nonnulls("start", from_seq, from_time) = 0 then
+        "start" := 'earliest';
+    end if;
+    settings.start_after := postbus_data.start_position(settings.stream_id, "start", from_seq, from_time);
+    first_segment := postbus_data.first_segment(settings.stream_id, settings.start_after);
+
+    insert into postbus_data.consumer as c (
+        stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
+        retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
+        on_expired, keep_unread, expire_after, keep_history, start_after, partition_base, partition_count
+    )
+    values (
+        settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
+        backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
+        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false), expire_after,
+        keep_history, settings.start_after, first_segment.partition_base, first_segment.partition_count
+    )
+    on conflict (stream_name, name) do nothing
+    returning c.id into new_id;
+    if new_id is null then
+        raise exception using errcode = 'PB409', message = format('consumer "%s" of stream "%s" exists', consumer, stream);
+    end if;
+end
+$$;
+
+create or replace function postbus_data.delivery_rate(mark postbus_data.position, positions bigint, now_at timestamptz)
+returns double precision
+language sql
+volatile
+as $$
+/* How many messages a second were given out since a mark of the sweep, about; 0 when there is none. positions: see position_sum. */
+    select case
+        when mark.hi > 0 then greatest(
+            0,
+            (positions - mark.expired_count) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at) - mark.hi / 1000000.0)
+        )
+        else 0
+    end
+$$;
+
+create or replace function postbus.drop_consumer(stream text, consumer text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/* Remove a consumer with its position, leases and dead letters. Acks for it are refused from now on. Raises PB404. */
+declare
+    dropped integer := (postbus_data.find_consumer(stream, consumer)).id;
+begin
+    perform postbus_data.forget(dropped);
+    delete from postbus_data.dead_letter as d where d.consumer_id = dropped;
+    delete from postbus_data.history as h where h.consumer_id = dropped;
+    delete from postbus_data.consumer as c where c.id = dropped;
+end
+$$;
+
+create or replace function postbus_data.find_consumer(stream text, consumer text)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* The row of a consumer. Raises PB404 when the stream or the consumer does not exist. */
+declare
+    found_consumer postbus_data.consumer;
+begin
+    -- The row as a whole: its columns one by one would take twice as long.
+    found_consumer := (
+        select c
+        from postbus_data.consumer as c
+        where c.stream_name = find_consumer.stream
+            and c.name = find_consumer.consumer
+    );
+    if found_consumer.id is null then
+        perform postbus_data.stream_id(stream);
+        raise exception using
+            errcode = 'PB404',
+            message = format('consumer "%s" of stream "%s" does not exist', consumer, stream),
+            hint = format('create it with: select postbus.create_consumer(%L, %L)', stream, consumer);
+    end if;
+    return found_consumer;
+end
+$$;
+
+create or replace function postbus_data.first_segment(stream_id integer, after_seq bigint)
+returns postbus_data.segment
+language sql
+volatile
+as $$
+/* The first segment that has messages above a seq, or may get some: its partitions are those that a consumer which starts there begins with. */
+    select g
+    from postbus_data.segment as g
+    where g.stream_id = first_segment.stream_id
+        and (g.sealed_at is null or g.last_seq > first_segment.after_seq)
+    order by g.number
+    limit 1
+$$;
+
+create or replace function postbus_data.forget(consumer_id integer)
+returns void
+language sql
+as $$
+/* Remove what a consumer has read, holds and waits for: it is dropped, or starts again. Dead letters stay. */
+    delete from postbus_data.settled as s
+    using postbus_data.lease as l
+    where l.consumer_id = forget.consumer_id
+        and s.token = l.token;
+    delete from postbus_data.lease as l where l.consumer_id = forget.consumer_id;
+    delete from postbus_data.waiting as w where w.consumer_id = forget.consumer_id;
+    delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
+    delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
+$$;
+
+create or replace function postbus.history(
+    stream text,
+    consumer text,
+    outcome text default null,
+    before_time timestamptz default null,
+    max_messages integer default 100
+)
+returns setof postbus.history_entry
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What became of a consumer's deliveries, the newest first: acked, failed (it comes again) or dead. Known for as long as the consumer's keep_history
+says, from the moment that was set.
+
+outcome      only these.
+before_time  only what was finished before.
+
+last_error is the reason of a failure; of an acked message, that of its failure before.
+
+Raises   PB400 for arguments out of range, PB404.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    data_type text := (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id);
+    entry postbus_data.history;
+    left_count integer := max_messages;
+begin
+    if outcome not in ('acked', 'failed', 'dead') or (max_messages between 1 and 10000) is not true then
+        raise exception using
+            errcode = 'PB400',
+            message = format('outcome = %L or max_messages = %s is not allowed', outcome, coalesce(max_messages::text, 'null')),
+            hint = 'outcome is acked, failed or dead; max_messages is between 1 and 10000';
+    end if;
+    for entry in
+        select h.*
+        from postbus_data.history as h
+        where h.consumer_id = reader.id
+            and h.finished_at < coalesce(before_time, 'infinity')
+            and (outcome is null or h.outcome = outcome)
+        order by h.finished_at desc
+        limit max_messages
+    loop
+        return query
+        select
+            s.seq, entry.partition, m.key, m.data, m.bytes, m.headers, m.published_at, entry.outcome, s.attempt, entry.received_at,
+            entry.finished_at, entry.finished_at - entry.received_at,
+            case
+                when entry.reason is not null then entry.reason
+                when s.attempt > 1 then (
+                    select h.reason
+                    from postbus_data.history as h
+                    where h.consumer_id = reader.id
+                        and h.first_seq = s.seq
+                        and h.reason is not null
+                        and h.finished_at < entry.finished_at
+                    order by h.finished_at desc
+                    limit 1
+                )
+            end
+        from (
+            select s.seq, coalesce(s.attempt, 1) as attempt
+            from unnest(entry.seqs, entry.attempts) as s (seq, attempt)
+            order by s.seq desc
+            limit left_count
+        ) as s
+        left join unnest(
+            postbus_data.fetch_named(
+                reader.stream_id, data_type, entry.partition, entry.seqs, array_fill(1, array[cardinality(entry.seqs)]), 0
+            )
+        ) as m on m.seq = s.seq
+        order by s.seq desc;
+        left_count := left_count - cardinality(entry.seqs);
+        exit when left_count <= 0;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.history_bounds(stream text)
+returns table (
+    consumer_id integer,
+    consumer text,
+    first_finished_at timestamptz,
+    last_finished_at timestamptz,
+    first_seq bigint
+)
+language sql
+stable
+set enable_seqscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/* From when to when the history of each consumer of a stream reaches, and its lowest seq. No row for one that has none. Raises PB404. */
+    select c.id, c.name, h.first_finished_at, h.last_finished_at, h.first_seq
+    from postbus_data.consumer as c
+    cross join lateral (
+        select
+            (select min(h.finished_at) from postbus_data.history as h where h.consumer_id = c.id) as first_finished_at,
+            (select max(h.finished_at) from postbus_data.history as h where h.consumer_id = c.id) as last_finished_at,
+            (select min(h.first_seq) from postbus_data.history as h where h.consumer_id = c.id) as first_seq
+    ) as h
+    where c.stream_id = postbus_data.stream_id(stream)
+        and h.first_seq is not null
+    order by c.name
+$$;
+
+create or replace function postbus_data.last_use(reader postbus_data.consumer)
+returns postbus_data.position
+language sql
+volatile
+as $$
+/* When a consumer was used last, in microseconds: hi, and the sum of its positions then: horizon. Nulls if that is not known. */
+    select p
+    from postbus_data.position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = -5
+    order by p.hi desc
+    limit 1
+$$;
+
+create or replace function postbus.list_consumers(stream text)
+returns setof postbus.consumer_info
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The consumers of a stream, by name. Raises PB404. */
+declare
+    listed integer := postbus_data.stream_id(stream);
+begin
+    return query
+    select
+        c.stream_name, c.name, c.id, c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.backoff, c.backoff_factor, c.backoff_cap,
+        c.backoff_jitter, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.filter_key_pattern, c.filter_headers,
+        (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
+        c.filter_data::text, c.on_expired, c.keep_unread, c.expire_after, c.keep_history, c.is_group, c.paused, c.created_at
+    from postbus_data.consumer as c
+    where c.stream_id = listed
+    order by c.name;
+end
+$$;
+
+create or replace function postbus_data.mutex_class(consumer_id integer)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/*
+The class of a consumer's mutexes, two-key advisory locks. The second key is a partition's number, or
+    -1  who reads the redelivery log
+    -2  who sweeps
+    -3  who may go near max_ack_pending
+    -4  who shares out the partitions of a group
+They lie above the classes of publishers' locks (functions/horizon/lock_class.sql); class 1610612736 itself is maintenance.
+*/
+    select 1610612736 + consumer_id
+$$;
+
+create or replace function postbus_data.note_use(reader postbus_data.consumer, positions bigint default null)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Remember that a consumer with expire_after is used, now and then only. Two that do so at once leave two rows, of which the later counts.
+
+positions  the sum of its positions, if known.
+Touches    position (insert, delete).
+*/
+declare
+    now_at bigint := extract(epoch from clock_timestamp()) * 1000000;
+    last_use postbus_data.position := postbus_data.last_use(reader);
+begin
+    if positions is null and last_use.hi > now_at - least(60, extract(epoch from reader.expire_after) / 10) * 1000000 then
+        return;
+    end if;
+    delete from postbus_data.position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = -5
+        and p.hi <= last_use.hi;
+    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+    values (reader.id, reader.epoch, -5, now_at, coalesce(positions, last_use.horizon, 0), 0)
+    on conflict do nothing;
+end
+$$;
+
+create or replace function postbus.pause(stream text, consumer text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/* Give a consumer no more messages until resume. What is in flight may be acked. Raises PB404. */
+declare
+    paused_id integer := (postbus_data.find_consumer(stream, consumer)).id;
+begin
+    update postbus_data.consumer as c set paused = true where c.id = paused_id;
+end
+$$;
+
+create or replace function postbus.peek(
+    stream text,
+    consumer text,
+    state text default null,
+    key_pattern text default null,
+    after_seq bigint default 0,
+    max_messages integer default 100
+)
+returns setof postbus.peeked
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Messages as a consumer sees them, in order of seq above after_seq, without touching anything.
+
+state    available (to be received), delivered (leased and not settled), waiting (for another delivery) or dead; null for all.
+
+A lease that has expired is shown as available. With a key pattern a page may hold fewer messages than there are: go on from its last seq, or
+from after_seq + 10,000 when it was empty.
+
+Raises   PB400, PB404, PB412 outside READ COMMITTED.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    regex text := postbus_data.pattern_regex(key_pattern);
+    now_at timestamptz := clock_timestamp();
+begin
+    if state not in ('available', 'delivered', 'waiting', 'dead') then
+        raise exception using
+            errcode = 'PB400',
+            message = format('state "%s" is not one of available, delivered, waiting, dead', state);
+    end if;
+    if max_messages is null or max_messages not between 1 and 10000 then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
+    end if;
+    return query
+    select p.*
+    from (
+        select h.*
+        from postbus_data.peek_held(reader, after_seq, max_messages, now_at) as h
+        union all
+        select a.*
+        from postbus_data.peek_available(reader, after_seq, max_messages) as a
+        where state is null or state = 'available'
+        union all
+        select
+            d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
+            null::text
+        from postbus_data.dead_letter as d
+        where d.consumer_id = reader.id
+            and d.seq > after_seq
+            and (state is null or state = 'dead')
+    ) as p
+    where (state is null or p.state = state)
+        and (regex is null or p.key ~ regex)
+    order by p.seq
+    limit max_messages;
+end
+$$;
+
+create or replace function postbus_data.peek_available(reader postbus_data.consumer, after_seq bigint, max_messages integer)
+returns setof postbus.peeked
+language plpgsql
+volatile
+as $$
+/* The messages that a consumer has not been given yet: of each partition, the first max_messages above a seq. */
+#variable_conflict use_variable
+declare
+    partition integer;
+    horizon bigint := postbus_data.horizon_of(reader.stream_id);
+    start_seq bigint;
+    hi bigint;
+    messages postbus.delivery[];
+begin
+    select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
+    for partition in select u from postbus_data.unread_partitions(reader) as u loop
+        select p.hi into hi
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1;
+        messages := postbus_data.fetch_messages(
+            reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
+        );
+        return query
+        select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
+            null::text
+        from unnest(messages) as m
+        where postbus_data.passes(reader, m)
+            and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.peek_held(
+    reader postbus_data.consumer,
+    after_seq bigint,
+    max_messages integer,
+    now_at timestamptz
+)
+returns setof postbus.peeked
+language plpgsql
+volatile
+as $$
+/* The messages that a consumer has leased or lets wait: the first max_messages above a seq. */
+#variable_conflict use_variable
+declare
+    held record;
+begin
+    for held in
+        select h.partition, array_agg(h.seq) as seqs, array_agg(h.attempt) as attempts, array_agg(h.state) as states,
+            array_agg(h.until) as untils, array_agg(h.reason) as reasons, array_agg(h.ack_id) as ack_ids
+        from (
+            select h.*
+            from (
+                select
+                    l.partition, m.seq, coalesce(m.attempt, 1) as attempt, l.deadline as until, null::text as reason,
+                    case when l.deadline > now_at then 'delivered' else 'available' end as state,
+                    case when l.deadline > now_at then lpad(to_hex(l.token), 16, '0') || '-' || m.seq end as ack_id
+                from postbus_data.lease as l
+                cross join lateral unnest(l.seqs, l.attempts) as m (seq, attempt)
+                where l.consumer_id = reader.id
+                    and l.epoch = reader.epoch
+                    and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+                union all
+                select
+                    w.partition, w.seq, w.attempts, w.due_at, w.reason,
+                    case when w.due_at > now_at then 'waiting' else 'available' end, null
+                from postbus_data.waiting as w
+                where w.consumer_id = reader.id
+                union all
+                select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting', null
+                from postbus_data.parked as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                union all
+                select d.partition, d.seq, d.attempts, null, null, 'available', null
+                from postbus_data.due as d
+                where d.consumer_id = reader.id
+                    and d.epoch = reader.epoch
+            ) as h
+            where h.seq > after_seq
+            order by h.seq
+            limit max_messages
+        ) as h
+        group by h.partition
+    loop
+        return query
+        select
+            m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
+            h.ack_id
+        from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids)
+            as h (seq, attempt, state, until, reason, ack_id)
+        join unnest(
+            postbus_data.fetch_named(
+                reader.stream_id,
+                (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id),
+                held.partition, held.seqs, held.attempts, 0
+            )
+        ) as m on m.seq = h.seq;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.position_sum(reader postbus_data.consumer)
+returns bigint
+language sql
+volatile
+as $$
+/*
+The positions of a consumer in all its partitions, added up as if there were 1,024 of them. Seqs are shared by all partitions, so this grows by 1,024 for each
+message that is given out, about, and at least by 1. One probe for each partition, whatever dead rows there are.
+*/
+    select coalesce(sum(coalesce(place.hi, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
+    from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
+    left join lateral (
+        select r.hi
+        from postbus_data.position as r
+        where r.consumer_id = reader.id
+            and r.epoch = reader.epoch
+            and r.partition = p.n
+        order by r.hi desc
+        limit 1
+    ) as place on true
+$$;
+
+create or replace function postbus.replay(
+    stream text,
+    consumer text,
+    from_seq bigint default null,
+    to_seq bigint default null,
+    from_time timestamptz default null,
+    to_time timestamptz default null,
+    key_pattern text default null,
+    max_messages integer default 1000,
+    resume text default null
+)
+returns table (replayed integer, next_resume text)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Deliver messages again that a consumer has already been given, while it goes on with the rest: those of a range of seqs or times whose key
+matches. Their deliveries are counted anew. What is in flight, waits or was not given yet comes anyway, and is left alone; a dead letter is
+redriven, not replayed. In order "key" a replayed message comes before later ones of its key that are still to come.
+
+It takes a page of messages at a time: call it again with next_resume until that is null.
+
+Returns  how many of the page are delivered again, and where to go on.
+Raises   PB400, PB404, PB412 outside READ COMMITTED.
+Touches  waiting (insert).
+*/
+#variable_conflict use_column
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+begin
+    with page as materialized (
+        select m.seq, m.partition, m.key, m.resume
+        from postbus.read(
+            stream, from_seq => replay.from_seq, to_seq => replay.to_seq, from_time => replay.from_time, to_time => replay.to_time,
+            key_pattern => replay.key_pattern, max_messages => replay.max_messages, resume => replay.resume
+        ) as m
+    ),
+    again as (
+        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+        select reader.id, p.partition, p.seq, p.key, 0, clock_timestamp(), 'replayed'
+        from page as p
+        where p.seq <= (
+                select h.hi
+                from postbus_data.position as h
+                where h.consumer_id = reader.id
+                    and h.epoch = reader.epoch
+                    and h.partition = p.partition
+                order by h.hi desc
+                limit 1
+            )
+            and not exists (
+                select
+                from postbus_data.lease as l
+                where l.consumer_id = reader.id
+                    and l.epoch = reader.epoch
+                    and p.seq = any (l.seqs)
+                    and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = p.seq)
+            )
+            and not exists (
+                select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch and d.seq = p.seq
+            )
+            and not exists (
+                select
+                from postbus_data.parked as k
+                where k.consumer_id = reader.id
+                    and k.epoch = reader.epoch
+                    and k.partition = p.partition
+                    and k.seq = p.seq
+            )
+            and not exists (select from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = p.seq)
+        on conflict on constraint waiting_pkey do nothing
+        returning seq
+    )
+    select (select count(*) from again)::integer, (select p.resume from page as p where p.resume is not null limit 1)
+    into replayed, next_resume;
+    return next;
+end
+$$;
+
+create or replace function postbus.resume(stream text, consumer text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/* Let a paused consumer go on. Raises PB404. */
+declare
+    resumed_id integer := (postbus_data.find_consumer(stream, consumer)).id;
+begin
+    update postbus_data.consumer as c set paused = false where c.id = resumed_id;
+end
+$$;
+
+create or replace function postbus.seek(
+    stream text,
+    consumer text,
+    "start" text default null,
+    from_seq bigint default null,
+    from_time timestamptz default null
+)
+returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make a consumer read on from another position: start => 'earliest' or 'latest', from_seq, or from_time.
+
+What is in flight or waits for another delivery is given up: its acks are refused. Dead letters stay. It begins a new epoch, so a
+receive that runs at the same moment may still return messages of the old one, whose acks are refused too.
+
+Returns  the seq after which it reads on.
+Raises   PB400 unless exactly one position is given, PB404, PB412 outside READ COMMITTED.
+*/
+declare
+    sought postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    new_start bigint := postbus_data.start_position(sought.stream_id, "start", from_seq, from_time);
+    first_segment postbus_data.segment := postbus_data.first_segment(sought.stream_id, new_start);
+begin
+    update postbus_data.consumer as c
+    set epoch = c.epoch + 1,
+        start_after = new_start,
+        partition_base = first_segment.partition_base,
+        partition_count = first_segment.partition_count
+    where c.id = sought.id;
+    perform postbus_data.forget(sought.id);
+    return new_start;
+end
+$$;
+
+create or replace function postbus_data.set_filter(
+    settings postbus_data.consumer,
+    key_pattern text,
+    headers jsonb,
+    headers_not jsonb,
+    data_path text
+)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* Check the parts of a filter that are given, and put them into a consumer's settings; null leaves one as it is. Raises PB400. */
+declare
+    data_type text;
+begin
+    if key_pattern is not null then
+        settings.filter_key_regex := postbus_data.pattern_regex(key_pattern);
+        settings.filter_key_pattern := key_pattern;
+    end if;
+    if jsonb_typeof(coalesce(headers, '{}')) <> 'object' or coalesce(headers, '{}') @? 'strict $.* ? (@.type() != "string")' then
+        raise exception using errcode = 'PB400', message = 'filter_headers is not a JSON object whose values are strings';
+    end if;
+    if jsonb_typeof(coalesce(headers_not, '{}')) <> 'object' or coalesce(headers_not, '{}') @? 'strict $.* ? (@.type() != "string")' then
+        raise exception using errcode = 'PB400', message = 'filter_headers_not is not a JSON object whose values are strings';
+    end if;
+    settings.filter_headers := coalesce(headers, settings.filter_headers);
+    if headers_not is not null then
+        settings.filter_headers_not := array(
+            select jsonb_build_object(h.key, h.value) from jsonb_each(headers_not) as h
+        );
+    end if;
+    if data_path is not null then
+        select s.data_type into data_type from postbus_data.stream as s where s.id = settings.stream_id;
+        if data_type <> 'json' then
+            raise exception using errcode = 'PB400', message = format('filter_data needs a stream of json, and this one holds %s', data_type);
+        end if;
+        begin
+            settings.filter_data := data_path::jsonpath;
+        exception when others then
+            raise exception using errcode = 'PB400', message = format('filter_data is not a JSON path: %s', sqlerrm);
+        end;
+    end if;
+    return settings;
+end
+$$;
+
+create or replace function postbus_data.start_position(stream_id integer, "start" text, from_seq bigint, from_time timestamptz)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The seq after which to read, for a consumer that starts or seeks at
+    earliest  the oldest message that is kept
+    latest    what is published from now on
+    a seq     that message
+    a time    what was published since; messages a moment older may come too
+
+Raises   PB400 unless exactly one of them is given.
+*/
+begin
+    if num_nonnulls("start", from_seq, from_time) <> 1 or "start" not in ('earliest', 'latest') then
+        raise exception using
+            errcode = 'PB400',
+            message = 'a position is "earliest", "latest", a seq or a time',
+            hint = 'give exactly one of: start => ''earliest'' or ''latest'', from_seq, from_time';
+    end if;
+    return case
+        when from_seq is not null then greatest(from_seq - 1, 0)
+        when from_time is not null then postbus_data.seq_before(stream_id, from_time - interval '1 second')
+        when "start" = 'latest' then postbus_data.horizon_of(stream_id)
+        else 0
+    end;
+end
+$$;
+
+create or replace function postbus.stats(stream text, consumer text)
+returns table (
+    partition integer,
+    position_seq bigint,
+    horizon_seq bigint,
+    lag_estimate bigint,
+    oldest_unread_at timestamptz,
+    in_flight bigint,
+    waiting bigint,
+    dead bigint,
+    oldest_in_flight_at timestamptz,
+    expired bigint,
+    missed_estimate bigint,
+    rate_estimate double precision
+)
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Where a consumer stands: a row for each partition that it reads, and one with partition null for the consumer as a whole. Its cost does not depend on the
+depth of the stream.
+
+position_seq         up to here the partition was given out.
+lag_estimate         about how many messages are left: seqs are shared by all partitions, so it assumes that they are spread evenly. 0 is exact.
+oldest_unread_at     when the next message to be given out was published.
+in_flight            how many messages are leased and not settled.
+waiting, dead        how many failed messages wait for another delivery, and how many were given up; 10,000 stands for that many or more.
+oldest_in_flight_at  when the oldest lease was given.
+expired              how many messages were skipped or buried because their time to live was over, since the last seek.
+rate_estimate        about how many messages a second were given out in the last seconds; null for a group.
+missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them.
+
+Raises   PB404, PB412 outside READ COMMITTED.
+*/
+#variable_conflict use_column
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    layout bigint := postbus_data.reading_layout(reader);
+    partition_count integer := layout & 2047;
+    end_seq bigint;
+    total_lag bigint := 0;
+    total_expired bigint := 0;
+    total_missed bigint := 0;
+    start_seq bigint;
+    oldest timestamptz;
+    next_message postbus.delivery;
+    mark postbus_data.position;
+begin
+    horizon_seq := postbus_data.horizon_of(reader.stream_id);
+    select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
+    -- Where the partitions of the next layout begin, when their number was changed.
+    end_seq := least(
+        horizon_seq,
+        (
+            select min(g.after_seq)
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.partition_base > reader.partition_base
+                and g.number <= layout >> 35
+        )
+    );
+    for place in 0 .. partition_count - 1 loop
+        partition := ((layout >> 11) & 16777215) + place;
+        position_seq := null;
+        select p.hi, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = stats.partition
+        order by p.hi desc
+        limit 1;
+        position_seq := coalesce(position_seq, reader.start_after);
+        missed_estimate := coalesce(missed_estimate, 0) + greatest(0, start_seq - 1 - position_seq) / partition_count;
+        total_missed := total_missed + missed_estimate;
+        position_seq := greatest(position_seq, start_seq - 1);
+        next_message := (
+            postbus_data.fetch_messages(reader.stream_id, partition, position_seq, horizon_seq, 1)
+        )[1];
+        oldest_unread_at := next_message.published_at;
+        lag_estimate := case
+            when next_message.seq is null then 0
+            else greatest(1, (end_seq - next_message.seq + 1) / partition_count)
+        end;
+        in_flight := postbus_data.in_flight(reader.id, reader.epoch, partition, null);
+        expired := coalesce(expired, 0);
+        total_expired := total_expired + expired;
+        oldest := least(oldest, oldest_unread_at);
+        total_lag := total_lag + lag_estimate;
+        return next;
+    end loop;
+
+    partition := null;
+    position_seq := null;
+    lag_estimate := total_lag + horizon_seq - end_seq;
+    expired := total_expired;
+    missed_estimate := total_missed;
+    oldest_unread_at := oldest;
+    in_flight := postbus_data.in_flight(reader.id, reader.epoch, null, null);
+    select count(*) into waiting
+    from (
+        (select from postbus_data.waiting as w where w.consumer_id = reader.id limit 10000)
+        union all
+        (select from postbus_data.parked as p where p.consumer_id = reader.id and p.epoch = reader.epoch limit 10000)
+        union all
+        (select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch limit 10000)
+    ) as w;
+    waiting := least(waiting, 10000);
+    select count(*) into dead
+    from (select from postbus_data.dead_letter as d where d.consumer_id = reader.id limit 10000) as d;
+    select min(l.received_at) into oldest_in_flight_at
+    from postbus_data.lease as l
+    where l.consumer_id = reader.id
+        and l.epoch = reader.epoch;
+    if not reader.is_group then
+        mark := postbus_data.sweep_mark(reader);
+        -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
+        rate_estimate := case
+            when to_timestamp(mark.hi / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
+            else postbus_data.delivery_rate(mark, postbus_data.position_sum(reader), clock_timestamp())
+        end;
+    end if;
+    return next;
+end
+$$;
+
+create or replace function postbus_data.unread_partitions(reader postbus_data.consumer)
+returns setof integer
+language sql
+volatile
+as $$
+/* The partitions in which a consumer has or may have something left to read: those that it reads, and those of newer layouts. */
+    select p.n
+    from (
+        select distinct g.partition_base, g.partition_count
+        from postbus_data.segment as g
+        where g.stream_id = reader.stream_id
+            and g.partition_base >= reader.partition_base
+    ) as g
+    cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
+    order by p.n
+$$;
+
+create or replace function postbus.dead_letters(
+    stream text,
+    consumer text,
+    seqs bigint[] default null,
+    key_pattern text default null,
+    reason_like text default null,
+    after_seq bigint default 0,
+    max_messages integer default 100
+)
+returns setof postbus.dead_letter
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+A page of a consumer's dead letters, in order of seq: those above after_seq.
+
+seqs, key_pattern, reason_like   only these; reason_like is a pattern of LIKE, such as 'timeout%'.
+Raises   PB400, PB404.
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+begin
+    return query
+    select d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, d.attempts, d.reason, d.died_at
+    from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, after_seq, max_messages) as d
+    order by d.seq;
+end
+$$;
+
+create or replace function postbus.discard(
+    stream text,
+    consumer text,
+    seqs bigint[] default null,
+    key_pattern text default null,
+    reason_like text default null,
+    max_messages integer default 10000
+)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Remove dead letters, up to max_messages of them: see dead_letters for which. Returns how many. Raises PB400, PB404. */
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    discarded integer;
+begin
+    delete from postbus_data.dead_letter as d
+    using postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, 0, max_messages) as m
+    where d.consumer_id = reader.id
+        and d.seq = m.seq;
+    get diagnostics discarded = row_count;
+    return discarded;
+end
+$$;
+
+create or replace function postbus_data.match_dead(
+    consumer_id integer,
+    seqs bigint[],
+    key_pattern text,
+    reason_like text,
+    after_seq bigint,
+    max_messages integer
+)
+returns setof postbus_data.dead_letter
+language plpgsql
+stable
+as $$
+/* Dead letters of a consumer above a seq, in order, that are among the seqs, match the key pattern and the reason; null asks nothing. */
+declare
+    regex text := postbus_data.pattern_regex(key_pattern);
+begin
+    if max_messages is null or max_messages not between 1 and 10000 then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
+    end if;
+    return query
+    select d.*
+    from postbus_data.dead_letter as d
+    where d.consumer_id = match_dead.consumer_id
+        and d.seq > after_seq
+        and (seqs is null or d.seq = any (seqs))
+        and (regex is null or d.key ~ regex)
+        and (reason_like is null or d.reason like reason_like)
+    order by d.seq
+    limit max_messages;
+end
+$$;
+
+create or replace function postbus.redrive(
+    stream text,
+    consumer text,
+    seqs bigint[] default null,
+    key_pattern text default null,
+    reason_like text default null,
+    max_messages integer default 1000,
+    to_stream text default null
+)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give dead letters another chance, the oldest first and up to max_messages of them: to their consumer, counting deliveries anew, or
+published again to a stream. See dead_letters for which.
+
+To go at a rate, call it for a few at a time.
+
+Returns  how many were moved. One whose message was purged since cannot go back to the consumer and stays; it can go to a stream.
+Raises   PB400, PB404 for stream, consumer or to_stream, PB409 when to_stream holds another type of data.
+Touches  dead_letter (delete), waiting or the log of to_stream (insert).
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    source postbus_data.stream;
+    letter postbus_data.dead_letter;
+    moved integer := 0;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = reader.stream_id;
+    for letter in
+        select d.*
+        from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, 0, max_messages) as m
+        join postbus_data.dead_letter as d on d.consumer_id = reader.id and d.seq = m.seq
+        order by d.seq
+        for update of d skip locked
+    loop
+        if to_stream is not null then
+            perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type);
+        elsif letter.seq < source.purged_seq then
+            continue;
+        else
+            -- Its segment may be gone; the letter's copy is not.
+            if postbus_data.fetch_named(source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0) is null then
+                insert into postbus_data.kept (stream_id, partition, seq, published_at, key, data, bytes, headers)
+                values (
+                    source.id, letter.partition, letter.seq, letter.published_at, letter.key, letter.data, letter.bytes, letter.headers
+                );
+            end if;
+            insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+            values (reader.id, letter.partition, letter.seq, letter.key, 0, clock_timestamp(), letter.reason);
+        end if;
+        delete from postbus_data.dead_letter as d where d.consumer_id = letter.consumer_id and d.seq = letter.seq;
+        moved := moved + 1;
+    end loop;
+    return moved;
+end
+$$;
+
+create or replace function postbus_data.begin_dedup(stream_id integer)
+returns void
+language plpgsql
+as $$
+/* Let a stream remember ids of messages, if it does not yet: its register and the first table. */
+begin
+    if to_regclass('postbus_data.dedup_' || stream_id) is null then
+        perform postbus_data.prepare_dedup(stream_id, 1);
+        update postbus_data.dedup as d set begun_at = clock_timestamp() where d.stream_id = begin_dedup.stream_id;
+        execute format('create sequence postbus_data.dedup_%s cache 1', stream_id);
+        perform postbus_data.apply_grants(stream_id);
+        perform nextval(format('postbus_data.dedup_%s', stream_id));
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_dedup_window(dedup_window interval)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse a window that is outside its range (PB400). Null is not checked. */
+begin
+    if dedup_window not between interval '1 second' and interval '30 days' then
+        raise exception using
+            errcode = 'PB400',
+            message = format('dedup_window = %s is not between 1 second and 30 days', dedup_window);
+    end if;
+end
+$$;
+
+create or replace function postbus_data.deduplicate(stream_id integer, ids text[], seqs bigint[])
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/*
+Say which messages of a batch were published before, by their ids; a null id never was. The others' ids are taken, by this transaction: another that
+wants one of them waits for it to end. Of the same id twice in a batch, the first counts.
+
+seqs     the number that each message would get.
+Returns  for each message null when it is new, else the number of the one that was published.
+Raises   PB409 when the stream has no dedup_window, PB400 for an id that is empty or longer than 255 characters.
+Touches  the stream's tables of ids (insert).
+Locks    ids in their order, so that two batches do not deadlock.
+
+Its caller has entered the stream, so the register is read after its lock: see maintain_dedup.
+*/
+declare
+    now_at timestamptz := clock_timestamp();
+    oldest timestamptz := now_at - (select s.dedup_window from postbus_data.stream as s where s.id = stream_id);
+    register regclass := to_regclass('postbus_data.dedup_' || stream_id);
+    current_number integer := pg_sequence_last_value(register);
+    last_table postbus_data.dedup;
+    known jsonb;
+    found_known jsonb;
+    wanted text[];
+begin
+    if register is null or oldest is null then
+        raise exception using
+            errcode = 'PB409',
+            message = 'the stream does not look for duplicates',
+            hint = 'give it a dedup_window (alter_stream), or publish without ids';
+    end if;
+    if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then
+        raise exception using errcode = 'PB400', message = 'a dedup id is not 1 to 255 characters long';
+    end if;
+
+    select d.* into last_table
+    from postbus_data.dedup as d
+    where d.stream_id = deduplicate.stream_id
+        and d.number = current_number - 1;
+    known := '{}';
+    if last_table.number is not null then
+        if last_table.sealed_at is null or current_setting('transaction_isolation') <> 'read committed' then
+            -- Somebody may be writing the same id there just now.
+            known := postbus_data.take_ids(format('postbus_data.dedup_%s_%s', stream_id, last_table.number), ids, seqs, now_at, oldest);
+        else
+            execute format(
+                'select coalesce(jsonb_object_agg(d.id, d.seq), ''{}'')
+                from postbus_data.dedup_%s_%s as d
+                where d.id = any ($1) and d.published_at >= $2',
+                stream_id, last_table.number
+            ) into known using ids, oldest;
+        end if;
+    end if;
+    select array_agg(case when not known ? i.id then i.id end order by i.place) into wanted
+    from unnest(ids) with ordinality as i (id, place);
+    found_known := postbus_data.take_ids(format('postbus_data.dedup_%s_%s', stream_id, current_number), wanted, seqs, now_at, oldest);
+    known := known || found_known;
+
+    return array(
+        select case
+            when i.id is null then null
+            when known ? i.id then (known ->> i.id)::bigint
+            when row_number() over (partition by i.id order by i.place) > 1 then first_value(i.seq) over (partition by i.id order by i.place)
+        end
+        from unnest(ids, seqs) with ordinality as i (id, seq, place)
+        order by i.place
+    );
+end
+$$;
+
+create or replace function postbus_data.end_dedup(stream_id integer)
+returns void
+language plpgsql
+as $$
+/* Let a stream forget all ids of messages. */
+declare
+    old_number integer;
+begin
+    execute format('drop sequence if exists postbus_data.dedup_%s', stream_id);
+    for old_number in
+        delete from postbus_data.dedup as d where d.stream_id = end_dedup.stream_id returning d.number
+    loop
+        execute format('drop table postbus_data.dedup_%s_%s', stream_id, old_number);
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.maintain_dedup(stream_id integer, sequence regclass)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Begin the next table of ids when the current one is as old as the window, and drop those that hold nothing within it.
+
+As with segments, a table is prepared in one call and named by the register in a later one, and it is sealed when no publisher is left that may have
+read the register before. Until then publishers write their ids to it and to the next one.
+
+Its caller holds the stream's maintenance mutex.
+Returns  how many steps were taken.
+*/
+declare
+    register regclass := to_regclass('postbus_data.dedup_' || stream_id);
+    time_window interval := (select s.dedup_window from postbus_data.stream as s where s.id = stream_id);
+    current_number integer := pg_sequence_last_value(register);
+    next_table postbus_data.dedup;
+    oldest bigint;
+    step_count integer := 0;
+    changed integer;
+    old_number integer;
+begin
+    if register is null then
+        return 0;
+    end if;
+    update postbus_data.dedup as d
+    set rolled_at_seq = pg_sequence_last_value(sequence)
+    where d.stream_id = maintain_dedup.stream_id
+        and d.number < current_number
+        and d.rolled_at_seq is null;
+    select min(l.held_at) into oldest from postbus_data.publisher_locks(stream_id, pg_sequence_last_value(sequence)) as l;
+    update postbus_data.dedup as d
+    set sealed_at = clock_timestamp()
+    where d.stream_id = maintain_dedup.stream_id
+        and d.sealed_at is null
+        and d.rolled_at_seq < coalesce(oldest, d.rolled_at_seq + 1);
+    get diagnostics changed = row_count;
+    step_count := step_count + changed;
+
+    for old_number in
+        delete from postbus_data.dedup as d
+        where d.stream_id = maintain_dedup.stream_id
+            and d.sealed_at < clock_timestamp() - time_window
+        returning d.number
+    loop
+        execute format('drop table postbus_data.dedup_%s_%s', stream_id, old_number);
+        step_count := step_count + 1;
+    end loop;
+
+    select d.* into next_table
+    from postbus_data.dedup as d
+    where d.stream_id = maintain_dedup.stream_id
+        and d.number = current_number + 1;
+    if next_table.number is not null then
+        if next_table.prepared_by <> pg_current_xact_id() then
+            update postbus_data.dedup as d
+            set begun_at = clock_timestamp()
+            where d.stream_id = next_table.stream_id
+                and d.number = next_table.number;
+            perform nextval(register);
+            step_count := step_count + 1;
+        end if;
+    elsif exists (
+        select
+        from postbus_data.dedup as d
+        where d.stream_id = maintain_dedup.stream_id
+            and d.number = current_number
+            and coalesce(d.begun_at, '-infinity') < clock_timestamp() - time_window
+            -- Two at a time are looked at.
+            and not exists (
+                select from postbus_data.dedup as o where o.stream_id = d.stream_id and o.number < d.number
+            )
+    ) and pg_relation_size(to_regclass(format('postbus_data.dedup_%s_%s', stream_id, current_number))) > 0 then
+        perform postbus_data.prepare_dedup(stream_id, current_number + 1);
+        step_count := step_count + 1;
+    end if;
+    return step_count;
+end
+$$;
+
+create or replace function postbus_data.prepare_dedup(stream_id integer, number integer)
+returns void
+language plpgsql
+as $$
+/* Create a table for ids of messages. The register may name it once this transaction has committed. */
+begin
+    execute format(
+        'create table postbus_data.dedup_%s_%s (
+            id text collate "C" primary key,
+            seq bigint not null,
+            published_at timestamptz not null
+        )',
+        stream_id, number
+    );
+    insert into postbus_data.dedup (stream_id, number) values (stream_id, number);
+    perform postbus_data.apply_grants(stream_id);
+end
+$$;
+
+create or replace function postbus_data.take_ids(ids_table text, ids text[], seqs bigint[], now_at timestamptz, oldest timestamptz)
+returns jsonb
+language plpgsql
+volatile
+as $$
+/*
+Write ids into a table of them; an id that is there and older than oldest is written over.
+
+Returns  the ids that were there, with their seqs.
+*/
+declare
+    taken text[];
+    known jsonb;
+begin
+    execute format(
+        'with taken as (
+            insert into %1$s as d (id, seq, published_at)
+            select i.id, i.seq, $3
+            from (
+                select distinct on (u.id) u.id, u.seq
+                from unnest($1, $2) with ordinality as u (id, seq, place)
+                where u.id is not null
+                order by u.id, u.place
+            ) as i
+            order by i.id
+            on conflict (id) do update
+            set seq = excluded.seq,
+                published_at = excluded.published_at
+            where d.published_at < $4
+            returning d.id
+        )
+        select array_agg(t.id) from taken as t',
+        ids_table
+    ) into taken using ids, seqs, now_at, oldest;
+    -- A later statement: what made it wait has committed since.
+    execute format(
+        'select coalesce(jsonb_object_agg(d.id, d.seq), ''{}'') from %1$s as d where d.id = any ($1) and not d.id = any ($2)',
+        ids_table
+    ) into known using ids, coalesce(taken, '{}');
+    return known;
+end
+$$;
+
+create or replace function postbus.ack(stream text, consumer text, ack_ids text[])
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Finish the deliveries named by these ack ids, in the caller's transaction.
+
+Returns  how many were finished by this call. One that was acked or nacked before, or has expired and been swept, is not counted: it
+         may be with somebody else by now.
+Raises   PB404, PB412 outside READ COMMITTED.
+Touches  lease, settled (delete), or settled (insert) for part of a lease.
+Locks    the leases, in order of their tokens.
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+begin
+    perform postbus_data.check_isolation();
+    return postbus_data.finish(reader.id, reader.epoch, ack_ids);
+end
+$$;
+
+create or replace function postbus_data.as_batches(messages postbus.delivery[])
+returns setof postbus_data.batch
+language sql
+immutable
+as $$
+/* Deliveries by lease. */
+    select
+        left(m.ack_id, 16), m.partition, array_agg(m.seq), array_agg(m.attempt), array_agg(m.key),
+        case when count(m.data) > 0 then array_agg(m.data) end,
+        case when count(m.bytes) > 0 then array_agg(m.bytes) end,
+        array_agg(m.headers), array_agg(m.published_at)
+    from (select m.* from unnest(messages) as m order by m.seq) as m
+    group by left(m.ack_id, 16), m.partition
+$$;
+
+create or replace function postbus_data.begin_claim(
+    reader postbus_data.consumer,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text
+)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+Check the arguments and circumstances of a receive, and begin its claim. Hot: one statement.
+
+Raises   PB400 for arguments out of range, PB409 for a group or another type of data, PB412 outside READ COMMITTED: under a snapshot that is kept,
+         messages would be skipped or delivered twice.
+*/
+declare
+    claim postbus_data.claim;
+    one_message_per_key boolean;
+begin
+    if max_messages is null or max_messages not between 1 and 10000 then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
+    end if;
+    if (ack_wait between interval '1 millisecond' and interval '7 days') is false then
+        raise exception using
+            errcode = 'PB400',
+            message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
+    end if;
+    if reader.is_group then
+        raise exception using
+            errcode = 'PB409',
+            message = format('"%s" of stream "%s" is a group', reader.name, reader.stream_name),
+            hint = 'claim from it, or create a consumer of another name';
+    end if;
+    perform postbus_data.check_isolation();
+    select
+        s.data_type,
+        s.start_seq,
+        s.one_message_per_key,
+        postbus_data.has_due(reader.id, reader.epoch)
+    into claim.data_type, claim.start_seq, one_message_per_key, claim.has_due
+    from postbus_data.stream as s
+    where s.id = reader.stream_id;
+    if expected_type <> claim.data_type then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" holds %s, not %s', reader.stream_name, claim.data_type, expected_type);
+    end if;
+    claim.layout := postbus_data.reading_layout(reader);
+    claim.quota := reader.max_ack_pending / ((claim.layout & 2047) + 1);
+    if claim.quota < 100 then
+        -- Too few to share out among the partitions: one receive at a time looks at all that is in flight.
+        claim.quota := null;
+    end if;
+    claim.lease_until := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
+    claim.busy := false;
+    if one_message_per_key
+        or num_nonnulls(reader.filter_key_regex, reader.filter_headers, reader.filter_headers_not, reader.filter_data) > 0
+    then
+        claim.scan := greatest(256, 4 * max_messages);
+    end if;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.change_layout(reader postbus_data.consumer)
+returns postbus_data.consumer
+language plpgsql
+volatile
+as $$
+/*
+Let a consumer go on to the next partitions of its stream, when their number was changed and it has read those before to their end: a key is never read
+in two partitions at once.
+
+What is in flight, has failed or is parked stays where it is, and holds its key in the new partition too: see claim_by_key. In order "partition", and in a
+group, nothing of it may be left.
+
+Returns  the consumer, as it was when it cannot go on yet.
+Touches  consumer (update), position (insert, delete), parked (delete), waiting (insert).
+Locks    the mutexes of the old partitions, until the transaction ends; cannot go on when somebody else has one.
+*/
+#variable_conflict use_variable
+declare
+    next_segment postbus_data.segment;
+    start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
+    oldest_publisher bigint;
+    end_seq bigint;
+    place postbus_data.position;
+    places postbus_data.position[];
+    leases bigint[];
+    moved postbus_data.consumer;
+begin
+    select g.* into next_segment
+    from postbus_data.segment as g
+    where g.stream_id = reader.stream_id
+        and g.partition_base > reader.partition_base
+        and g.number <= postbus_data.reading_layout(reader) >> 35
+    order by g.number
+    limit 1;
+    if next_segment.number is null then
+        return reader;
+    end if;
+    -- As in seal_segments, which may come later than this: nobody can write to the old partitions any more.
+    select min(l.held_at) into oldest_publisher
+    from postbus_data.publisher_locks(
+        reader.stream_id, pg_sequence_last_value(to_regclass('postbus_data.seq_' || reader.stream_id))
+    ) as l;
+    if exists (
+        select
+        from postbus_data.segment as g
+        where g.stream_id = reader.stream_id
+            and g.number < next_segment.number
+            and g.sealed_at is null
+            and (g.rolled_at_seq is null or g.rolled_at_seq >= oldest_publisher)
+    ) then
+        return reader;
+    end if;
+    end_seq := postbus_data.horizon_of(reader.stream_id);
+    for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
+        if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
+            return reader;
+        end if;
+        place := postbus_data.place_of(reader, partition);
+        if postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), end_seq, 1) is not null then
+            return reader;
+        end if;
+        if reader.ordering = 'partition' and (
+            exists (select from postbus_data.lease as l where l.token = any (place.leases))
+            or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition)
+        ) then
+            return reader;
+        end if;
+        place.missed_count := place.missed_count + greatest(0, least(start_seq - 1, next_segment.after_seq) - place.hi) / reader.partition_count;
+        places := places || place;
+    end loop;
+
+    update postbus_data.consumer as c
+    set partition_base = next_segment.partition_base,
+        partition_count = next_segment.partition_count
+    where c.id = reader.id
+        and c.epoch = reader.epoch
+        and c.partition_base = reader.partition_base
+    returning c.* into moved;
+    if moved.id is null then
+        -- Somebody else was faster.
+        select c.* into moved from postbus_data.consumer as c where c.id = reader.id and c.epoch = reader.epoch;
+        return case when moved.id is null then reader else moved end;
+    end if;
+    foreach place in array places loop
+        -- Whoever still comes to an old partition finds that there is nothing more to claim.
+        perform postbus_data.move_on(place, 9223372036854775807);
+    end loop;
+    with unparked as (
+        delete from postbus_data.parked as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+        returning p.*
+    )
+    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+    select u.consumer_id, u.partition, u.seq, u.key, 0, clock_timestamp(), 'an earlier message of its key is not done'
+    from unparked as u
+    on conflict on constraint waiting_pkey do nothing;
+    if reader.ordering = 'key' then
+        select array_agg(distinct l.token) into leases
+        from postbus_data.lease as l
+        where l.consumer_id = reader.id
+            and l.epoch = reader.epoch;
+    end if;
+    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, leases, expired_count, missed_count)
+    select
+        reader.id, reader.epoch, p.n, greatest(next_segment.after_seq, reader.start_after), 0,
+        postbus_data.in_flight(reader.id, reader.epoch, null, case when reader.ordering = 'none' then false end), leases,
+        case when p.n = moved.partition_base then (select sum(o.expired_count) from unnest(places) as o) else 0 end,
+        case when p.n = moved.partition_base then (select sum(o.missed_count) from unnest(places) as o) else 0 end
+    from generate_series(moved.partition_base, moved.partition_base + moved.partition_count - 1) as p (n);
+    return moved;
+end
+$$;
+
+create or replace function postbus_data.claim_batches(
+    reader postbus_data.consumer,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text
+)
+returns setof postbus_data.batch
+language plpgsql
+volatile
+as $$
+/*
+Lease the next messages of a consumer: what postbus.receive does, with a row for each lease. For a group, an ack_wait of 0 gives them for good: see consume.
+*/
+#variable_conflict use_variable
+declare
+    claim postbus_data.claim;
+    partition_base integer;
+    partition_count integer;
+    first integer;
+    step_count integer;
+    partition integer;
+    remaining integer := max_messages;
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+    scan_left integer := 65536;
+    batch postbus_data.batch;
+    found_count integer;
+    last_claim postbus_data.claim;
+    busy boolean;
+    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    busy_ones integer[];
+    awaited integer[];
+begin
+    if reader.is_group and ack_wait = interval '0' then
+        return query select b.* from postbus_data.consume(reader, max_messages, expected_type) as b;
+        return;
+    end if;
+    claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
+    end if;
+    if reader.paused then
+        return;
+    end if;
+    if claim.quota is null then
+        remaining := postbus_data.room(reader, max_messages);
+    end if;
+    -- A busy consumer is asked many times a second: most need not even look whether it was swept.
+    if random() < 0.1 and postbus_data.sweep_now_and_then(reader) then
+        claim.has_due := true;
+    end if;
+
+    while remaining > 0 loop
+        busy := false;
+        busy_ones := '{}';
+        partition_base := (claim.layout >> 11) & 16777215;
+        partition_count := claim.layout & 2047;
+        first := floor(random() * partition_count);
+        -- In order "key" idle partitions come first: there, nothing has to be parked.
+        step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
+        if claim.has_due then
+            claim := postbus_data.claim_due(reader, claim, remaining);
+            busy := claim.busy;
+            if claim.messages is not null then
+                return query select b.* from postbus_data.as_batches(claim.messages) as b;
+                remaining := remaining - cardinality(claim.messages);
+            end if;
+        end if;
+        for step in 0 .. step_count - 1 loop
+            exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
+            partition := partition_base + mod(first + step, partition_count);
+            continue when not partition = any (awaited);
+            continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
+            last_claim := null;
+            loop
+                claim := postbus_data.claim_partition(reader, claim, partition, remaining);
+                if claim.busy then
+                    busy := true;
+                    busy_ones := busy_ones || partition;
+                end if;
+                if claim.messages is not null then
+                    return query select b.* from postbus_data.as_batches(claim.messages) as b;
+                    remaining := remaining - cardinality(claim.messages);
+                end if;
+                -- Also when the last look has changed nothing: as many are parked as may be.
+                exit when claim.wanted is null
+                    or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
+                execute 'select b.* from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2) as b'
+                into batch
+                using reader, claim;
+                found_count := coalesce(cardinality(batch.seqs), 0);
+                if found_count > 0 then
+                    return next batch;
+                    remaining := remaining - found_count;
+                end if;
+                exit when found_count = claim.wanted;
+                last_claim := claim;
+                if claim.scan is not null then
+                    -- It has moved on as far as it has looked, which costs a little also where there was nothing; look at more at a time.
+                    scan_left := scan_left - coalesce(batch.attempts[1], claim.scan) - 16;
+                    exit when scan_left <= 0;
+                    claim.scan := least(4 * claim.scan, 16384);
+                elsif claim.blocked is not null then
+                    -- It has moved on behind what it has parked; there may be free keys further on.
+                    null;
+                elsif batch.partition is null then
+                    -- All that it looked at had expired, and it has moved on behind it.
+                    scan_left := scan_left - batch.attempts[1];
+                    exit when scan_left <= 0;
+                elsif claim.to_seq < (claim.place).horizon then
+                    -- The segment is read to its end.
+                    if found_count = 0 then
+                        perform postbus_data.move_on(claim.place, claim.to_seq);
+                    end if;
+                else
+                    -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
+                    exit when claim.horizon is not null;
+                    claim.horizon := postbus_data.horizon_of(reader.stream_id);
+                end if;
+            end loop;
+        end loop;
+        exit when remaining < max_messages or scan_left <= 0;
+
+        -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
+        if busy then
+            -- One alone waits for all of the old partitions, when it is time to go on to new ones.
+            exit when clock_timestamp() > wait_until
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
+            awaited := busy_ones;
+            perform pg_sleep(0.0005);
+        else
+            awaited := null;
+            if postbus_data.is_behind(reader) then
+                reader := postbus_data.change_layout(reader);
+            end if;
+            if claim.layout <> postbus_data.reading_layout(reader) then
+                claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+                if claim.quota is null then
+                    remaining := postbus_data.room(reader, max_messages);
+                end if;
+            elsif postbus_data.sweep_consumer(reader) = 0 then
+                exit;
+            end if;
+        end if;
+        claim.has_due := true;
+        claim.horizon := null;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.claim_by_key(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+In order "key": find out which keys of a partition are not free, and lease what waits behind a key that has become free.
+
+A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead letter
+holds it. What has failed or is parked goes first, in order of its seq, up to the first message of the key that is not due yet.
+
+When the number of partitions was changed, failed messages of older partitions belong to the one that their key has now. They are leased under the partition
+that they were published to, and those of one such partition at a time: what is taken back with a message that fails is in its lease.
+
+Its caller holds the partition's mutex. Leases are read before failures: a nack that commits in between leaves its key blocked twice, not free.
+Returns  the claim, with claim.blocked; its place is null when nothing new may be given now.
+Touches  lease, position (insert), waiting, parked (delete).
+*/
+declare
+    place postbus_data.position := claim.place;
+    partition_base integer := (claim.layout >> 11) & 16777215;
+    in_flight text[];
+    origin integer;
+    seqs bigint[];
+    attempts integer[];
+    exceptional text[];
+    parked_left bigint;
+begin
+    claim.blocked := null;
+    if place.leases is not null then
+        select
+            array_agg(distinct l.token),
+            array_agg(distinct m.key) filter (where m.key is not null and not exists (
+                select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq
+            ))
+        into place.leases, in_flight
+        -- One probe for each token. A join with unnest would be planned as a walk through the whole index.
+        from postbus_data.lease as l
+        cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+        where l.token = any (place.leases);
+    end if;
+
+    if place.parked_from is not null
+        or reader.on_dead = 'hold'
+        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = place.partition)
+        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < partition_base)
+    then
+        with held as (
+            select w.partition, w.seq, w.key, w.attempts, w.due_at <= clock_timestamp() as is_due
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = place.partition
+            union all
+            select w.partition, w.seq, w.key, w.attempts, w.due_at <= clock_timestamp()
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition < partition_base
+                and postbus_data.home_of(claim.layout, w.key, w.seq) = place.partition
+            union all
+            select p.partition, p.seq, p.key, 0, true
+            from postbus_data.parked as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = place.partition
+                and p.seq >= place.parked_from
+            union all
+            -- Holds its key, and is never given itself.
+            select d.partition, d.seq, d.key, 0, false
+            from postbus_data.dead_letter as d
+            where reader.on_dead = 'hold'
+                and d.consumer_id + 0 = reader.id
+                and d.partition = place.partition
+                and d.key is not null
+            union all
+            select d.partition, d.seq, d.key, 0, false
+            from postbus_data.dead_letter as d
+            where reader.on_dead = 'hold'
+                and d.consumer_id + 0 = reader.id
+                and d.partition < partition_base
+                and d.key is not null
+        ),
+        by_key as (
+            -- Messages without a key stand alone.
+            select h.*, case when h.key is null then h.seq end as alone,
+                first_value(h.partition) over (partition by h.key, case when h.key is null then h.seq end order by h.seq) as key_origin
+            from held as h
+        ),
+        judged as (
+            select
+                k.*,
+                bool_and(k.is_due and k.partition = k.key_origin and (k.key = any (in_flight)) is not true) over so_far
+                and row_number() over so_far <= coalesce(reader.max_per_key, wanted) as is_free
+            from by_key as k
+            window so_far as (partition by k.key, k.alone order by k.seq)
+        )
+        select
+            array_agg(j.seq order by j.seq) filter (where j.is_free and j.partition = j.origin),
+            array_agg(j.attempts + 1 order by j.seq) filter (where j.is_free and j.partition = j.origin),
+            array_agg(distinct j.key),
+            min(j.origin)
+        into seqs, attempts, exceptional, origin
+        from (select j.*, first_value(j.partition) over (order by j.is_free desc, j.seq) as origin from judged as j) as j;
+    end if;
+    if seqs is not null then
+        seqs := seqs[1:wanted];
+        attempts := attempts[1:wanted];
+        delete from postbus_data.waiting as w
+        where w.consumer_id = reader.id
+            and w.partition = origin
+            and w.seq = any (seqs);
+        if place.parked_from is not null then
+            with taken as (
+                delete from postbus_data.parked as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = place.partition
+                    and p.seq = any (seqs)
+                returning p.seq
+            )
+            select place.parked_count - count(*) into place.parked_count from taken;
+            select p.seq into parked_left
+            from postbus_data.parked as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = place.partition
+                and p.seq >= place.parked_from
+            order by p.seq
+            limit 1;
+            place.parked_from := parked_left;
+        end if;
+        claim.messages := postbus_data.take_again(reader, claim, place, origin, seqs, attempts);
+        claim.place := null;
+        return claim;
+    end if;
+
+    if in_flight is not null or exceptional is not null or reader.max_per_key is not null then
+        claim.blocked := coalesce(in_flight, '{}') || array_remove(coalesce(exceptional, '{}'), null);
+    end if;
+    claim.place := place;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.claim_by_partition(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+In order "partition": whether a partition may go on with new messages. Not while a lease of it is in flight, and not while a message waits that
+has failed: the failed ones at its head are leased here, in order, as far as they are due. The first that is not due holds the partition.
+
+Its caller holds the partition's mutex.
+Returns  the claim; its place is null when nothing new may be given.
+Touches  lease, position (insert), waiting (delete).
+*/
+declare
+    place postbus_data.position := claim.place;
+    partition_base integer := (claim.layout >> 11) & 16777215;
+    origin integer;
+    seqs bigint[];
+    attempts integer[];
+begin
+    claim.place := null;
+    if exists (select from postbus_data.lease as l where l.token = any (place.leases)) then
+        return claim;
+    end if;
+    place.leases := null;
+    select array_agg(h.seq order by h.seq), array_agg(h.attempts + 1 order by h.seq) filter (where h.is_due), min(h.origin)
+    into seqs, attempts, origin
+    from (
+        select f.*, bool_and(f.due_at <= clock_timestamp() and f.partition = f.origin) over (order by f.seq) as is_due
+        from (
+            select w.*, first_value(w.partition) over (order by w.seq) as origin
+            from (
+                (
+                    select w.partition, w.seq, w.attempts, w.due_at
+                    from postbus_data.waiting as w
+                    where w.consumer_id = reader.id
+                        and w.partition = place.partition
+                    order by w.seq
+                    limit wanted
+                )
+                union all
+                -- Of an older layout, and given once more.
+                select w.partition, w.seq, w.attempts, w.due_at
+                from postbus_data.waiting as w
+                where w.consumer_id = reader.id
+                    and w.partition < partition_base
+                    and postbus_data.home_of(claim.layout, w.key, w.seq) = place.partition
+            ) as w
+        ) as f
+    ) as h;
+    if seqs is null then
+        claim.place := place;
+    elsif attempts is not null then
+        seqs := seqs[1:least(cardinality(attempts), wanted)];
+        attempts := attempts[1:cardinality(seqs)];
+        delete from postbus_data.waiting as w
+        where w.consumer_id = reader.id
+            and w.partition = origin
+            and w.seq = any (seqs);
+        claim.messages := postbus_data.take_again(reader, claim, place, origin, seqs, attempts);
+    end if;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.claim_due(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+Lease messages of the redelivery log, the ones that came due first: a row of lease for each partition among them.
+
+A message that was purged since is passed over.
+
+Touches  lease, position (insert; delete of the last position), due (delete).
+Locks    the mutex of the redelivery log; busy when somebody else has it.
+*/
+#variable_conflict use_variable
+declare
+    place postbus_data.position;
+    last_n bigint;
+    token bigint;
+    batch record;
+    messages postbus.delivery[];
+    bound integer;
+begin
+    claim.messages := null;
+    claim.busy := false;
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -1);
+    if claim.busy then
+        return claim;
+    end if;
+    place := postbus_data.due_position(reader);
+    bound := place.pending_bound;
+    if bound + wanted > claim.quota then
+        bound := postbus_data.in_flight(reader.id, reader.epoch, null, true);
+        wanted := least(wanted, claim.quota - bound);
+        if wanted <= 0 then
+            return claim;
+        end if;
+    end if;
+
+    for batch in
+        select
+            d.partition,
+            array_agg(d.seq) as seqs,
+            array_agg(d.attempts + 1) as attempts,
+            max(d.n) as last_n
+        from (
+            select d.*
+            from postbus_data.due as d
+            where d.consumer_id = reader.id
+                and d.epoch = reader.epoch
+                and d.n > place.hi
+            order by d.n
+            limit wanted
+        ) as d
+        group by d.partition
+    loop
+        token := postbus_data.new_token();
+        messages := postbus_data.fetch_named(
+            reader.stream_id, claim.data_type, batch.partition, batch.seqs, batch.attempts, token, live_only => true
+        );
+        perform postbus_data.bury_missing(reader, batch.partition, batch.seqs, batch.attempts, messages);
+        last_n := greatest(last_n, batch.last_n);
+        continue when messages is null;
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline, has_history)
+        select
+            token, reader.id, reader.epoch, batch.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until,
+            reader.keep_history is not null
+        from unnest(messages) as m;
+        claim.messages := claim.messages || messages;
+    end loop;
+    if last_n is null then
+        return claim;
+    end if;
+    delete from postbus_data.due as d
+    where d.consumer_id = reader.id
+        and d.epoch = reader.epoch
+        and d.n > place.hi
+        and d.n <= last_n;
+    delete from postbus_data.position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = -1
+        and p.hi = place.hi;
+    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+    values (reader.id, reader.epoch, -1, last_n, 0, bound + coalesce(cardinality(claim.messages), 0));
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.claim_older(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    place postbus_data.position,
+    newest integer
+)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+Find the segment that the next messages of a partition lie in, when it may not be the newest, and how far it is the only one.
+
+Its caller holds the partition's mutex. newest is the segment that the register named after claim.to_seq was known.
+Touches  as claim_overlap, if two segments overlap here.
+*/
+declare
+    next_starts_after bigint;
+begin
+    claim.segment := coalesce(
+        (
+            select g.number
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.last_seq > claim.after_seq
+            order by g.last_seq, g.number
+            limit 1
+        ),
+        (
+            select g.number
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.last_seq is null
+            order by g.number
+            limit 1
+        )
+    );
+    place.segment := claim.segment;
+    claim.place := place;
+    if claim.segment = newest then
+        return claim;
+    end if;
+    -- Nearly always the next number; an older one may have been dropped.
+    select g.after_seq into next_starts_after
+    from postbus_data.segment as g
+    where g.stream_id = reader.stream_id
+        and g.number > claim.segment
+    order by g.number
+    limit 1;
+    if next_starts_after <= claim.after_seq then
+        return postbus_data.claim_overlap(reader, claim);
+    end if;
+    claim.to_seq := least(claim.to_seq, next_starts_after);
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.claim_overlap(reader postbus_data.consumer, claim postbus_data.claim)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+Lease the next messages of a partition where two segments overlap: publishers that were under way when the log rolled wrote to the
+older one, others to the newer.
+
+Its caller holds the partition's mutex.
+Touches  as pick and take.
+*/
+declare
+    place postbus_data.position := claim.place;
+    seqs bigint[];
+    keys text[];
+    found_count integer;
+    last_seq bigint;
+    picked postbus_data.picked;
+    prefix text;
+    superseded bigint[];
+begin
+    claim.messages := postbus_data.fetch_messages(
+        reader.stream_id, place.partition, claim.after_seq, claim.to_seq, coalesce(claim.scan, claim.wanted)
+    );
+    superseded := postbus_data.superseded(reader.stream_id, claim.messages);
+    select
+        array_agg(m.seq) filter (where postbus_data.passes(reader, m) and m.seq <> all (superseded)),
+        array_agg(m.key) filter (where postbus_data.passes(reader, m) and m.seq <> all (superseded)),
+        max(m.seq),
+        count(*)
+    into seqs, keys, last_seq, found_count
+    from unnest(claim.messages) as m;
+    if found_count < coalesce(claim.scan, claim.wanted) then
+        last_seq := claim.to_seq;
+    end if;
+    picked := postbus_data.pick(reader, claim, seqs, keys, null, last_seq);
+    claim.place := picked.place;
+    if picked.seqs is not null then
+        prefix := postbus_data.take(reader, claim, picked.seqs, picked.keys, picked.last_seq);
+    elsif picked.last_seq > place.hi then
+        perform postbus_data.move_on(picked.place, picked.last_seq);
+    end if;
+    claim.messages := nullif(
+        array(
+            select row(prefix || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+            from unnest(claim.messages) as m
+            where m.seq = any (picked.seqs)
+            order by m.seq
+        ),
+        '{}'
+    );
+    claim.wanted := null;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.claim_partition(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    partition integer,
+    wanted integer
+)
+returns postbus_data.claim
+language plpgsql
+volatile
+as $$
+/*
+Find what may be leased of one partition, for the segment's own function; claim.wanted is null for nothing. What can be had only in another
+way (failed messages, or the overlap of two segments) is leased here: claim.messages. Hot.
+
+Touches  as claim_by_key, claim_by_partition and claim_overlap, if it calls them.
+Locks    the partition's mutex; busy when somebody else has it.
+
+Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
+*/
+#variable_conflict use_variable
+declare
+    place postbus_data.position;
+    newest integer;
+begin
+    claim.messages := null;
+    claim.wanted := null;
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition);
+    if claim.busy then
+        return claim;
+    end if;
+    place := (
+        select p
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1
+    );
+    if place.hi is null then
+        place := postbus_data.first_place(reader, partition, reader.start_after);
+    elsif place.hi = 9223372036854775807 then
+        -- Meanwhile somebody has changed the layout.
+        return claim;
+    end if;
+
+    if place.pending_bound + wanted > claim.quota then
+        -- Failed messages have a share of their own, unless they keep their place in the partition.
+        place.pending_bound := postbus_data.in_flight(
+            reader.id, reader.epoch, partition, case when reader.ordering = 'none' then false end, ((claim.layout >> 11) & 16777215)::integer
+        );
+        wanted := least(wanted, claim.quota - place.pending_bound);
+        if wanted <= 0 then
+            return claim;
+        end if;
+    end if;
+    if reader.ordering <> 'none' then
+        claim.place := place;
+        if reader.ordering = 'key' then
+            claim := postbus_data.claim_by_key(reader, claim, wanted);
+        else
+            claim := postbus_data.claim_by_partition(reader, claim, wanted);
+        end if;
+        if claim.place is null then
+            return claim;
+        end if;
+        place := claim.place;
+    end if;
+
+    -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.
+    if claim.horizon is null and place.horizon - place.hi < wanted * (claim.layout & 2047) then
+        claim.horizon := postbus_data.horizon_of(reader.stream_id);
+    end if;
+    place.horizon := greatest(place.horizon, claim.horizon);
+    claim.after_seq := greatest(place.hi, claim.start_seq - 1);
+    if claim.start_seq - 1 > place.hi then
+        -- Seqs are shared by all partitions: about that many of this one are gone.
+        place.missed_count := place.missed_count + (claim.start_seq - 1 - place.hi) / (claim.layout & 2047);
+    end if;
+    if place.horizon <= claim.after_seq then
+        return claim;
+    end if;
+    -- Read after the horizon: what lies below it is in this segment or an older one.
+    newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
+    claim.segment := newest;
+    claim.to_seq := place.horizon;
+    claim.wanted := wanted;
+    if place.segment <> newest then
+        return postbus_data.claim_older(reader, claim, place, newest);
+    end if;
+    claim.place := place;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.due_position(reader postbus_data.consumer)
+returns postbus_data.position
+language plpgsql
+volatile
+as $$
+/* How far a consumer has read its redelivery log; 0 if it has not begun. */
+declare
+    place postbus_data.position;
+begin
+    select p.* into place
+    from postbus_data.position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = -1
+    order by p.hi desc
+    limit 1;
+    if place.hi is null then
+        place := postbus_data.first_place(reader, -1, 0);
+    end if;
+    return place;
+end
+$$;
+
+create or replace function postbus.extend(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    ack_wait interval default null,
+    shorten boolean default false
+)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Lease deliveries for longer: from now on for ack_wait, or as long as the consumer's setting says.
+
+shorten  let a lease end earlier too; without it a lease is never shortened.
+
+Returns  how many messages are leased until then (or longer already).
+Raises   PB400 for an ack_wait that is not between 1 millisecond and 7 days, PB404, PB412 outside READ COMMITTED.
+Touches  lease (update; insert of a piece, when only some messages of a lease are extended).
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    lease_until timestamptz := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
+    named record;
+    held postbus_data.lease;
+    chosen bigint[];
+    extended integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    if (ack_wait between interval '1 millisecond' and interval '7 days') is false then
+        raise exception using
+            errcode = 'PB400', message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
+    end if;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        for held in
+            select l.*
+            from postbus_data.lease as l
+            where l.token = named.token
+                and l.consumer_id + 0 = reader.id
+                and l.epoch = reader.epoch
+            order by l.piece
+            for no key update
+        loop
+            chosen := array(
+                select h.seq
+                from unnest(held.seqs) with ordinality as h (seq, place)
+                where (named.seqs is null or h.seq = any (named.seqs))
+                    and not exists (select from postbus_data.settled as s where s.token = held.token and s.seq = h.seq)
+                order by h.place
+            );
+            extended := extended + cardinality(chosen);
+            continue when cardinality(chosen) = 0 or (held.deadline >= lease_until and not shorten);
+            if held.seqs <@ chosen then
+                update postbus_data.lease as l
+                set deadline = lease_until
+                where l.token = held.token
+                    and l.piece = held.piece;
+            else
+                perform postbus_data.split_lease(held, chosen, lease_until);
+            end if;
+        end loop;
+    end loop;
+    return extended;
+end
+$$;
+
+create or replace function postbus_data.fetch_messages(
+    stream_id integer,
+    partition integer,
+    after_seq bigint,
+    to_seq bigint,
+    max_messages integer
+)
+returns postbus.delivery[]
+language plpgsql
+volatile
+as $$
+/*
+The next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. Leases nothing: they have
+no ack id.
+*/
+#variable_conflict use_variable
+declare
+    claim postbus_data.claim;
+    segment record;
+    batch postbus_data.batch;
+    found_here postbus.delivery[];
+    messages postbus.delivery[];
+begin
+    claim.place.partition := partition;
+    claim.after_seq := after_seq;
+    claim.to_seq := to_seq;
+    claim.wanted := max_messages;
+    for segment in
+        select g.number, g.after_seq
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+            and (g.sealed_at is null or g.last_seq > after_seq)
+            and g.after_seq < to_seq
+        order by g.number
+    loop
+        exit when cardinality(messages) >= max_messages and messages[max_messages].seq <= segment.after_seq;
+        execute 'select b.* from postbus_data.claim_' || stream_id || '_' || segment.number || '(null, $1) as b' into batch using claim;
+        select array_agg(row(null, 1, m.seq, partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery)
+        into found_here
+        from unnest(batch.seqs, batch.keys, batch.data, batch.bytes, batch.headers, batch.published_at)
+            as m (seq, key, data, bytes, headers, published_at);
+        if messages is null then
+            messages := found_here;
+        elsif found_here is not null then
+            messages := array(select m from unnest(messages || found_here) as m order by (m).seq limit max_messages);
+        end if;
+    end loop;
+    return messages;
+end
+$$;
+
+create or replace function postbus_data.fetch_named(
+    stream_id integer,
+    data_type text,
+    partition integer,
+    seqs bigint[],
+    attempts integer[],
+    token bigint,
+    live_only boolean default false
+)
+returns postbus.delivery[]
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+/*
+The named messages of a partition as deliveries of a lease with that token, in order of seq; those that are gone are left out, and with live_only
+those whose time to live is over, or that are not the present version of their key.
+*/
+declare
+    prefix text := lpad(to_hex(token), 16, '0') || '-';
+    source text;
+    messages postbus.delivery[];
+    superseded bigint[];
+begin
+    select string_agg(
+        format(
+            'select a.attempt, l.seq, l.partition, l.key, %s, l.headers, l.published_at
+            from unnest($1, $2) as a (seq, attempt)
+            join postbus_data.log_%s_%s as l on l.partition = $3 and l.seq = a.seq
+            where not $5 or l.expires_at is null or l.expires_at > clock_timestamp()',
+            case when data_type = 'bytes' then 'null::text as data, l.data as bytes' else 'l.data::text as data, null::bytea as bytes' end,
+            g.stream_id,
+            g.number
+        ),
+        ' union all '
+    )
+    into source
+    from postbus_data.segment as g
+    where g.stream_id = fetch_named.stream_id
+        and (g.sealed_at is null or g.last_seq >= (select min(s) from unnest(seqs) as s))
+        and g.after_seq < (select max(s) from unnest(seqs) as s);
+    if exists (select from postbus_data.kept as k where k.stream_id = fetch_named.stream_id) then
+        source := concat_ws(
+            ' union all ',
+            source,
+            format(
+                'select a.attempt, k.seq, k.partition, k.key, k.data, k.bytes, k.headers, k.published_at
+                from unnest($1, $2) as a (seq, attempt)
+                join postbus_data.kept as k on k.stream_id = %s and k.partition = $3 and k.seq = a.seq
+                where not $5 or k.expires_at is null or k.expires_at > clock_timestamp()',
+                stream_id
+            )
+        );
+    end if;
+    if source is null then
+        return null;
+    end if;
+    execute 'select array_agg(row($4 || m.seq, m.attempt, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+        order by m.seq) from (' || source || ') as m'
+    into messages
+    using seqs, attempts, partition, prefix, live_only;
+    if live_only then
+        superseded := postbus_data.superseded(stream_id, messages);
+        if superseded <> '{}' then
+            messages := nullif(array(select m from unnest(messages) as m where (m).seq <> all (superseded) order by (m).seq), '{}');
+        end if;
+    end if;
+    return messages;
+end
+$$;
+
+create or replace function postbus_data.finish(consumer_id integer, epoch integer, ack_ids text[])
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Finish the deliveries named by these ack ids; see postbus.ack.
+
+What a worker does all day, to ack whole leases, takes two statements for all of them. Leases are locked in order of their tokens.
+*/
+#variable_conflict use_variable
+declare
+    tokens bigint[];
+    gone_tokens bigint[];
+    gone_count integer;
+    named record;
+    finished integer := 0;
+begin
+    if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
+        return postbus_data.finish_lease(consumer_id, epoch, postbus_data.parse_token(ack_ids[1]), null);
+    end if;
+    tokens := array(select postbus_data.parse_token(i) from unnest(ack_ids) as i where length(i) = 16);
+    if cardinality(tokens) = cardinality(ack_ids) then
+        with gone as (
+            delete from postbus_data.lease as l
+            where l.token = any (tokens)
+                and l.piece = 0
+                and l.consumer_id + 0 = consumer_id
+                and l.epoch = epoch
+                and not l.has_history
+                and not l.is_split
+            returning l.token, cardinality(l.seqs) as size
+        )
+        select coalesce(array_agg(g.token), '{}'), coalesce(sum(g.size), 0) into gone_tokens, finished from gone as g;
+        -- In a later statement: the first has waited for whoever was settling some of their messages.
+        delete from postbus_data.settled as s where s.token = any (gone_tokens);
+        get diagnostics gone_count = row_count;
+        finished := finished - gone_count;
+        if cardinality(gone_tokens) = cardinality(tokens) then
+            return finished;
+        end if;
+        ack_ids := array(select i from unnest(ack_ids) as i where postbus_data.parse_token(i) <> all (gone_tokens));
+    end if;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        finished := finished + postbus_data.finish_lease(consumer_id, epoch, named.token, named.seqs);
+    end loop;
+    return finished;
+end
+$$;
+
+create or replace function postbus_data.finish_lease(consumer_id integer, epoch integer, token bigint, seqs bigint[])
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Ack messages of a lease: those of the given seqs, or all for null.
+
+Returns  how many were finished by this call.
+Touches  lease, settled (delete) when nothing of the lease is left, else settled (insert).
+*/
+#variable_conflict use_variable
+declare
+    held integer;
+    is_split boolean;
+    gone integer;
+begin
+    delete from postbus_data.lease as l
+    where l.token = token
+        and l.piece = 0
+        and l.consumer_id + 0 = consumer_id
+        and l.epoch = epoch
+        and not l.has_history
+        and (seqs is null or (l.seqs <@ seqs and not l.is_split))
+    returning cardinality(l.seqs), l.is_split into held, is_split;
+    if held is null then
+        -- Only some of its messages, its first piece is gone already, or a history is kept.
+        return (select count(*) from postbus_data.settle(consumer_id, epoch, token, seqs, 'acked'));
+    end if;
+    if is_split then
+        with pieces as (
+            delete from postbus_data.lease as l where l.token = token returning cardinality(l.seqs) as size
+        )
+        select held + coalesce(sum(p.size), 0) into held from pieces as p;
+    end if;
+    delete from postbus_data.settled as s where s.token = token;
+    get diagnostics gone = row_count;
+    return held - gone;
+end
+$$;
+
+create or replace function postbus_data.first_place(reader postbus_data.consumer, partition integer, hi bigint)
+returns postbus_data.position
+language plpgsql
+volatile
+as $$
+/* The position of a partition that was not read yet, or of one of the numbers of mutex_class. */
+declare
+    place postbus_data.position;
+begin
+    place.consumer_id := reader.id;
+    place.epoch := reader.epoch;
+    place.partition := partition;
+    place.hi := hi;
+    place.horizon := 0;
+    place.pending_bound := 0;
+    place.segment := 0;
+    place.parked_count := 0;
+    place.expired_count := 0;
+    place.missed_count := 0;
+    return place;
+end
+$$;
+
+create or replace function postbus_data.has_due(consumer_id integer, epoch integer)
+returns boolean
+language sql
+volatile
+as $$
+/* Whether a consumer's redelivery log has something to give. Written to be merged into the query that asks. */
+    select exists (
+        select
+        from postbus_data.due as d
+        where d.consumer_id = has_due.consumer_id
+            and d.epoch = has_due.epoch
+            and d.n > coalesce(
+                (
+                    select p.hi
+                    from postbus_data.position as p
+                    where p.consumer_id = has_due.consumer_id
+                        and p.epoch = has_due.epoch
+                        and p.partition = -1
+                    order by p.hi desc
+                    limit 1
+                ),
+                0
+            )
+    )
+$$;
+
+create or replace function postbus_data.home_of(layout bigint, key text, seq bigint)
+returns integer
+language sql
+immutable
+as $$
+/* The partition of a layout that a message belongs to, whichever it was published to. */
+    select ((layout >> 11) & 16777215)::integer
+        + coalesce(postbus.partition_of(key, (layout & 2047)::integer), mod(seq, layout & 2047)::integer)
+$$;
+
+create or replace function postbus_data.in_flight(
+    consumer_id integer,
+    epoch integer,
+    partition integer,
+    redelivered boolean,
+    partition_base integer default 0
+)
+returns bigint
+language sql
+volatile
+as $$
+/*
+How many messages of a consumer are leased and not settled: of a partition, of first deliveries or of others; null asks for all. Those of partitions
+below partition_base, of an older layout, are counted to every partition: then all together are never too many.
+*/
+    select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0)
+    from postbus_data.lease as l
+    cross join lateral (
+        select count(*) as settled_count
+        from postbus_data.settled as s
+        where s.token = l.token
+            and s.seq = any (l.seqs)
+    ) as s
+    where l.consumer_id = in_flight.consumer_id
+        and l.epoch = in_flight.epoch
+        and (in_flight.partition is null or l.partition = in_flight.partition or l.partition < in_flight.partition_base)
+        and (redelivered is null or (l.attempts is not null) = redelivered)
+$$;
+
+create or replace function postbus_data.is_behind(reader postbus_data.consumer)
+returns boolean
+language sql
+volatile
+as $$
+/* Whether publishers write to other partitions than those that a consumer reads. */
+    select reader.partition_base
+        <> ((pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 11) & 16777215)
+$$;
+
+create or replace function postbus_data.is_idle(reader postbus_data.consumer, partition integer)
+returns boolean
+language sql
+volatile
+as $$
+/* Whether nothing of a partition is in flight, in the orders "key" and "partition". A guess, made without the partition's mutex. */
+    select not exists (
+        select
+        from (
+            select p.leases
+            from postbus_data.position as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = is_idle.partition
+            order by p.hi desc
+            limit 1
+        ) as p
+        cross join lateral unnest(p.leases) as t (token)
+        join lateral (select from postbus_data.lease as l where l.token = t.token limit 1) as l on true
+    )
+$$;
+
+create or replace function postbus_data.move_on(place postbus_data.position, to_seq bigint)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Write the position of a partition, moved to a seq up to which there is nothing more to lease.
+
+Its caller holds the partition's mutex.
+Touches  position (insert; delete of the last position).
+*/
+begin
+    delete from postbus_data.position as p
+    where p.consumer_id = place.consumer_id
+        and p.epoch = place.epoch
+        and p.partition = place.partition
+        and p.hi = place.hi;
+    place.hi := to_seq;
+    insert into postbus_data.position select place.*;
+end
+$$;
+
+create or replace function postbus.nack(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    delay interval default null,
+    reason text default null,
+    untried boolean default false
+)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give deliveries back: they have failed and are delivered again, or become dead letters after max_deliver.
+
+In order "key", later messages of the same key in the same lease are taken back with them, and come again behind them.
+
+delay    how long each waits first; null takes the consumer's backoff.
+reason   why; kept with the message.
+untried  nobody has worked on them: this delivery does not count, and without a delay they come again at once.
+
+Returns  how many were given back by this call, as ack counts.
+Raises   PB400 for a delay that is not between 0 and 30 days, PB404, PB412 outside READ COMMITTED.
+Touches  settled, waiting, dead_letter (insert), lease (delete).
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    named record;
+    message record;
+    failed integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    if (delay between interval '0' and interval '30 days') is false then
+        raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 30 days', delay);
+    end if;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        for message in select s.* from postbus_data.settle(
+            reader.id, reader.epoch, named.token, named.seqs,
+            case when not untried then 'failed' end, coalesce(reason, 'nacked')
+        ) as s loop
+            perform postbus_data.fail(
+                reader, message.partition, message.seq, message.key,
+                case when untried then message.attempt - 1 else message.attempt end,
+                case when untried then coalesce(delay, interval '0') else delay end,
+                coalesce(reason, 'nacked')
+            );
+            failed := failed + 1;
+        end loop;
+        if reader.ordering = 'key' and named.seqs is not null then
+            perform postbus_data.drag(reader, named.token, named.seqs);
+        end if;
+    end loop;
+    return failed;
+end
+$$;
+
+create or replace function postbus_data.new_token()
+returns bigint
+language sql
+volatile
+as $$
+/*
+A lease's name: random, so that a lease that a crash took back is never taken for another (a number from a sequence could be given again).
+*/
+    select (floor(random() * 4294967296)::bigint << 31) # floor(random() * 4294967296)::bigint
+$$;
+
+create or replace function postbus_data.parse_ack_ids(ack_ids text[])
+returns table (token bigint, seqs bigint[])
+language sql
+immutable
+as $$
+/*
+What ack ids name: for each lease its token and the seqs of the messages, or null for the whole lease.
+
+An ack id is <token>-<seq>, or <token> alone for the whole lease; the token has 16 hexadecimal digits. What is not one is left out: it
+was never issued. In order of the token, so that two callers lock leases in the same order.
+*/
+    select a.token, case when bool_or(a.seq is null) then null else array_agg(a.seq) end
+    from (
+        select
+            ('x' || left(i.id, 16))::bit(64)::bigint as token,
+            nullif(substr(i.id, 18), '')::bigint as seq
+        from unnest(ack_ids) as i (id)
+        where i.id ~ '^[0-9a-f]{16}(-[0-9]{1,18})?$'
+    ) as a
+    group by a.token
+    order by a.token
+$$;
+
+create or replace function postbus_data.parse_token(token text)
+returns bigint
+language sql
+immutable
+as $$
+/* A lease's token from its 16 hexadecimal digits; null when it has others. */
+    select case when token ~ '^[0-9a-f]{16}$' then ('x' || token)::bit(64)::bigint end
+$$;
+
+create or replace function postbus_data.passes(reader postbus_data.consumer, message postbus.delivery)
+returns boolean
+language sql
+immutable
+as $$
+/* Whether a message passes a consumer's filter. Functions of segments have this written out: see write_claimer. */
+    select (reader.filter_key_regex is null or coalesce(message.key ~ reader.filter_key_regex, false))
+        and (reader.filter_headers is null or coalesce(message.headers @> reader.filter_headers, false))
+        and (reader.filter_headers_not is null or not coalesce(message.headers @> any (reader.filter_headers_not), false))
+        and (
+            reader.filter_data is null
+            or coalesce(jsonb_path_query_first(message.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+        )
+$$;
+
+create or replace function postbus_data.pick(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    seqs bigint[],
+    keys text[],
+    expired bigint[],
+    last_seq bigint
+)
+returns postbus_data.picked
+language plpgsql
+volatile
+as $$
+/*
+Choose which of the messages that were found in a partition are leased now. In order "key", those whose key is not free are parked, as far as
+max_waiting allows, and reading stops at the first that cannot be. Expired ones are counted or buried.
+
+Its caller holds the partition's mutex, and writes the position.
+Touches  parked, dead_letter (insert).
+*/
+#variable_conflict use_variable
+declare
+    picked postbus_data.picked;
+    place postbus_data.position := claim.place;
+    may_park integer;
+    parked_from bigint;
+    parked_count integer;
+    message_seq bigint;
+begin
+    picked.seqs := seqs;
+    picked.keys := keys;
+    picked.last_seq := last_seq;
+    if cardinality(seqs) > claim.wanted then
+        picked.seqs := seqs[1:claim.wanted];
+        picked.keys := keys[1:claim.wanted];
+        picked.last_seq := seqs[claim.wanted];
+    end if;
+
+    if claim.blocked is not null and seqs is not null then
+        may_park := greatest(1, reader.max_waiting / (claim.layout & 2047)::integer) - place.parked_count;
+        with found as (
+            select
+                f.seq,
+                f.key,
+                count(*) filter (where f.is_blocked) over (order by f.seq) as blocked_count,
+                f.is_blocked
+            from (
+                select
+                    u.seq,
+                    u.key,
+                    coalesce(
+                        u.key = any (claim.blocked) or row_number() over (partition by u.key order by u.seq) > reader.max_per_key,
+                        false
+                    ) and u.key is not null as is_blocked
+                from unnest(picked.seqs, picked.keys) as u (seq, key)
+            ) as f
+        ),
+        parked as (
+            insert into postbus_data.parked (consumer_id, epoch, partition, seq, key)
+            select reader.id, reader.epoch, place.partition, f.seq, f.key
+            from found as f
+            where f.is_blocked
+                and f.blocked_count <= may_park
+            returning seq
+        )
+        select
+            array_agg(f.seq order by f.seq) filter (where not f.is_blocked and f.blocked_count <= may_park),
+            array_agg(f.key order by f.seq) filter (where not f.is_blocked and f.blocked_count <= may_park),
+            case
+                when bool_or(f.blocked_count > may_park)
+                    then coalesce(max(f.seq) filter (where f.blocked_count <= may_park), place.hi)
+                else picked.last_seq
+            end,
+            (select min(p.seq) from parked as p),
+            (select count(*) from parked)
+        into picked.seqs, picked.keys, picked.last_seq, parked_from, parked_count
+        from found as f;
+        place.parked_from := least(place.parked_from, parked_from);
+        place.parked_count := place.parked_count + parked_count;
+    end if;
+
+    foreach message_seq in array coalesce(expired, '{}') loop
+        exit when message_seq > picked.last_seq;
+        place.expired_count := place.expired_count + 1;
+        if reader.on_expired = 'bury' then
+            perform postbus_data.bury(reader, place.partition, message_seq, 0, 'its time to live was over');
+        end if;
+    end loop;
+    picked.place := place;
+    return picked;
+end
+$$;
+
+create or replace function postbus_data.place_of(reader postbus_data.consumer, partition integer)
+returns postbus_data.position
+language plpgsql
+volatile
+as $$
+/* How far a consumer has read a partition. */
+#variable_conflict use_variable
+declare
+    place postbus_data.position;
+begin
+    place := (
+        select p
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.hi desc
+        limit 1
+    );
+    if place.hi is null then
+        place := postbus_data.first_place(reader, partition, reader.start_after);
+    end if;
+    return place;
+end
+$$;
+
+create or replace function postbus_data.pulse(stream_ids bigint[], seen bigint[])
+returns setof bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+How far each of some streams is complete, in their order, for receivers that wait. Reads a sequence for each, and the horizon only where
+numbers were drawn since.
+
+seen     up to which seq the receivers of each stream have been told.
+Returns  a seq for each, not below the one seen; null for a stream that was dropped.
+*/
+declare
+    last_seq bigint;
+begin
+    for place in 1 .. coalesce(cardinality(stream_ids), 0) loop
+        last_seq := pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_ids[place]));
+        if last_seq > seen[place] then
+            last_seq := greatest(seen[place], postbus_data.horizon_of(stream_ids[place]::integer));
+        end if;
+        return next last_seq;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.pulse_of_consumers(consumer_ids bigint[])
+returns table (wake boolean, next_seconds double precision)
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
+
+Awake are consumers that have expired leases, due retries or scheduled messages, or to whom an ack may give room at any moment (those in another order than none, or with a small
+max_ack_pending, while something is in flight), or that may go on to another layout. One that was dropped is awake, so that its receiver finds out.
+
+next_seconds  when the next lease, retry or scheduled message comes due, from now; null when none is known.
+*/
+declare
+    reader postbus_data.consumer;
+    now_at timestamptz := clock_timestamp();
+    from_time timestamptz;
+    next_at timestamptz;
+    scheduled_at timestamptz;
+begin
+    for place in 1 .. coalesce(cardinality(consumer_ids), 0) loop
+        wake := true;
+        next_seconds := null;
+        select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
+        if reader.id is not null then
+            from_time := to_timestamp((postbus_data.sweep_mark(reader)).hi / 1000000.0) - interval '5 seconds';
+            next_at := least(
+                (
+                    select l.deadline
+                    from postbus_data.lease as l
+                    where l.consumer_id = reader.id
+                        and l.deadline > from_time
+                    order by l.deadline
+                    limit 1
+                ),
+                (
+                    select w.due_at
+                    from postbus_data.waiting as w
+                    where w.consumer_id + 0 = reader.id
+                        and w.due_at > from_time
+                    order by w.due_at
+                    limit 1
+                )
+            );
+            scheduled_at := (
+                select s.deliver_at
+                from postbus_data.scheduled as s
+                where s.stream_id = reader.stream_id
+                order by s.deliver_at
+                limit 1
+            );
+            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch)
+                or postbus_data.is_behind(reader)
+                or (next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000));
+            next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
+        end if;
+        wake := coalesce(wake, false);
+        return next;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.reading_layout(reader postbus_data.consumer)
+returns bigint
+language sql
+volatile
+as $$
+/*
+The partitions that a consumer reads, packed as in the layout register. They are those of the register, unless their number was changed and the consumer
+has not come to the new ones yet.
+*/
+    select (pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35 << 35)
+        | (reader.partition_base::bigint << 11)
+        | reader.partition_count
+$$;
+
+create or replace function postbus.receive(
+    stream text,
+    consumer text,
+    max_messages integer default 1,
+    ack_wait interval default null,
+    expected_type text default null
+)
+returns setof postbus.delivery
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Lease the next messages of a consumer: nobody else gets them until they are acked, nacked or the lease ends.
+
+max_messages   1 to 10,000, in order within each partition.
+ack_wait       how long they are leased; null takes the consumer's setting.
+expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
+
+No rows mean that there was nothing: a partition that somebody else was just claiming is waited for, and what has expired or is due again
+is swept up first. With a filter, that nothing of the next 65,536 messages passed; the next receive goes on behind them.
+
+Raises   PB400, PB404, PB409, PB412 outside READ COMMITTED, PB503 on a standby.
+Touches  lease, position (insert), the consumer's other tables when it sweeps.
+Locks    the mutex of each partition it takes from, until the transaction ends: keep it short, or others wait for those partitions.
+*/
+    select
+        (s.batch).lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, (s.batch).partition, m.key, m.data, m.bytes, m.headers, m.published_at
+    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null) as s
+    cross join lateral unnest(
+        (s.batch).seqs, (s.batch).attempts, (s.batch).keys, (s.batch).data, (s.batch).bytes, (s.batch).headers, (s.batch).published_at
+    )
+        with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
+$$;
+
+create or replace function postbus_data.receive_batches(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[]
+)
+returns table (acked integer, batch postbus_data.batch)
+language sql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What serve does, in a session that is not the library's own.
+*/
+    select s.acked, s.batch from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids) as s
+$$;
+
+create or replace function postbus_data.record(held postbus_data.lease, seqs bigint[], outcome text, reason text)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Remember what became of messages of a lease: one row for those that were acked, one for each that failed. A failure that was the last delivery a
+message gets is recorded as dead.
+
+Touches  history (insert).
+*/
+begin
+    if outcome = 'acked' then
+        insert into postbus_data.history (consumer_id, partition, first_seq, seqs, attempts, received_at, outcome)
+        values (
+            held.consumer_id, held.partition, (select min(m.seq) from unnest(seqs) as m (seq)), seqs,
+            case
+                when held.attempts is not null then array(
+                    select held.attempts[array_position(held.seqs, m.seq)] from unnest(seqs) with ordinality as m (seq, place) order by m.place
+                )
+            end,
+            held.received_at, outcome
+        );
+        return;
+    end if;
+    insert into postbus_data.history (consumer_id, partition, first_seq, seqs, attempts, received_at, outcome, reason)
+    select
+        held.consumer_id, held.partition, m.seq, array[m.seq], array[m.attempt], held.received_at,
+        case when m.attempt >= c.max_deliver then 'dead' else record.outcome end,
+        record.reason
+    from (
+        select m.seq, coalesce(held.attempts[array_position(held.seqs, m.seq)], 1) as attempt from unnest(seqs) as m (seq)
+    ) as m
+    join postbus_data.consumer as c on c.id = held.consumer_id;
+end
+$$;
+
+create or replace function postbus_data.room(reader postbus_data.consumer, wanted integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+How many of the wanted messages max_ack_pending leaves room for, with a small limit.
+
+Locks    the consumer's mutex for it until the transaction ends: a count by two receives at once would let both in. Waits for another
+         receive up to 100 ms; 0 if it does not end by then.
+*/
+declare
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+begin
+    while not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -3) loop
+        if clock_timestamp() > wait_until then
+            return 0;
+        end if;
+        perform pg_sleep(0.002);
+    end loop;
+    return least(wanted, reader.max_ack_pending - postbus_data.in_flight(reader.id, reader.epoch, null, null));
+end
+$$;
+
+create or replace function postbus_data.serve(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[]
+)
+returns table (acked integer, batch postbus_data.batch)
+language plpgsql
+volatile
+as $$
+/*
+Ack, then receive: one call for what a worker does all day. Null for ack_ids acks nothing.
+
+It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
+streams that a session uses have a faster function of their own; see write_server.
+
+Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+begin
+    acked := 0;
+    if ack_ids is not null then
+        acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
+    end if;
+    for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type) as b loop
+        return next;
+    end loop;
+    if not found then
+        return next;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.settle(
+    consumer_id integer,
+    epoch integer,
+    token bigint,
+    seqs bigint[],
+    outcome text,
+    reason text default null
+)
+returns table (partition integer, seq bigint, attempt integer, key text)
+language plpgsql
+volatile
+as $$
+/*
+Finish messages of a lease, one by one: each is returned to the one caller that settles it.
+
+seqs     which messages; null for all.
+outcome  what is remembered of it, if the consumer keeps a history: acked, failed, dead; null for nothing.
+Touches  settled, history (insert), and lease, settled (delete) when nothing of the lease is left.
+Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
+         Two that settle the same message meet in the key of settled; the second waits, and gets nothing. Whoever settles the last one locks
+         the lease against all.
+*/
+#variable_conflict use_column
+declare
+    held postbus_data.lease;
+    new_seqs bigint[];
+    found_count bigint;
+    left_count bigint;
+begin
+    -- A heartbeat may have moved messages to another piece after the first look began. Then some are missing, and a second look finds them.
+    for look in 1 .. 2 loop
+        found_count := 0;
+        left_count := 0;
+        for held in
+            select l.*
+            from postbus_data.lease as l
+            where l.token = settle.token
+                and l.consumer_id + 0 = settle.consumer_id
+                and l.epoch = settle.epoch
+            order by l.piece
+            for key share
+        loop
+            with inserted as (
+                insert into postbus_data.settled as s (token, seq)
+                select settle.token, h.seq
+                from unnest(held.seqs) as h (seq)
+                where settle.seqs is null or h.seq = any (settle.seqs)
+                on conflict do nothing
+                returning s.seq
+            )
+            select array_agg(i.seq order by i.seq) into new_seqs from inserted as i;
+            return query
+            select
+                held.partition, n.seq, coalesce(held.attempts[array_position(held.seqs, n.seq)], 1), held.keys[array_position(held.seqs, n.seq)]
+            from unnest(new_seqs) as n (seq);
+            if held.has_history and outcome is not null and new_seqs is not null then
+                perform postbus_data.record(held, new_seqs, outcome, reason);
+            end if;
+            found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq = any (settle.seqs));
+            left_count := left_count + cardinality(held.seqs) - (
+                select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
+            );
+        end loop;
+        exit when found_count = cardinality(settle.seqs);
+    end loop;
+
+    if left_count = 0 then
+        -- A heartbeat that is about to split it is waited for. What it has moved is looked at once more.
+        perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id + 0 = settle.consumer_id for update;
+        delete from postbus_data.lease as l
+        where l.token = settle.token
+            and l.consumer_id + 0 = settle.consumer_id
+            and not exists (
+                select
+                from postbus_data.lease as other
+                cross join lateral unnest(other.seqs) as h (seq)
+                where other.token = settle.token
+                    and not exists (select from postbus_data.settled as s where s.token = other.token and s.seq = h.seq)
+            );
+        if found then
+            delete from postbus_data.settled as s where s.token = settle.token;
+        end if;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.split_lease(held postbus_data.lease, chosen bigint[], lease_until timestamptz)
+returns void
+language plpgsql
+volatile
+as $$
+/* Move some messages of a lease to a piece of their own with another deadline. Its caller has locked the lease. */
+begin
+    insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history)
+    select
+        held.token,
+        (select max(l.piece) + 1 from postbus_data.lease as l where l.token = held.token),
+        held.consumer_id, held.epoch, held.partition,
+        array_agg(h.seq order by h.place),
+        case when held.keys is not null then array_agg(h.key order by h.place) end,
+        case when held.attempts is not null then array_agg(h.attempt order by h.place) end,
+        held.received_at, lease_until, held.has_history
+    from unnest(held.seqs, held.keys, held.attempts) with ordinality as h (seq, key, attempt, place)
+    where h.seq = any (chosen);
+    update postbus_data.lease as l
+    set seqs = array(select h.seq from unnest(held.seqs) with ordinality as h (seq, place) where h.seq <> all (chosen) order by h.place),
+        keys = case
+            when held.keys is not null then array(
+                select h.key
+                from unnest(held.seqs, held.keys) with ordinality as h (seq, key, place)
+                where h.seq <> all (chosen)
+                order by h.place
+            )
+        end,
+        attempts = case
+            when held.attempts is not null then array(
+                select h.attempt
+                from unnest(held.seqs, held.attempts) with ordinality as h (seq, attempt, place)
+                where h.seq <> all (chosen)
+                order by h.place
+            )
+        end
+    where l.token = held.token
+        and l.piece = held.piece;
+    update postbus_data.lease as l set is_split = true where l.token = held.token and l.piece = 0;
+end
+$$;
+
+create or replace function postbus_data.take(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    seqs bigint[],
+    keys text[],
+    last_seq bigint
+)
+returns text
+language plpgsql
+volatile
+as $$
+/*
+Lease messages of a partition, and move the position to last_seq. Hot: one statement.
+
+Its caller holds the partition's mutex.
+Returns  the lease's name, with which the ack ids of these deliveries begin.
+Touches  lease, position (insert; delete of the last position).
+*/
+#variable_conflict use_variable
+declare
+    token bigint := postbus_data.new_token();
+    place postbus_data.position := claim.place;
+    is_ordered boolean := reader.ordering <> 'none';
+begin
+    with last_place as (
+        delete from postbus_data.position as p
+        where p.consumer_id = place.consumer_id
+            and p.epoch = place.epoch
+            and p.partition = place.partition
+            and p.hi = place.hi
+    ),
+    leased as (
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline, has_history)
+        values (
+            token, place.consumer_id, place.epoch, place.partition, seqs, case when is_ordered then keys end, clock_timestamp(), claim.lease_until,
+            reader.keep_history is not null
+        )
+    )
+    insert into postbus_data.position (
+        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count, missed_count
+    )
+    values (
+        place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
+        case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count,
+        place.missed_count
+    );
+    return lpad(to_hex(token), 16, '0');
+end
+$$;
+
+create or replace function postbus_data.take_again(
+    reader postbus_data.consumer,
+    claim postbus_data.claim,
+    place postbus_data.position,
+    origin integer,
+    seqs bigint[],
+    attempts integer[]
+)
+returns postbus.delivery[]
+language plpgsql
+volatile
+as $$
+/*
+In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
+
+origin   the partition that they were published to: that of the place, or one of an older layout.
+
+Its caller holds the mutex of the place.
+Returns  the deliveries; those that were purged or have expired since are left out.
+Touches  lease, position (insert; delete of the last position).
+*/
+declare
+    token bigint := postbus_data.new_token();
+    messages postbus.delivery[] := postbus_data.fetch_named(
+        reader.stream_id, claim.data_type, origin, seqs, attempts, token, live_only => true
+    );
+begin
+    perform postbus_data.bury_missing(reader, origin, seqs, attempts, messages);
+    if messages is not null then
+        insert into postbus_data.lease (
+            token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history
+        )
+        select
+            token, reader.id, reader.epoch, origin, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
+            claim.lease_until, reader.keep_history is not null
+        from unnest(messages) as m;
+        place.leases := place.leases || token;
+        place.pending_bound := place.pending_bound + cardinality(messages);
+    end if;
+    perform postbus_data.move_on(place, place.hi);
+    return messages;
+end
+$$;
+
+create or replace function postbus_data.tend(reader postbus_data.consumer)
+returns boolean
+language plpgsql
+volatile
+as $$
+/*
+What receiving does besides, now and then: remember that the consumer is used, and sweep.
+
+Returns  whether something was swept up, which claim_batches gives out.
+Touches  as note_use and sweep_consumer.
+*/
+begin
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
+    end if;
+    return not reader.is_group and postbus_data.sweep_now_and_then(reader);
+end
+$$;
+
+create or replace function postbus.terminate(stream text, consumer text, ack_ids text[], reason text default null)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make deliveries dead letters at once, whatever max_deliver says.
+
+Returns  how many were buried by this call, as ack counts.
+Raises   PB404, PB412 outside READ COMMITTED.
+Touches  settled, dead_letter (insert), lease (delete).
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    named record;
+    message record;
+    buried integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        for message in select s.* from postbus_data.settle(
+            reader.id, reader.epoch, named.token, named.seqs, 'dead', coalesce(reason, 'terminated')
+        ) as s loop
+            perform postbus_data.bury(
+                reader, message.partition, message.seq, message.attempt, coalesce(reason, 'terminated')
+            );
+            buried := buried + 1;
+        end loop;
+        if reader.ordering = 'key' and reader.on_dead = 'hold' and named.seqs is not null then
+            perform postbus_data.drag(reader, named.token, named.seqs);
+        end if;
+    end loop;
+    return buried;
+end
+$$;
+
+create or replace function postbus_data.write_server(stream_id integer)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Write the function postbus_data.serve_<stream id>, which acks and receives as postbus_data.serve does.
+
+It goes the shortest way when nothing has to be decided about messages of the newest segment, which is nearly always so: those of one partition that has
+enough of them, or else what there is in several. Few statements, planned once for a session (docs/decisions/0008). Whatever it does not know or like
+it leaves to claim_batches. Written anew when the stream is created or altered and when a new segment is begun.
+*/
+declare
+    stream postbus_data.stream;
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    execute format(
+        $template$
+create or replace function postbus_data.serve_%1$s(
+    stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[]
+)
+returns table (acked integer, batch postbus_data.batch)
+language plpgsql
+volatile
+as $body$
+#variable_conflict use_variable
+declare
+    reader record;
+    place record;
+    first integer := floor(random() * %4$s);
+    partition integer := %3$s + first;
+    is_plain boolean;
+    is_ready boolean := false;
+    partitions integer[];
+    horizon bigint;
+    remaining integer := max_messages;
+    is_whole boolean := true;
+    seqs bigint[];
+    has_expired boolean;
+    token bigint;
+begin
+    acked := 0;
+    select
+        c.id,
+        c.epoch,
+        c.ordering = 'key'::text as is_keyed,
+        c.is_group,
+        c.ack_wait,
+        c.expire_after,
+        c.max_ack_pending / (%4$s + 1) as quota,
+        s.start_seq - 1 as start_after,
+        %11$s
+        and not c.paused
+        and case when c.is_group then ack_wait = interval '0' else ack_wait is null and c.ordering <> 'partition'::text end
+        and c.on_dead <> 'hold'::text
+        and c.max_per_key is null
+        and c.keep_history is null
+        and c.filter_key_regex is null
+        and c.filter_headers is null
+        and c.filter_headers_not is null
+        and c.filter_data is null
+        and not exists (
+            select
+            from postbus_data.due as d
+            where d.consumer_id = c.id
+                and d.epoch = c.epoch
+                and d.n > coalesce(
+                    (
+                        select p.hi
+                        from postbus_data.position as p
+                        where p.consumer_id = c.id
+                            and p.epoch = c.epoch
+                            and p.partition = -1
+                        order by p.hi desc
+                        limit 1
+                    ),
+                    0
+                )
+        ) as is_plain
+    into reader
+    from postbus_data.consumer as c
+    join postbus_data.stream as s on s.id = %1$s
+    where c.stream_name = %5$L
+        and c.name = consumer;
+    if ack_ids is not null and reader.id is not null then
+        acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
+    end if;
+
+    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
+    is_plain := reader.is_plain
+        and max_messages between 1 and %6$s
+        and reader.quota >= 100
+        and current_setting('transaction_isolation'::text) = 'read committed'::text
+        and (
+            random() < 0.9::float8
+            or (reader.is_group and reader.expire_after is null)
+            or not postbus_data.tend(postbus_data.find_consumer(stream, consumer))
+        );
+    if is_plain then
+        is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, partition);
+        for turn in 1 .. 2 loop
+            if is_ready then
+                select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count
+                into place
+                from postbus_data.position as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = partition
+                order by p.hi desc
+                limit 1;
+                is_ready := place.horizon - place.hi >= max_messages * %4$s;
+            end if;
+            exit when is_ready or turn = 2;
+            -- Somebody else is at it, or too little is left: one that has enough.
+            partition := (
+                select p.partition
+                from generate_series(1, least(16, %4$s - 1)) as n
+                cross join lateral (
+                    select p.partition, p.horizon - p.hi as distance
+                    from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = %3$s + mod(partition - %3$s + n, %4$s)
+                    order by p.hi desc
+                    limit 1
+                ) as p
+                where p.distance >= max_messages * %4$s
+                    and pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
+                limit 1
+            );
+            is_ready := partition is not null;
+        end loop;
+    end if;
+    if is_ready then
+        if place.pending_bound + max_messages > reader.quota then
+            place.pending_bound := postbus_data.in_flight(
+                reader.id, reader.epoch, partition, case when not reader.is_keyed then false end, %3$s
+            );
+        end if;
+        -- The register is read after the horizon: what lies below that is in this segment.
+        is_ready := place.segment = %2$s
+            and place.hi >= reader.start_after
+            and place.pending_bound + max_messages <= reader.quota
+            and place.parked_from is null
+            and (not reader.is_group or place.leases is null)
+            and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
+        if is_ready and reader.is_keyed then
+            -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
+            is_ready := not exists (select from postbus_data.lease as l where l.token = any (place.leases))
+                and not exists (
+                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
+                )%12$s;
+        end if;
+        if is_ready then
+            select
+                array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+                bool_or(m.expires_at <= clock_timestamp())
+            into seqs, batch.keys, batch.%8$s, batch.headers, batch.published_at, has_expired
+            from (
+                select l.seq, l.key, l.data::%9$s as data, l.headers, l.published_at, l.expires_at
+                from %10$s as l
+                where l.partition = partition
+                    and l.seq > place.hi
+                    and l.seq <= place.horizon
+                order by l.seq
+                limit max_messages
+            ) as m;
+            if cardinality(seqs) = max_messages and not coalesce(has_expired, false) then
+                token := postbus_data.new_token();
+                with last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = partition
+                        and p.hi = place.hi
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    select
+                        token, reader.id, reader.epoch, partition, seqs, case when reader.is_keyed then batch.keys end, clock_timestamp(),
+                        clock_timestamp() + reader.ack_wait
+                    where not reader.is_group
+                )
+                insert into postbus_data.position (
+                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
+                )
+                values (
+                    reader.id, reader.epoch, partition, seqs[max_messages], place.horizon,
+                    case when reader.is_group then 0 else place.pending_bound + max_messages end, %2$s,
+                    case when reader.is_keyed then array[token] end, place.expired_count, place.missed_count
+                );
+                batch.seqs := seqs;
+                batch.partition := partition;
+                batch.lease := lpad(to_hex(token), 16, '0'::text);
+                return next;
+                return;
+            end if;
+        end if;
+    end if;
+
+    -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
+    -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
+    if is_plain then
+        for turn in 0 .. (%4$s - 1) / %13$s loop
+            exit when remaining = 0;
+            partitions := array(
+                select %3$s + mod(g.n, %4$s)
+                from generate_series(first + turn * %13$s, first + least((turn + 1) * %13$s, %4$s) - 1) as g (n)
+                where pg_try_advisory_xact_lock(1610612736 + reader.id, %3$s + mod(g.n, %4$s))
+            );
+            horizon := coalesce(horizon, postbus_data.horizon_of(%1$s));
+            is_ready := pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
+            is_whole := is_whole and is_ready;
+            exit when not is_ready;
+            for batch in
+                with place as materialized (
+                    select
+                        n as partition, p.hi, p.horizon, p.pending_bound, p.expired_count, p.missed_count,
+                        p.segment = %2$s
+                        and p.hi >= reader.start_after
+                        and p.pending_bound + remaining <= reader.quota
+                        and p.parked_from is null
+                        and (not reader.is_group or p.leases is null)
+                        and (
+                            not reader.is_keyed
+                            or (
+                                not exists (select from postbus_data.lease as l where l.token = any (p.leases))
+                                and not exists (
+                                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = n
+                                )%12$s
+                            )
+                        ) as is_usable
+                    from unnest(partitions) as n
+                    left join lateral (
+                        select p.*
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = n
+                        order by p.hi desc
+                        limit 1
+                    ) as p on true
+                    where p.hi < horizon
+                        or (p.hi is null and exists (select from %10$s as l where l.partition = n))
+                ),
+                message as materialized (
+                    select l.*
+                    from place as p
+                    cross join lateral (
+                        select l.partition, l.seq, l.key, l.data, l.headers, l.published_at, l.expires_at
+                        from %10$s as l
+                        where l.partition = p.partition
+                            and l.seq > p.hi
+                            and l.seq <= horizon
+                        order by l.seq
+                        limit remaining
+                    ) as l
+                    where p.is_usable
+                    order by l.seq
+                    limit remaining
+                ),
+                expired as materialized (
+                    select from message as m where m.expires_at <= clock_timestamp()
+                ),
+                found as materialized (
+                    select
+                        postbus_data.new_token() as token, m.partition, array_agg(m.seq) as seqs, array_agg(m.key) as keys,
+                        array_agg(m.data::%9$s) as data, array_agg(m.headers) as headers, array_agg(m.published_at) as published_at
+                    from (select m.* from message as m order by m.partition, m.seq) as m
+                    where not exists (select from expired)
+                    group by m.partition
+                ),
+                last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = any (array(select f.partition from found as f))
+                        and p.hi = any (array(select p.hi from found as f join place as p on p.partition = f.partition))
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    select
+                        f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
+                        clock_timestamp() + reader.ack_wait
+                    from found as f
+                    where not reader.is_group
+                ),
+                moved as (
+                    insert into postbus_data.position (
+                        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
+                    )
+                    select
+                        reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
+                        case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, %2$s,
+                        case when reader.is_keyed then array[f.token] end, p.expired_count, p.missed_count
+                    from found as f
+                    join place as p on p.partition = f.partition
+                )
+                select lpad(to_hex(f.token), 16, '0'::text), f.partition, f.seqs, null, f.keys, %14$s, f.headers, f.published_at
+                from found as f
+                union all
+                -- Something is left that is not so simple.
+                select null, null, null, null, null, null, null, null, null
+                where exists (select from expired) or exists (select from place as p where p.is_usable is not true)
+            loop
+                if batch.lease is null then
+                    is_whole := false;
+                else
+                    remaining := remaining - cardinality(batch.seqs);
+                    return next;
+                end if;
+            end loop;
+        end loop;
+        if remaining = 0 or (remaining < max_messages and is_whole) then
+            return;
+        end if;
+    end if;
+
+    for batch in
+        select b.*
+        from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type) as b
+    loop
+        return next;
+    end loop;
+    if not found and remaining = max_messages then
+        batch := null;
+        return next;
+    end if;
+end
+$body$
+        $template$,
+        stream.id,
+        layout >> 35,
+        (layout >> 11) & 16777215,
+        layout & 2047,
+        stream.name,
+        least(1000, 900000000 / stream.max_message_bytes),
+        layout,
+        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        postbus_data.log_table(stream.id, (layout >> 35)::integer),
+        case when stream.one_message_per_key then 'false' else 'true' end,
+        -- Failed messages of an older layout hold their keys too.
+        case
+            when (layout >> 11) & 16777215 > 0 then format(
+                ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
+                (layout >> 11) & 16777215
+            )
+            else ''
+        end,
+        -- Not all of them, so that another worker finds some too.
+        least(16, ((layout & 2047) + 1) / 2)::text,
+        case stream.data_type when 'bytes' then 'null, f.data' else 'f.data, null' end
+    );
+end
+$$;
+
+create or replace function postbus.claim(
+    stream text,
+    "group" text,
+    max_messages integer default 100,
+    lease interval default null,
+    worker text default null
+)
+returns setof postbus.claimed
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Claim the next messages of a group: ranges of partitions, of up to max_messages messages together, to be read with fetch.
+
+lease    without one the group moves on at once: a range whose claimer dies is lost (at most once). With one, a range that is not committed in this time is
+         given again (at least once), and nobody gets more of its partition before.
+worker   only partitions that are assigned to this worker; see join_group.
+
+Returns  no rows when there is nothing. Which partition comes first is random, so that none starves.
+Raises   PB400 for arguments out of range, PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
+Touches  position, lease (insert, delete).
+Locks    the partition's mutex, until the transaction ends; partitions that somebody else claims from are passed over.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    partition_base integer := reader.partition_base;
+    partition_count integer := reader.partition_count;
+    start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
+    first integer := floor(random() * partition_count);
+    partition integer;
+    remaining integer := max_messages;
+    claimed postbus.claimed;
+    owned integer[];
+    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    busy_ones integer[];
+    awaited integer[];
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+begin
+    perform postbus_data.check_isolation();
+    if (max_messages between 1 and 10000) is not true or (lease between interval '1 millisecond' and interval '7 days') is false then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s or lease = %s is not allowed', coalesce(max_messages::text, 'null'), lease),
+            hint = 'max_messages is between 1 and 10000, a lease between 1 millisecond and 7 days';
+    end if;
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
+    end if;
+    if worker is not null then
+        owned := postbus_data.owned_partitions(reader.id, worker);
+    end if;
+    if reader.paused then
+        return;
+    end if;
+    loop
+        busy_ones := '{}';
+        for step in 0 .. partition_count - 1 loop
+            exit when remaining <= 0;
+            partition := partition_base + mod(first + step, partition_count);
+            continue when not partition = any (owned) or not partition = any (awaited);
+            if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
+                busy_ones := busy_ones || partition;
+                continue;
+            end if;
+            claimed := postbus_data.claim_range(reader, partition, start_seq, partition_count, remaining, lease);
+            if claimed.message_count > 0 then
+                remaining := remaining - claimed.message_count;
+                return next claimed;
+            end if;
+        end loop;
+        exit when remaining < max_messages;
+        if busy_ones <> '{}' then
+            exit when clock_timestamp() > wait_until
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
+            awaited := busy_ones;
+            perform pg_sleep(0.0005);
+        else
+            awaited := null;
+            exit when not postbus_data.is_behind(reader);
+            reader := postbus_data.change_layout(reader);
+            exit when partition_base = reader.partition_base;
+            partition_base := reader.partition_base;
+            partition_count := reader.partition_count;
+            first := floor(random() * partition_count);
+        end if;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.claim_range(
+    reader postbus_data.consumer,
+    partition integer,
+    start_seq bigint,
+    partition_count integer,
+    wanted integer,
+    lease interval
+)
+returns postbus.claimed
+language plpgsql
+volatile
+as $$
+/*
+Give the next range of a partition, or one whose lease has expired. message_count is 0 when there is none.
+
+Its caller holds the partition's mutex. Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
+Touches  position, lease (insert, delete).
+*/
+#variable_conflict use_variable
+declare
+    claimed postbus.claimed;
+    place postbus_data.position := postbus_data.place_of(reader, partition);
+    held postbus_data.lease;
+    seqs bigint[];
+    token bigint;
+    attempt integer := 1;
+    newest integer;
+begin
+    claimed.partition := partition;
+    claimed.message_count := 0;
+    if place.leases is not null then
+        select l.* into held from postbus_data.lease as l where l.token = place.leases[1] and l.piece = 0 for update;
+        if held.deadline > clock_timestamp() then
+            return claimed;
+        end if;
+    end if;
+
+    if held.token is not null then
+        seqs := held.seqs;
+        attempt := coalesce(held.attempts[1], 1) + 1;
+        delete from postbus_data.lease as l where l.token = held.token;
+    else
+        if place.horizon - place.hi < wanted * partition_count then
+            place.horizon := postbus_data.horizon_of(reader.stream_id);
+        end if;
+        if place.hi < start_seq - 1 then
+            place.missed_count := place.missed_count + (start_seq - 1 - place.hi) / partition_count;
+        end if;
+        seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
+        if seqs is null then
+            return claimed;
+        end if;
+        -- Read after the horizon: all that lies above what is claimed is in this segment, if no older one has more.
+        newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
+        if place.segment <> newest and not exists (
+            select
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.number < newest
+                and (g.last_seq is null or g.last_seq > seqs[cardinality(seqs)])
+        ) then
+            place.segment := newest;
+        end if;
+    end if;
+
+    place.leases := null;
+    if lease is not null then
+        token := postbus_data.new_token();
+        claimed.token := lpad(to_hex(token), 16, '0');
+        claimed.deadline := clock_timestamp() + lease;
+        place.leases := array[token];
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline)
+        values (
+            token, reader.id, reader.epoch, partition, seqs, case when attempt > 1 then array_fill(attempt, array[cardinality(seqs)]) end,
+            clock_timestamp(), claimed.deadline
+        );
+    end if;
+    perform postbus_data.move_on(place, greatest(place.hi, seqs[cardinality(seqs)]));
+    claimed.from_seq := seqs[1];
+    claimed.to_seq := seqs[cardinality(seqs)];
+    claimed.message_count := cardinality(seqs);
+    return claimed;
+end
+$$;
+
+create or replace function postbus.commit(stream text, "group" text, tokens text[], to_seq bigint default null)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Finish ranges that were claimed with a lease, in the caller's transaction: all of each, or only up to a seq.
+
+Returns  how many counted. One whose lease has expired and was given to somebody else does not: a late commit moves nothing back.
+Raises   PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
+Touches  lease (delete, or update for a part).
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    finished integer := 0;
+    changed integer;
+    named text;
+begin
+    perform postbus_data.check_isolation();
+    foreach named in array (select coalesce(array_agg(t order by t), '{}') from unnest(tokens) as t) loop
+        if to_seq is not null then
+            update postbus_data.lease as l
+            set seqs = array(select s from unnest(l.seqs) as s where s > to_seq order by s),
+                attempts = null
+            where l.token = postbus_data.parse_token(named)
+                and l.consumer_id + 0 = reader.id
+                and l.epoch = reader.epoch
+                and l.seqs[cardinality(l.seqs)] > to_seq;
+            get diagnostics changed = row_count;
+            finished := finished + changed;
+            continue when changed > 0;
+        end if;
+        delete from postbus_data.lease as l
+        where l.token = postbus_data.parse_token(named)
+            and l.consumer_id + 0 = reader.id
+            and l.epoch = reader.epoch;
+        get diagnostics changed = row_count;
+        finished := finished + changed;
+    end loop;
+    return finished;
+end
+$$;
+
+create or replace function postbus_data.consume(reader postbus_data.consumer, max_messages integer, expected_type text)
+returns setof postbus_data.batch
+language plpgsql
+volatile
+as $$
+/* Claim the next messages of a group without a lease, and fetch them, in one call: what a stream's serve_<id> leaves to others. */
+declare
+    claimed postbus.claimed;
+    messages postbus.delivery[];
+    data_type text := (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id);
+begin
+    if expected_type <> data_type then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" holds %s, not %s', reader.stream_name, data_type, expected_type);
+    end if;
+    for claimed in select c.* from postbus.claim(reader.stream_name, reader.name, max_messages) as c loop
+        messages := postbus_data.fetch_messages(
+            reader.stream_id, claimed.partition, claimed.from_seq - 1, claimed.to_seq, claimed.message_count
+        );
+        return query
+        select b.*
+        from postbus_data.as_batches(
+            array(
+                select row('0000000000000000-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+                from unnest(messages) as m
+            )
+        ) as b;
+    end loop;
+end
+$$;
+
+create or replace function postbus.create_group(
+    stream text,
+    "group" text,
+    keep_unread boolean default false,
+    expire_after interval default null,
+    "start" text default null,
+    from_seq bigint default null,
+    from_time timestamptz default null
+)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer. It gets every
+message of the log, also those whose time to live is over and, where a stream keeps one message per key, versions that were replaced.
+
+Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when a group or consumer of that name exists.
+*/
+begin
+    perform postbus.create_consumer(
+        stream, "group", ordering => 'partition', keep_unread => keep_unread, expire_after => expire_after, "start" => "start",
+        from_seq => from_seq, from_time => from_time
+    );
+    update postbus_data.consumer as c
+    set is_group = true
+    where c.stream_name = create_group.stream
+        and c.name = create_group."group";
+end
+$$;
+
+create or replace function postbus.fetch(stream text, partition integer, from_seq bigint, to_seq bigint, expected_type text default null)
+returns setof postbus.message
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The messages of a range that was claimed, in order. What is gone from the stream since is left out.
+
+Raises   PB404, PB409 for another type of data.
+*/
+#variable_conflict use_variable
+declare
+    source postbus_data.stream;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    if expected_type <> source.data_type then
+        raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
+    end if;
+    return query
+    select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, null::text
+    from unnest(
+        postbus_data.fetch_messages(source.id, partition, greatest(from_seq, source.start_seq) - 1, to_seq, 10000)
+    ) as m
+    order by m.seq;
+end
+$$;
+
+create or replace function postbus_data.find_group(stream text, "group" text)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* The row of a group. Raises PB404 when there is none of that name, PB409 when it is a consumer that is not read by position. */
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, "group");
+begin
+    if not reader.is_group then
+        raise exception using
+            errcode = 'PB409',
+            message = format('"%s" of stream "%s" is a consumer, not a group', "group", stream),
+            hint = 'receive from it, or create a group of another name';
+    end if;
+    return reader;
+end
+$$;
+
+create or replace function postbus.join_group(stream text, "group" text, worker text, session interval default interval '30 seconds')
+returns integer[]
+language plpgsql
+volatile
+set enable_seqscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Be a worker of a group, and say so again before the session is over: the partitions are shared out evenly among the workers that are alive. A worker keeps
+what it has as far as its share allows, gives up the rest and takes what is free. Then claim with the worker's name.
+
+A worker that is not heard of for its session is taken for dead, and the next that calls this takes its place. What it has claimed stays its own until it is
+committed or the lease is over, so a partition never has two readers.
+
+Returns  the partitions of the worker.
+Raises   PB400 for a name or session that is not allowed, PB404, PB409 for a consumer that is not a group.
+Touches  group_worker, group_owner (insert, update, delete).
+Locks    the group's assignment, until the transaction ends.
+*/
+#variable_conflict use_column
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    partition_base integer := reader.partition_base;
+    partition_count integer := reader.partition_count;
+    worker_count integer;
+    rank integer;
+    share integer;
+    owned integer;
+begin
+    perform postbus_data.check_isolation();
+    perform postbus_data.check_name('worker', worker);
+    if (session between interval '1 second' and interval '1 day') is not true then
+        raise exception using errcode = 'PB400', message = format('session = %s is not between 1 second and 1 day', session);
+    end if;
+    perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), -4);
+
+    insert into postbus_data.group_worker as w (consumer_id, worker, expires_at)
+    values (reader.id, join_group.worker, clock_timestamp() + session)
+    on conflict (consumer_id, worker) do update set expires_at = excluded.expires_at;
+    delete from postbus_data.group_worker as w where w.consumer_id = reader.id and w.expires_at <= clock_timestamp();
+    delete from postbus_data.group_owner as o
+    where o.consumer_id = reader.id
+        and (
+            o.partition not between partition_base and partition_base + partition_count - 1
+            or not exists (select from postbus_data.group_worker as w where w.consumer_id = o.consumer_id and w.worker = o.worker)
+        );
+
+    select count(*), count(*) filter (where w.worker < join_group.worker) into worker_count, rank
+    from postbus_data.group_worker as w
+    where w.consumer_id = reader.id;
+    share := partition_count / worker_count + case when rank < mod(partition_count, worker_count) then 1 else 0 end;
+    delete from postbus_data.group_owner as o
+    where o.consumer_id = reader.id
+        and o.partition in (
+            select o.partition
+            from postbus_data.group_owner as o
+            where o.consumer_id = reader.id
+                and o.worker = join_group.worker
+            order by o.partition
+            offset share
+        );
+    select count(*) into owned from postbus_data.group_owner as o where o.consumer_id = reader.id and o.worker = join_group.worker;
+    insert into postbus_data.group_owner (consumer_id, partition, worker)
+    select reader.id, p.n, join_group.worker
+    from generate_series(partition_base, partition_base + partition_count - 1) as p (n)
+    where not exists (select from postbus_data.group_owner as o where o.consumer_id = reader.id and o.partition = p.n)
+    order by p.n
+    limit share - owned;
+    return postbus_data.owned_partitions(reader.id, worker);
+end
+$$;
+
+create or replace function postbus.leave_group(stream text, "group" text, worker text)
+returns void
+language plpgsql
+volatile
+set enable_seqscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/* Be a worker of a group no more: the others take its partitions when they call join_group again. Raises PB404, PB409. */
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+begin
+    perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), -4);
+    delete from postbus_data.group_owner as o where o.consumer_id = reader.id and o.worker = leave_group.worker;
+    delete from postbus_data.group_worker as w where w.consumer_id = reader.id and w.worker = leave_group.worker;
+end
+$$;
+
+create or replace function postbus_data.next_seqs(stream_id integer, partition integer, after_seq bigint, to_seq bigint, max_messages integer)
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/* The seqs of the next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. */
+#variable_conflict use_variable
+declare
+    segment record;
+    found_here bigint[];
+    seqs bigint[];
+begin
+    for segment in
+        select g.number, g.after_seq
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+            and (g.sealed_at is null or g.last_seq > after_seq)
+            and g.after_seq < to_seq
+        order by g.number
+    loop
+        exit when cardinality(seqs) >= max_messages and seqs[max_messages] <= segment.after_seq;
+        execute 'select array_agg(m.seq) from (select l.seq from postbus_data.log_' || stream_id::text || '_' || segment.number::text
+            || ' as l where l.partition = $1 and l.seq > $2 and l.seq <= $3 order by l.seq limit $4) as m'
+        into found_here
+        using partition, after_seq, to_seq, max_messages;
+        if seqs is null then
+            seqs := found_here;
+        elsif found_here is not null then
+            seqs := array(select s from unnest(seqs || found_here) as s order by s limit max_messages);
+        end if;
+    end loop;
+    return seqs;
+end
+$$;
+
+create or replace function postbus_data.owned_partitions(consumer_id integer, worker text)
+returns integer[]
+language sql
+volatile
+as $$
+/* The partitions that are assigned to a worker of a group; none when it has not been heard of for too long. */
+    select coalesce(array_agg(o.partition order by o.partition), '{}')
+    from postbus_data.group_worker as w
+    join postbus_data.group_owner as o on o.consumer_id = w.consumer_id and o.worker = w.worker
+    where w.consumer_id = owned_partitions.consumer_id
+        and w.worker = owned_partitions.worker
+        and w.expires_at > clock_timestamp()
+$$;
+
+create or replace function postbus.release(stream text, "group" text, tokens text[])
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give ranges back that were claimed with a lease: the next claim gets them.
+
+Returns  how many counted.
+Raises   PB404, PB409 for a consumer that is not a group.
+*/
+declare
+    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    released integer;
+begin
+    update postbus_data.lease as l
+    set deadline = clock_timestamp()
+    where l.token = any (array(select postbus_data.parse_token(t) from unnest(tokens) as t))
+        and l.consumer_id + 0 = reader.id
+        and l.epoch = reader.epoch;
+    get diagnostics released = row_count;
+    return released;
+end
+$$;
+
+create or replace function postbus_data.check_isolation()
+returns void
+language plpgsql
+volatile
+as $$
+/* Refuse a transaction that keeps its snapshot (PB412): it does not see what others have done since. */
+begin
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        raise exception using
+            errcode = 'PB412',
+            message = format('this cannot be done in a %s transaction', upper(current_setting('transaction_isolation'))),
+            hint = 'its snapshot may be older than what it has to see: use READ COMMITTED';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.enter(stream text, expected_type text)
+returns postbus_data.entry
+language plpgsql
+as $$
+/*
+Make this transaction a publisher of the stream: hold the horizon, then say where to write.
+
+Raises   PB404 when the stream does not exist, PB409 when its data type is not the expected one (null expects nothing), PB507 when
+         it is full.
+Touches  stream (read), the layout register (read).
+Locks    as hold_horizon.
+
+The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
+Hot: no SET clause (12 µs a call) and no PERFORM (an expression in IF is evaluated without a plan). Without a search_path of its own,
+every call in it and in what it calls has arguments of exactly the types that pg_catalog's function has: a function of another
+schema that fitted better would be run instead.
+*/
+declare
+    entry postbus_data.entry;
+    is_full boolean;
+begin
+    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.is_full
+    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, is_full
+    from postbus_data.stream as s
+    where s.name = enter.stream;
+
+    entry.sequence := to_regclass('postbus_data.seq_' || entry.stream_id::text);
+    if entry.sequence is null or expected_type <> entry.data_type or is_full then
+        perform postbus_data.refuse_entry(stream, entry.data_type, expected_type);
+    end if;
+    if postbus_data.hold_horizon(entry.stream_id, entry.sequence) then
+        entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text));
+    end if;
+    if entry.layout is null then
+        perform postbus_data.live_value('postbus_data.layout_' || entry.stream_id::text);
+    end if;
+    return entry;
+end
+$$;
+
+create or replace function postbus_data.hold_horizon(stream_id integer, sequence regclass)
+returns boolean
+language plpgsql
+as $$
+/*
+Keep readers of a stream below what this transaction is going to publish, until it ends.
+
+Returns  true.
+Raises   PB503 when another application holds an exclusive lock on the same key.
+Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value. It comes before the first
+         nextval, so that readers stay below every number drawn under it. The setting that remembers it rolls back together
+         with the lock, also to a savepoint; it names the transaction, so that a value that outlived its transaction means nothing.
+*/
+declare
+    transaction_id text := pg_current_xact_id()::text;
+    entered text := current_setting('postbus.entered', true);
+    last_seq bigint;
+begin
+    if entered is null or not starts_with(entered, transaction_id || ':') then
+        entered := transaction_id || ':';
+    end if;
+    if strpos(entered, ':' || stream_id::text || ':') = 0 then
+        last_seq := pg_sequence_last_value(sequence);
+        if last_seq is null then
+            -- Postgres 18 says null to a role that may not read the sequence; without the lock, readers would skip its messages.
+            raise exception using errcode = 'PB403', message = 'permission denied for sequence ' || sequence::text;
+        end if;
+        if not pg_try_advisory_xact_lock_shared(
+            postbus_data.lock_class(stream_id),
+            postbus_data.lock_key(last_seq)
+        ) then
+            raise exception using
+                errcode = 'PB503',
+                message = 'another application holds an advisory lock that stream ' || stream_id::text || ' needs';
+        end if;
+        entered := set_config('postbus.entered', entered || stream_id::text || ':', true);
+    end if;
+    return true;
+end
+$$;
+
+create or replace function postbus.horizon(stream text)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The seq up to which a stream may be read: no publishing transaction at or below it is still open.
+
+Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+*/
+begin
+    return postbus_data.horizon_of(postbus_data.stream_id(stream));
+end
+$$;
+
+create or replace function postbus.horizon_holders(stream text)
+returns table (
+    held_at_seq bigint,
+    held_for interval,
+    transaction_started_at timestamptz,
+    pid integer,
+    user_name text,
+    application_name text,
+    state text,
+    query text,
+    prepared_transaction text
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Who keeps readers of a stream from going on, the one that holds it furthest back first.
+
+A holder is a transaction that has published and not ended, or a prepared one (pid is null). Query and application are null
+for other users' sessions unless you have pg_read_all_stats.
+
+Raises   PB404.
+*/
+declare
+    id integer := postbus_data.stream_id(stream);
+    last_seq bigint := pg_sequence_last_value(to_regclass('postbus_data.seq_' || id));
+begin
+    return query
+    select
+        l.held_at,
+        clock_timestamp() - coalesce(a.xact_start, p.prepared),
+        coalesce(a.xact_start, p.prepared),
+        l.pid,
+        coalesce(a.usename, p.owner)::text,
+        a.application_name,
+        a.state,
+        a.query,
+        p.gid
+    from postbus_data.publisher_locks(id, last_seq) as l
+    left join pg_stat_activity as a on a.pid = l.pid
+    -- A prepared transaction is nobody's; it is known by the lock on its own id.
+    left join pg_locks as t
+        on t.locktype = 'transactionid'
+        and t.virtualtransaction = l.virtual_transaction
+        and t.pid is null
+        and l.pid is null
+    left join pg_prepared_xacts as p on p.transaction = t.transactionid
+    order by l.held_at;
+end
+$$;
+
+create or replace function postbus_data.horizon_of(stream_id integer)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The seq up to which every message is committed or will never exist.
+
+A reader takes it in a statement of its own and reads rows in a later one, with a younger snapshot; in one statement, or
+under a snapshot that is kept, a message that commits in between is skipped for ever. Hence the isolation check.
+
+Raises   PB412 outside READ COMMITTED, PB503 on a standby (its sequences run ahead and it sees no locks).
+*/
+declare
+    last_seq bigint;
+    oldest bigint;
+begin
+    perform postbus_data.check_isolation();
+    if pg_is_in_recovery() then
+        raise exception using
+            errcode = 'PB503',
+            message = 'this server is a standby: it cannot tell which messages are complete',
+            hint = 'connect to the primary';
+    end if;
+
+    last_seq := postbus_data.live_value('postbus_data.seq_' || stream_id::text);
+    select min(l.held_at) into oldest from postbus_data.publisher_locks(stream_id, last_seq) as l;
+    return least(last_seq, oldest);
+end
+$$;
+
+create or replace function postbus_data.live_value(sequence text)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The last value of one of Postbus's sequences, whatever the snapshot.
+
+Raises   PB404 when the sequence is gone, PB403 when this role may not read it: Postgres 18 then says null, and a null would pass for
+         "nobody is publishing".
+*/
+declare
+    found_sequence regclass := to_regclass(sequence);
+    value bigint := pg_sequence_last_value(found_sequence);
+begin
+    if found_sequence is null then
+        raise exception using errcode = 'PB404', message = 'the stream was dropped';
+    end if;
+    if value is null then
+        raise exception using
+            errcode = 'PB403',
+            message = format('permission denied for sequence %s', sequence),
+            hint = 'grant usage and select on the sequences of schema postbus_data';
+    end if;
+    return value;
+end
+$$;
+
+create or replace function postbus_data.lock_class(stream_id integer)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/*
+The class of the advisory locks by which publishers of a stream hold its horizon.
+
+They are two-key locks of class 2^30 + stream id. Mutexes use classes from 2^30 + 2^29 up: a mutex that looked like a
+publisher's lock would freeze the horizon. Applications rarely use two-key advisory locks with classes that high.
+*/
+    select 1073741824 + stream_id
+$$;
+
+create or replace function postbus_data.lock_key(seq bigint)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/* The low 32 bits of a seq as the signed key of an advisory lock; pg_locks shows the same bits unsigned. */
+    select ((seq & 4294967295) - ((seq & 2147483648) << 1))::integer
+$$;
+
+create or replace function postbus_data.publisher_locks(stream_id integer, last_seq bigint)
+returns table (pid integer, virtual_transaction text, held_at bigint)
+language sql
+volatile
+as $$
+/*
+The horizon locks that open publishers of a stream hold now, each with the seq it holds the horizon at.
+
+A key is 32 bits of a seq, so it is placed by its distance below last_seq modulo 2^32: a stream may pass 2^31 and an open
+publisher may fall four thousand million messages behind. A lock taken since last_seq was read lies a little above it.
+*/
+    select l.pid, l.virtualtransaction, last_seq - distance.behind
+    from pg_catalog.pg_locks as l
+    cross join lateral (select (last_seq - l.objid::bigint) & 4294967295 as behind) as distance
+    where l.locktype = 'advisory'
+        and l.database = (select d.oid from pg_catalog.pg_database as d where d.datname = current_database())
+        and l.classid = postbus_data.lock_class(stream_id)::oid
+        and l.objsubid = 2
+        and l.mode = 'ShareLock'
+        and l.granted
+        and distance.behind < 4294967296 - 16777216
+$$;
+
+create or replace function postbus_data.refuse_entry(stream text, data_type text, expected_type text)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Raise the error for a stream that cannot be entered: PB404 when it does not exist, PB409 when it holds another type of data, PB507 when it is
+full.
+*/
+begin
+    perform postbus_data.stream_id(stream);
+    if data_type = coalesce(expected_type, data_type) then
+        raise exception using
+            errcode = 'PB507',
+            message = format('stream "%s" is full: its max_messages or max_storage is reached, and nothing may be dropped', stream),
+            hint = 'consume or purge messages, or raise the limit; it takes messages again by itself once there is room';
+    end if;
+    raise exception using
+        errcode = 'PB409',
+        message = format('stream "%s" holds %s, not %s', stream, data_type, expected_type);
+end
+$$;
+
+create or replace function postbus_data.finish_files(pipeline text, run uuid, writer text, step bigint, gone text[])
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note that a step of a pipeline is done: the rows of its files are published, or aside. Those that are gone were not read.
+
+Raises   PB409 when another run has taken this one's place.
+Locks    the pipeline's row.
+*/
+begin
+    perform postbus_data.hold_pipeline(finish_files.pipeline, finish_files.run);
+    update postbus_data.ingest_file as i
+    set done_at = clock_timestamp(),
+        is_gone = i.path = any (gone)
+    where i.writer = finish_files.writer
+        and i.step = finish_files.step
+        and i.done_at is null;
+end
+$$;
+
+create or replace function postbus.ingested_files(pipeline text)
+returns table (path text, bytes bigint, modified_at timestamptz, state text, step bigint, taken_at timestamptz, done_at timestamptz, changed_at timestamptz)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The files that a pipeline has taken, in the order in which it reads them.
+
+bytes, modified_at  as they were when it was taken.
+state               taken (to be read, or being read), done, gone (deleted before it was read), or changed: it was done, and has another size or time since;
+                    what was added to it is not read.
+*/
+    select
+        i.path,
+        i.bytes,
+        i.modified_at,
+        case
+            when i.done_at is null then 'taken'
+            when i.is_gone then 'gone'
+            when i.changed_at is not null then 'changed'
+            else 'done'
+        end,
+        i.step,
+        i.taken_at,
+        i.done_at,
+        i.changed_at
+    from postbus_data.ingest_file as i
+    where i.pipeline = ingested_files.pipeline
+        and i.writer = (select p.plan ->> 'writer' from postbus_data.pipeline as p where p.name = ingested_files.pipeline)
+    order by i.step, i.modified_at, i.path
+$$;
+
+create or replace function postbus_data.take_files(
+    pipeline text,
+    run uuid,
+    writer text,
+    files jsonb,
+    most_files integer,
+    most_bytes bigint
+)
+returns table (step bigint, path text, is_there boolean)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The files of the next step of a pipeline: of the one that was begun and is not done, else the oldest that were never taken, and take them.
+
+files                   what lies there now: [{"path", "bytes", "modified_at"}].
+most_files, most_bytes  of a new step. A file that is larger has a step of its own.
+
+Returns  no row when there is nothing to do.
+Raises   PB409 when another run has taken this one's place.
+Touches  ingest_file (insert; update of files that have changed).
+Locks    the pipeline's row, so that two runs cannot both take files.
+*/
+#variable_conflict use_column
+declare
+    next_step bigint;
+begin
+    perform postbus_data.hold_pipeline(take_files.pipeline, take_files.run);
+    update postbus_data.ingest_file as i
+    set changed_at = clock_timestamp()
+    from jsonb_to_recordset(files) as f (path text, bytes bigint, modified_at timestamptz)
+    where i.writer = take_files.writer
+        and i.path = f.path
+        and i.changed_at is null
+        and (i.bytes, i.modified_at) is distinct from (f.bytes, f.modified_at);
+
+    next_step := (
+        select min(i.step) from postbus_data.ingest_file as i where i.writer = take_files.writer and i.done_at is null
+    );
+    if next_step is null then
+        next_step := (
+            select coalesce(max(i.step) + 1, 0) from postbus_data.ingest_file as i where i.writer = take_files.writer
+        );
+        insert into postbus_data.ingest_file (pipeline, writer, step, path, bytes, modified_at)
+        select take_files.pipeline, take_files.writer, next_step, n.path, n.bytes, n.modified_at
+        from (
+            select
+                f.*,
+                row_number() over oldest_first as place,
+                sum(f.bytes) over oldest_first as bytes_so_far
+            from jsonb_to_recordset(files) as f (path text, bytes bigint, modified_at timestamptz)
+            where not exists (
+                select
+                from postbus_data.ingest_file as i
+                where i.writer = take_files.writer
+                    and i.path = f.path
+            )
+            window oldest_first as (order by f.modified_at, f.path)
+        ) as n
+        where n.place <= most_files
+            and (n.place = 1 or n.bytes_so_far <= most_bytes);
+    end if;
+    return query
+    select i.step, i.path, f.path is not null
+    from postbus_data.ingest_file as i
+    left join jsonb_to_recordset(files) as f (path text) on f.path = i.path
+    where i.writer = take_files.writer
+        and i.step = next_step
+    order by i.modified_at, i.path;
+end
+$$;
+
+create or replace function postbus_data.key_problem(key text)
+returns text
+language sql
+immutable parallel safe
+as $$
+/* Why a key is not allowed, or null when it is. Null is a message without a key. */
+    select case
+        when key is null then null
+        when key = '' then 'its key is empty (leave the key out for a message without one)'
+        when length(key) > 255 then format('its key has %s characters, and 255 are allowed', length(key))
+        when key ~ '[\x01-\x20\x7f*>]' then format('its key "%s" has a space, control character, "*" or ">"', key)
+        when strpos('.' || key || '.', '..') > 0 then format('its key "%s" has an empty token', key)
+    end
+$$;
+
+create or replace function postbus.partition_of(key text, partitions integer)
+returns integer
+language sql
+immutable strict parallel safe
+as $$
+/*
+Where a key belongs among that many partitions, counted from 0: the first three bytes of the key's SHA-256, modulo their number.
+
+The same in every language and for ever. SHA-256 because Postgres, Python and Spark all have it, and a server in FIPS mode too
+(it has no MD5; Postgres's own hash functions are not the same everywhere).
+*/
+    select mod((get_byte(h.hash, 0) << 16) | (get_byte(h.hash, 1) << 8) | get_byte(h.hash, 2), partitions)
+    from (select sha256(convert_to(key, 'UTF8'::name)) as hash offset 0) as h
+$$;
+
+create or replace function postbus_data.pattern_regex(pattern text)
+returns text
+language plpgsql
+immutable parallel safe
+as $$
+/*
+The regular expression for a key pattern by the rules of NATS: "*" is one token, ">" one or more at the end.
+
+Raises   PB400 for a pattern with an empty token, a wildcard inside a token, or ">" before the end.
+*/
+declare
+    tokens text[] := string_to_array(pattern, '.');
+    token text;
+    regex text := '';
+begin
+    if pattern is null then
+        return null;
+    end if;
+    for position in 1 .. greatest(cardinality(tokens), 1) loop
+        token := tokens[position];
+        if token is null
+            or token = ''
+            or token ~ '[\x01-\x20\x7f]'
+            or (token ~ '[*>]' and token not in ('*', '>'))
+            or (token = '>' and position < cardinality(tokens))
+        then
+            raise exception using
+                errcode = 'PB400',
+                message = format('key pattern "%s" is not allowed', left(pattern, 300)),
+                hint = 'tokens are separated by "."; "*" stands for one token and ">", at the end, for one or more';
+        end if;
+        regex := regex || case when position > 1 then '[.]' else '^' end || case token
+            when '*' then '[^.]+'
+            when '>' then '.+'
+            -- Each character by itself in brackets needs no escape, but for "^" and the backslash, which is written as a
+            -- number because its meaning in a literal depends on a setting.
+            else (
+                select string_agg(case when c in ('^', chr(92)) then chr(92) || c else '[' || c || ']' end, '' order by n)
+                from regexp_split_to_table(token, '') with ordinality as s (c, n)
+            )
+        end;
+    end loop;
+    return regex || '$';
+end
+$$;
+
+create or replace function postbus_data.tokens_are_valid(key text)
+returns boolean
+language sql
+immutable parallel safe
+as $$
+/*
+Whether a key has neither empty tokens nor characters that are not allowed: controls, space, "*" and ">".
+
+Keys joined with "." are valid exactly when each of them is, so a batch is checked with one call.
+*/
+    select key !~ '[\x01-\x20\x7f*>]' and strpos('.' || key || '.', '..') = 0
+$$;
+
+create or replace function postbus_data.answer(answers bigint[], seqs bigint[])
+returns bigint[]
+language sql
+immutable
+as $$
+/* What a publisher is told of each message: answers, with seqs in the place of nulls, in their order. */
+    select array_agg(
+        case when a.answer is null then seqs[a.nth] else a.answer end order by a.place
+    )
+    from (
+        select a.answer, a.place, count(*) filter (where a.answer is null) over (order by a.place) as nth
+        from unnest(answers) with ordinality as a (answer, place)
+    ) as a
+$$;
+
+create or replace function postbus_data.as_json(data text, place integer)
+returns json
+language plpgsql
+immutable
+as $$
+/* The text as json, kept to the letter; raises PB400, naming the message's place in its batch, when it is not JSON. */
+begin
+    return data::json;
+exception when invalid_text_representation then
+    raise exception using
+        errcode = 'PB400',
+        message = postbus_data.message_name(place) || ' is not valid JSON',
+        detail = sqlerrm,
+        hint = 'a string needs double quotes of its own: ''"hello"''';
+end
+$$;
+
+create or replace function postbus_data.as_json_array(data text[])
+returns json[]
+language plpgsql
+immutable
+as $$
+/* The texts as json, all at once; only when that fails are they tried one by one, to name the one that is wrong. */
+begin
+    return data::json[];
+exception when invalid_text_representation then
+    perform postbus_data.as_json(u.item, u.place::integer)
+    from unnest(data) with ordinality as u (item, place)
+    order by u.place;
+    raise;
+end
+$$;
+
+create or replace function postbus_data.check_batch(message_count integer, keys text[], data text[], headers jsonb[], bytes bytea[], dedup_ids text[])
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse a batch whose arrays do not run side by side, or that is too long (PB400, PB413). */
+begin
+    if message_count > 10000 then
+        raise exception using
+            errcode = 'PB413',
+            message = format('a batch of %s messages is too long: 10000 are allowed', message_count),
+            hint = 'publish in several batches; inside one transaction they are still all or nothing';
+    end if;
+    if cardinality(keys) <> message_count or cardinality(headers) <> message_count or cardinality(dedup_ids) <> message_count
+        or (data is not null and bytes is not null)
+        or coalesce(array_ndims(keys), 1) + coalesce(array_ndims(data), 1)
+            + coalesce(array_ndims(headers), 1) + coalesce(array_ndims(bytes), 1) > 4
+    then
+        raise exception using
+            errcode = 'PB400',
+            message = format(
+                'the arrays of a batch do not run side by side: %s keys, %s data, %s bytes, %s headers, %s dedup ids',
+                coalesce(cardinality(keys)::text, 'no'),
+                coalesce(cardinality(data)::text, 'no'),
+                coalesce(cardinality(bytes)::text, 'no'),
+                coalesce(cardinality(headers)::text, 'no'),
+                coalesce(cardinality(dedup_ids)::text, 'no')
+            ),
+            hint = 'give data (or, in a bytes stream, bytes) and leave out keys, headers or ids, or give one for each message';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_read(source postbus_data.stream, max_messages integer, key text, expected_type text)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse what cannot be read: PB400 for arguments out of range, PB409 when the stream holds another type of data. */
+begin
+    if max_messages is null or max_messages not between 1 and 10000 then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
+    end if;
+    if postbus_data.key_problem(key) is not null then
+        raise exception using
+            errcode = 'PB400',
+            message = 'no message can have that key: ' || postbus_data.key_problem(key),
+            hint = 'for "*" and ">" use key_pattern';
+    end if;
+    if expected_type <> source.data_type then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" holds %s, not %s', source.name, source.data_type, expected_type);
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_ttl(ttl interval)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse a time to live that is out of its range (PB400); null is none. */
+begin
+    if (ttl between interval '1 millisecond' and interval '3650 days') is false then
+        raise exception using errcode = 'PB400', message = format('ttl = %s is not between 1 millisecond and 3650 days', ttl);
+    end if;
+end
+$$;
+
+create or replace function postbus_data.draw(entry postbus_data.entry, message_count integer, out seqs bigint[], out layout bigint)
+language plpgsql
+volatile
+as $$
+/*
+Draw the numbers of some messages, and say where to write them: the layout was the same before and after they were drawn. So all that goes to an older
+layout has lower numbers than what goes to a newer one, and a key's messages, which are read in this order, stay in the order of their numbers.
+*/
+declare
+    sequence regclass := entry.sequence;
+    register regclass := to_regclass('postbus_data.layout_' || entry.stream_id::text);
+begin
+    layout := entry.layout;
+    loop
+        select array_agg(nextval(sequence)) into seqs from generate_series(1, message_count);
+        exit when layout = pg_sequence_last_value(register);
+        layout := pg_sequence_last_value(register);
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.message_name(place integer)
+returns text
+language sql
+immutable parallel safe
+as $$
+/* How an error speaks of a message: by its place in the batch, counted from 1, or simply as "message". */
+    select coalesce('message ' || place::text, 'message')
+$$;
+
+create or replace function postbus_data.parse_resume(resume text, stream_id integer, backwards boolean)
+returns bigint
+language plpgsql
+immutable
+as $$
+/* The position in a resume token of read. Raises PB400 for one of another stream or direction, or none at all. */
+declare
+    direction text := case when backwards then 'b' else 'f' end;
+begin
+    if resume !~ '^[fb]:[0-9]{1,9}:[0-9]{1,18}$' then
+        raise exception using errcode = 'PB400', message = format('"%s" is not a resume token', left(resume, 80));
+    end if;
+    if split_part(resume, ':', 2)::integer <> stream_id then
+        raise exception using errcode = 'PB400', message = 'the resume token belongs to another stream';
+    end if;
+    if split_part(resume, ':', 1) <> direction then
+        raise exception using
+            errcode = 'PB400',
+            message = 'the resume token belongs to a read in the other direction';
+    end if;
+    return split_part(resume, ':', 3)::bigint;
+end
+$$;
+
+create or replace function postbus.publish(
+    stream text,
+    key text default null,
+    data text default null,
+    headers jsonb default null,
+    bytes bytea default null,
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null,
+    dedup_id text default null
+)
+returns bigint
+language plpgsql
+as $$
+/*
+Append one message to a stream, in the caller's transaction.
+
+key            routes and orders the message; null puts it in any partition.
+data, bytes    the content: data in a json or text stream, bytes in a bytes stream.
+headers        a JSON object of strings.
+expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
+ttl            how long it lives: a consumer that comes to it later skips it, or makes it a dead letter. From when it is published.
+deliver_at     keep it outside the log until then; null or a time that has passed publishes it now.
+
+dedup_id       names the message: if it was published within the stream's dedup_window, it is not published again.
+
+Returns  the message's seq; or, with deliver_at, the number under which it is scheduled. For a duplicate, the seq of the message that was published,
+         negated (0 for one that was scheduled). So too where a stream keeps one message per key and the data is that of the version that stands.
+Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
+Touches  the current segment of the stream (insert).
+Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
+
+Hot: the table's name is dynamic, so the insert is planned each call; a bare VALUES with a seq drawn beforehand keeps
+that at 20 µs (docs/decisions/0003).
+*/
+#variable_conflict use_variable
+declare
+    entry postbus_data.entry := postbus_data.enter(stream, expected_type);
+    place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || (entry.layout >> 35)::text
+        || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
+    partition_count integer := entry.layout & 2047::bigint;
+    -- partition_of written out: a call of it costs as much as the insert.
+    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    partition integer := mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), partition_count);
+    content json;
+    seq bigint;
+begin
+    if (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
+        or headers is not null
+        or (entry.data_type = 'bytes' and (bytes is null or data is not null))
+        or (entry.data_type <> 'bytes' and (data is null or bytes is not null))
+        or octet_length(data) > entry.max_message_bytes
+        or octet_length(bytes) > entry.max_message_bytes
+    then
+        perform postbus_data.refuse(entry, null, key, data, headers, bytes);
+    end if;
+
+    if dedup_id is not null or entry.one_message_per_key then
+        return (
+            postbus.publish_many(
+                stream, array[key], case when data is not null then array[data] end, case when headers is not null then array[headers] end,
+                case when bytes is not null then array[bytes] end, expected_type, ttl, deliver_at,
+                case when dedup_id is not null then array[dedup_id] end
+            )
+        )[1];
+    end if;
+    if ttl is not null or deliver_at is not null then
+        perform postbus_data.check_ttl(ttl);
+        if deliver_at > clock_timestamp() then
+            return postbus_data.schedule(entry, null, deliver_at, ttl, key, data, headers, bytes);
+        end if;
+    end if;
+    if entry.data_type = 'json' then
+        content := postbus_data.as_json(data, null);
+    end if;
+    -- Number and time are taken in one moment: a time that lags its number would hide the message from readers by time.
+    seq := nextval(entry.sequence);
+    if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
+        -- Others may have published to a new layout and have lower numbers. A key's messages of the old one are read first, so this is not to go there.
+        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl);
+    end if;
+    partition := ((entry.layout >> 11) & 16777215::bigint)::integer
+        + coalesce(partition, mod(seq, partition_count::bigint)::integer);
+    if entry.data_type = 'json' then
+        execute place using seq, clock_timestamp(), partition, key, content, headers, clock_timestamp() + ttl;
+    elsif entry.data_type = 'text' then
+        execute place using seq, clock_timestamp(), partition, key, data, headers, clock_timestamp() + ttl;
+    else
+        execute place using seq, clock_timestamp(), partition, key, bytes, headers, clock_timestamp() + ttl;
+    end if;
+    return seq;
+end
+$$;
+
+create or replace function postbus.publish_many(
+    stream text,
+    keys text[] default null,
+    data text[] default null,
+    headers jsonb[] default null,
+    bytes bytea[] default null,
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null,
+    dedup_ids text[] default null
+)
+returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
+
+The arrays run side by side: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys and headers may be
+left out, or be null for some messages; so may dedup_ids. See publish for what a message may hold; ttl and deliver_at hold for all.
+
+Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages. For
+         duplicates and versions of keys see publish.
+Raises   PB400 with the place and the reason for a message that is not allowed, PB404, PB413.
+Touches  the current segment of the stream (insert).
+Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
+*/
+#variable_conflict use_variable
+declare
+    entry postbus_data.entry := postbus_data.enter(stream, expected_type);
+    message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
+    contents json[];
+    seqs bigint[];
+    fresh postbus_data.fresh;
+begin
+    perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids);
+    if message_count = 0 then
+        return '{}';
+    end if;
+
+    if postbus_data.tokens_are_valid(array_to_string(keys, '.')) is false
+        or (
+            select max(length(m.key)) > 255
+                or count(m.data) + count(m.bytes) < message_count
+                or max(octet_length(m.data)) > entry.max_message_bytes
+                or max(octet_length(m.bytes)) > entry.max_message_bytes
+            from unnest(keys, data, bytes) as m (key, data, bytes)
+        )
+        or (entry.data_type = 'bytes') <> (data is null)
+        or headers is not null
+    then
+        perform postbus_data.refuse(entry, m.place::integer, m.key, m.data, m.header, m.bytes)
+        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place)
+        order by m.place;
+    end if;
+    perform postbus_data.check_ttl(ttl);
+    if entry.data_type = 'json' then
+        contents := postbus_data.as_json_array(data);
+    end if;
+    if dedup_ids is not null or entry.one_message_per_key then
+        fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
+        if fresh.seqs is null then
+            return fresh.answers;
+        end if;
+        keys := fresh.keys;
+        data := fresh.data;
+        contents := fresh.contents;
+        headers := fresh.headers;
+        bytes := fresh.bytes;
+        seqs := fresh.seqs;
+    end if;
+    if deliver_at > clock_timestamp() then
+        select array_agg(
+            postbus_data.schedule(entry, m.place::integer, deliver_at, ttl, m.key, m.data, m.header, m.bytes) order by m.place
+        )
+        into seqs
+        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place);
+        return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
+    end if;
+
+    if seqs is null then
+        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+    else
+        entry.layout := fresh.layout;
+    end if;
+    -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
+    -- apart side by side in a target list: unnest of several in FROM would store them all first.
+    execute format(
+        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers, expires_at)
+        select
+            m.seq,
+            $1,
+            $2 + coalesce(
+                mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), $3),
+                mod(m.seq, $3::bigint)::integer
+            ),
+            m.key,
+            m.data,
+            m.headers,
+            $1 + $10
+        from (
+            select u.*, sha256(convert_to(u.key, ''UTF8''::name)) as hash
+            from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data) as u
+            offset 0
+        ) as m',
+        entry.stream_id,
+        entry.layout >> 35,
+        case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
+    ) using
+        coalesce(fresh.published_at, clock_timestamp()),
+        ((entry.layout >> 11) & 16777215)::integer,
+        (entry.layout & 2047)::integer,
+        seqs, keys, headers, contents, data, bytes, ttl;
+    return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
+end
+$$;
+
+create or replace function postbus.purge(
+    stream text,
+    before_seq bigint default null,
+    before_time timestamptz default null,
+    everything boolean default false
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Remove the messages below a seq, or published before a time (those of its last second may stay), or everything that is complete now.
+
+They are gone for readers at once; their space is freed by maintenance, which drops the segments that hold nothing else.
+
+Returns  the stream's new start: messages below this seq are gone. It never moves back.
+Raises   PB400 unless exactly one of the three is given, PB404, PB412 outside READ COMMITTED.
+Touches  stream (update).
+*/
+declare
+    purged integer := postbus_data.stream_id(stream);
+    horizon bigint := postbus_data.horizon_of(purged);
+    new_start bigint;
+begin
+    if num_nonnulls(before_seq, before_time, nullif(everything, false)) <> 1 then
+        raise exception using
+            errcode = 'PB400',
+            message = 'purge needs to know what to remove',
+            hint = 'give exactly one of before_seq, before_time, everything => true';
+    end if;
+    new_start := least(
+        horizon + 1,
+        case
+            when before_time is not null then postbus_data.seq_before(purged, before_time - interval '1 second') + 1
+            when before_seq is not null then before_seq
+        end
+    );
+    update postbus_data.stream as s set purged_seq = greatest(s.purged_seq, new_start) where s.id = purged;
+    return postbus_data.move_start(purged, new_start);
+end
+$$;
+
+create or replace function postbus.read(
+    stream text,
+    from_seq bigint default null,
+    to_seq bigint default null,
+    from_time timestamptz default null,
+    to_time timestamptz default null,
+    key text default null,
+    key_pattern text default null,
+    partition integer default null,
+    max_messages integer default 100,
+    backwards boolean default false,
+    resume text default null,
+    expected_type text default null
+)
+returns setof postbus.message
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set jit = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+A page of a stream's messages in order of seq, or backwards. Reading changes nothing.
+
+from_seq, to_seq      inclusive.
+from_time, to_time    from_time <= published_at < to_time.
+key, key_pattern      only messages of this key, or of keys that match ("*" one token, ">" one or more at the end).
+max_messages          1 to 10,000.
+resume                the page after the one that ended with this token.
+
+A page looks at no more than 100,000 seqs, however rare the key. The resume token for the next page stands on the last row; when
+a page has come far but found nothing, that row is empty but for its token. No rows at all mean the end. Forwards, the
+last token stays good for reading what is published later.
+
+Raises   PB400 for an argument that is not allowed, PB404, PB409 when expected_type is not the stream's, PB412 outside READ
+         COMMITTED, PB503 on a standby.
+*/
+#variable_conflict use_variable
+declare
+    source postbus_data.stream;
+    low bigint;
+    high bigint;
+    edge bigint;
+    neighbour bigint;
+    budget bigint := 100000;
+    width bigint;
+    remaining integer := max_messages;
+    filter postbus_data.read_filter := row(key, postbus_data.pattern_regex(key_pattern), partition, from_time, to_time);
+    found_message postbus.message;
+    pending postbus.message;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    perform postbus_data.check_read(source, max_messages, key, expected_type);
+    high := least(postbus_data.horizon_of(source.id), to_seq);
+    low := greatest(source.start_seq, from_seq, 1) - 1;
+    if resume is not null then
+        edge := postbus_data.parse_resume(resume, source.id, backwards);
+        if edge > postbus_data.live_value('postbus_data.seq_' || source.id::text) then
+            raise exception using
+                errcode = 'PB409',
+                message = 'the resume token is beyond the end of the stream: messages were lost in a crash, a failover or a restore',
+                hint = 'read on from a seq or a time';
+        end if;
+        if backwards then high := least(high, edge); else low := greatest(low, edge); end if;
+    end if;
+    -- Clocks and numbers may disagree by a moment: look a second further, and compare the times themselves.
+    if from_time is not null then
+        low := greatest(low, postbus_data.seq_before(source.id, greatest(from_time, '2000-01-01') - interval '1 second'));
+    end if;
+    if to_time is not null then
+        high := least(high, postbus_data.seq_since(source.id, least(to_time, '290000-01-01') + interval '1 second'));
+    end if;
+
+    width := case when filter is null then greatest(max_messages, 100) else 10000 end;
+    edge := case when backwards then high else low end;
+    while remaining > 0 and budget > 0 and low < high loop
+        for found_message in
+            select m.*
+            from postbus_data.read_window(
+                source,
+                case when backwards then greatest(high - width, low) else low end,
+                case when backwards then high else least(low + width, high) end,
+                filter, remaining, backwards
+            ) as m
+        loop
+            if pending.seq is not null then
+                return next pending;
+            end if;
+            pending := found_message;
+            remaining := remaining - 1;
+        end loop;
+        budget := budget - width;
+        -- Go on from the last message when the page is full, else from the next one beyond the window: a bound that is no
+        -- message's seq may, after a crash, be given to a new message, and a token there would skip it.
+        if backwards then
+            if remaining = 0 then
+                high := pending.seq - 1;
+            else
+                high := greatest(low, postbus_data.previous_seq(source.id, greatest(high - width, low)));
+            end if;
+        elsif remaining = 0 then
+            low := pending.seq;
+        else
+            neighbour := postbus_data.next_seq(source.id, least(low + width, high));
+            if neighbour <= high then
+                low := neighbour - 1;
+            else
+                low := greatest(low, postbus_data.previous_seq(source.id, high));
+                exit;
+            end if;
+        end if;
+    end loop;
+
+    if pending.seq is not null or (backwards and low < high and high < edge) or (not backwards and low > edge) then
+        pending.resume := format(
+            '%s:%s:%s', case when backwards then 'b' else 'f' end, source.id, case when backwards then high else low end
+        );
+        return next pending;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.read_window(
+    source postbus_data.stream,
+    after_seq bigint,
+    to_seq bigint,
+    filter postbus_data.read_filter,
+    max_messages integer,
+    backwards boolean
+)
+returns setof postbus.message
+language plpgsql
+volatile
+as $$
+/*
+The messages with after_seq < seq <= to_seq that pass the filter, in order, up to max_messages of them.
+
+The bounds bound the work: one index range per partition in each segment that may hold such seqs, usually one. A segment that is dropped
+between its listing and its reading had been purged: list again.
+*/
+declare
+    statement text;
+begin
+    for attempt in 1 .. 3 loop
+        begin
+            statement := postbus_data.window_statement(source, after_seq, to_seq, filter, max_messages, backwards);
+            if statement is not null then
+                return query execute statement
+                using after_seq, to_seq, filter.key, filter.key_regex, filter.from_time, filter.to_time;
+            end if;
+            return;
+        exception when undefined_table then
+            if attempt = 3 then
+                raise;
+            end if;
+        end;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.refuse(
+    entry postbus_data.entry,
+    place integer,
+    key text,
+    data text,
+    headers jsonb,
+    bytes bytea
+)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Raise the error for a message that may not be published, or return when nothing is wrong with it.
+
+The publishing functions make a cheap check of their own and come here only to name the message and the reason.
+*/
+declare
+    name text := postbus_data.message_name(place);
+    size integer := octet_length(coalesce(bytes, convert_to(data, 'UTF8')));
+    problem text := postbus_data.key_problem(key);
+begin
+    if size > entry.max_message_bytes then
+        raise exception using
+            errcode = 'PB413',
+            message = format('%s has %s bytes of data, and the stream allows %s', name, size, entry.max_message_bytes),
+            hint = 'raise max_message_bytes of the stream, or store the content elsewhere and send a reference';
+    end if;
+    problem := case
+        when problem is not null then problem
+        when entry.data_type = 'bytes' and data is not null then 'it has text data, and the stream holds bytes'
+        when entry.data_type <> 'bytes' and bytes is not null then 'it has bytes, and the stream holds ' || entry.data_type
+        when data is null and bytes is null then case entry.data_type
+            when 'json' then 'its data is missing (JSON null is written ''null'')'
+            else 'its data is missing'
+        end
+        when jsonb_typeof(headers) <> 'object' then 'its headers are not a JSON object'
+        when headers @? 'strict $.* ? (@.type() != "string")' then 'a header''s value is not a string'
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = format('%s is not allowed: %s', name, problem);
+    end if;
+end
+$$;
+
+create or replace function postbus_data.sift(entry postbus_data.entry, batch postbus_data.fresh, is_scheduled boolean)
+returns postbus_data.fresh
+language plpgsql
+volatile
+as $$
+/*
+Find out which messages of a batch are to be published: not those whose id was published before, and where a stream keeps one message per key only
+the last of each key, if it has changed.
+
+Returns  the messages that are left, with their seqs, and answers for the others; seqs is null when none is left.
+Raises   PB400, as deduplicate, and for a message without a key where keys are needed.
+Touches  the stream's tables of ids, the state of its keys (insert, update).
+Locks    keys, then ids, each in their order: publishers of the same key or id wait for each other, and nobody else. Numbers are drawn after the keys
+         are locked, so that a later version has a higher one.
+*/
+declare
+    is_versioned boolean := entry.one_message_per_key and is_scheduled is not true;
+    message_count integer := coalesce(cardinality(batch.data), cardinality(batch.bytes));
+    firsts bigint[];
+    chosen integer[];
+begin
+    if entry.one_message_per_key and (batch.keys is null or array_position(batch.keys, null) is not null) then
+        raise exception using
+            errcode = 'PB400',
+            message = format('%s is not allowed: the stream keeps one message per key, and it has none', postbus_data.message_name(
+                case when message_count > 1 then coalesce(array_position(batch.keys, null), 1) end
+            ));
+    end if;
+    if is_versioned then
+        perform postbus_data.lock_keys(entry.stream_id, batch.keys);
+    end if;
+    if is_scheduled then
+        batch.seqs := array_fill(0::bigint, array[message_count]);
+    else
+        select d.seqs, d.layout into batch.seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+        batch.layout := entry.layout;
+    end if;
+    batch.published_at := clock_timestamp();
+    if batch.dedup_ids is not null then
+        firsts := postbus_data.deduplicate(entry.stream_id, batch.dedup_ids, batch.seqs);
+        select array_agg(-f.seq order by f.place) into batch.answers from unnest(firsts) with ordinality as f (seq, place);
+    else
+        batch.answers := array_fill(null::bigint, array[message_count]);
+    end if;
+    if is_versioned then
+        batch.answers := postbus_data.replace_versions(entry, batch);
+    end if;
+
+    select array_agg(a.place order by a.place) into chosen
+    from unnest(batch.answers) with ordinality as a (answer, place)
+    where a.answer is null;
+    if chosen is null then
+        batch.seqs := null;
+    elsif cardinality(chosen) < message_count then
+        select
+            array_agg(batch.keys[c] order by c), array_agg(batch.data[c] order by c), array_agg(batch.contents[c] order by c),
+            array_agg(batch.headers[c] order by c), array_agg(batch.bytes[c] order by c), array_agg(batch.seqs[c] order by c)
+        into batch.keys, batch.data, batch.contents, batch.headers, batch.bytes, batch.seqs
+        from unnest(chosen) as c;
+    end if;
+    return batch;
+end
+$$;
+
+create or replace function postbus_data.window_statement(
+    source postbus_data.stream,
+    after_seq bigint,
+    to_seq bigint,
+    filter postbus_data.read_filter,
+    max_messages integer,
+    backwards boolean
+)
+returns text
+language sql
+volatile
+as $$
+/* The statement that read_window runs; null when no segment holds such seqs. */
+    select string_agg(
+        format(
+            'select m.seq, m.partition, m.key, %s, %s, m.headers, m.published_at, null::text
+            from generate_series(%s, %s) as p (n)
+            cross join lateral (
+                select l.* from %s as l where l.partition = p.n and l.seq > $1 and l.seq <= $2 offset 0
+            ) as m
+            where ($3 is null or m.key = $3)
+                and ($4 is null or m.key ~ $4)
+                and ($5 is null or m.published_at >= $5)
+                and ($6 is null or m.published_at < $6)',
+            case when source.data_type = 'bytes' then 'null::text' else 'm.data::text' end,
+            case when source.data_type = 'bytes' then 'm.data' else 'null::bytea' end,
+            part.first,
+            part.last,
+            postbus_data.log_table(g.stream_id, g.number)
+        ),
+        ' union all '
+        order by g.number
+    ) || ' order by 1' || case when backwards then ' desc' else '' end || ' limit ' || max_messages
+    from postbus_data.segment as g
+    cross join lateral (
+        select
+            coalesce(filter.partition, g.partition_base + chosen.offset, g.partition_base) as first,
+            coalesce(filter.partition, g.partition_base + chosen.offset, g.partition_base + g.partition_count - 1) as last
+        from (select postbus.partition_of(filter.key, g.partition_count) as offset) as chosen
+    ) as part
+    where g.stream_id = source.id
+        and g.after_seq < to_seq
+        and (g.last_seq > window_statement.after_seq or g.sealed_at is null)
+        and part.first >= g.partition_base
+        and part.last < g.partition_base + g.partition_count
+$$;
+
+create or replace function postbus_data.write_publisher(stream_id integer)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Write the function postbus_data.publish_<stream id>, which publishes one message to one stream as postbus.publish does.
+
+It knows the stream's table, partitions and limits, so its insert is planned once for a session instead of at each call
+(docs/decisions/0003). Whatever it does not know or like, a layout that has moved on or a message that is not allowed, it
+leaves to postbus.publish. Written anew when the stream is created or altered and when a new segment is begun; a caller
+that still has the last one is served by that rule.
+
+Touches  stream (locks the row, so that two writers do not meet).
+*/
+declare
+    stream postbus_data.stream;
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id for update;
+    execute format(
+        $template$
+create or replace function postbus_data.publish_%1$s(key text, data %2$s, headers jsonb)
+returns bigint
+language plpgsql
+as $body$
+#variable_conflict use_variable
+declare
+    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    seq bigint;
+begin
+    if %11$s
+        or not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+        or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
+        or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
+        or (octet_length(data) <= %4$s) is not true
+        or headers is not null
+    then
+        return postbus.publish(%5$L, key, %6$s => data, headers => headers);
+    end if;
+    seq := nextval('postbus_data.seq_%1$s'::regclass);
+    if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
+        -- See publish. This number stays unused.
+        return postbus.publish(%5$L, key, %6$s => data);
+    end if;
+    insert into %7$s (seq, published_at, partition, key, data)
+    values (
+        seq,
+        clock_timestamp(),
+        %8$s + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), %9$s), mod(seq, %9$s::bigint)::integer),
+        key,
+        %10$s
+    );
+    return seq;
+end
+$body$
+        $template$,
+        stream.id,
+        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        layout,
+        stream.max_message_bytes,
+        stream.name,
+        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        postbus_data.log_table(stream.id, (layout >> 35)::integer),
+        (layout >> 11) & 16777215,
+        layout & 2047,
+        case stream.data_type when 'json' then 'data::json' else 'data' end,
+        case when stream.is_full or stream.one_message_per_key then 'true' else 'false' end
+    );
+end
+$$;
+
+create or replace function postbus_data.begin_pipeline(name text, kind text, stream text, consumer text, options jsonb)
+returns uuid
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note that a run of a pipeline begins. It takes the place of an earlier one, whether that still lives or not.
+
+Returns  the run, which note_pipeline and end_pipeline ask for.
+Raises   PB404.
+*/
+    insert into postbus_data.pipeline as p (name, kind, stream_id, consumer, options, state, run)
+    values (name, kind, postbus_data.stream_id(stream), consumer, options, 'running', gen_random_uuid())
+    on conflict on constraint pipeline_pkey do update
+    set kind = excluded.kind,
+        stream_id = excluded.stream_id,
+        consumer = excluded.consumer,
+        options = excluded.options,
+        state = 'running',
+        run = excluded.run,
+        run_count = 0,
+        total_estimate = null,
+        last_error = null,
+        started_at = clock_timestamp(),
+        noted_at = clock_timestamp(),
+        ended_at = null
+    returning p.run
+$$;
+
+create or replace function postbus_data.end_pipeline(name text, run uuid, state text, last_error text)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* Note that a run has ended: done, stopped, or failed with this error. An older run than the pipeline's changes nothing. */
+    update postbus_data.pipeline as p
+    set state = end_pipeline.state,
+        last_error = end_pipeline.last_error,
+        noted_at = clock_timestamp(),
+        ended_at = clock_timestamp()
+    where p.name = end_pipeline.name
+        and p.run = end_pipeline.run
+$$;
+
+create or replace function postbus_data.hold_pipeline(name text, run uuid)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Keep others from taking a run's place until the transaction ends.
+
+Raises   PB409 when another run has taken it already.
+Locks    the pipeline's row.
+*/
+begin
+    perform from postbus_data.pipeline as p where p.name = hold_pipeline.name and p.run = hold_pipeline.run for update;
+    if not found then
+        raise exception using
+            errcode = 'PB409',
+            message = format('another run of pipeline "%s" has begun', name),
+            hint = 'this one ends; nothing was lost or doubled';
+    end if;
+end
+$$;
+
+create or replace function postbus.list_pipelines()
+returns setof postbus.pipeline_info
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The pipelines, by name.
+
+state           running, done, stopped (by a signal, and will go on), failed (see last_error), or lost: it was running, and has said nothing for a minute.
+message_count   how many messages it has done in all its runs; run_count in the last one, of about total_estimate.
+rate            messages per second of the last run.
+lag_estimate    how many messages are left for a pipeline that follows its stream; null for one that has an end.
+noted_at        when it last said how far it is.
+*/
+    select
+        p.name,
+        p.kind,
+        s.name,
+        case when p.state = 'running' and p.noted_at < clock_timestamp() - interval '1 minute' then 'lost' else p.state end,
+        p.message_count,
+        p.run_count,
+        p.total_estimate,
+        round(p.run_count / greatest(0.001, extract(epoch from coalesce(p.ended_at, p.noted_at) - p.started_at)), 1)::double precision,
+        (
+            select t.lag_estimate
+            from postbus_data.consumer as c
+            cross join lateral postbus.stats(s.name, c.name) as t
+            where c.stream_name = s.name
+                and c.name = p.consumer
+                and t.partition is null
+        ),
+        p.position_seq,
+        p.last_error,
+        p.started_at,
+        p.noted_at,
+        p.ended_at
+    from postbus_data.pipeline as p
+    join postbus_data.stream as s on s.id = p.stream_id
+    order by p.name
+$$;
+
+create or replace function postbus_data.note_pipeline(
+    name text,
+    run uuid,
+    done_count bigint,
+    total_estimate bigint,
+    position_seq bigint
+)
+returns boolean
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note how far a run of a pipeline has come: done_count more messages, of about so many in all.
+
+Returns  whether it is still the pipeline's run; null when another has taken its place, or the pipeline is gone.
+*/
+    update postbus_data.pipeline as p
+    set run_count = p.run_count + done_count,
+        message_count = p.message_count + done_count,
+        total_estimate = note_pipeline.total_estimate,
+        position_seq = coalesce(note_pipeline.position_seq, p.position_seq),
+        noted_at = clock_timestamp()
+    where p.name = note_pipeline.name
+        and p.run = note_pipeline.run
+    returning true
+$$;
+
+create or replace function postbus_data.open_aside(stream text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make the stream for rows that cannot be published, with their reasons, if it does not exist.
+
+Raises   PB400 for a name that is not allowed, PB409 when it exists and does not hold json.
+*/
+declare
+    found_type text;
+begin
+    if not exists (select from postbus_data.stream as s where s.name = open_aside.stream) then
+        begin
+            perform postbus.create_stream(stream, partitions => 1, max_message_bytes => 268435456);
+        exception when sqlstate 'PB409' then
+            null; -- Another was faster.
+        end;
+    end if;
+    found_type := (select s.data_type from postbus_data.stream as s where s.name = open_aside.stream);
+    if found_type <> 'json' then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" holds %s, and rows that cannot be published are json', stream, found_type),
+            hint = 'name another stream for them: --bad-into';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.pipeline_position(name text)
+returns bigint
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* How far a pipeline has come; null when it has not begun. */
+    select p.position_seq from postbus_data.pipeline as p where p.name = pipeline_position.name
+$$;
+
+create or replace function postbus_data.plan_pipeline(name text, run uuid, plan jsonb, anew boolean)
+returns jsonb
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What a pipeline with an end has to do, as it was decided when it first began: a run that goes on does the same. With anew, and when nothing was decided yet, it is
+this plan.
+
+Returns  the plan that holds; null when another run has taken this one's place.
+*/
+declare
+    known jsonb;
+begin
+    select coalesce(p.plan, plan_pipeline.plan)
+    into known
+    from postbus_data.pipeline as p
+    where p.name = plan_pipeline.name
+        and p.run = plan_pipeline.run
+    for update;
+    if anew and known is not null then
+        known := plan_pipeline.plan;
+    end if;
+    update postbus_data.pipeline as p
+    set plan = known,
+        position_seq = case when known = p.plan then p.position_seq end
+    where p.name = plan_pipeline.name
+        and p.run = plan_pipeline.run;
+    return known;
+end
+$$;
+
+create or replace function postbus_data.append_due(reader postbus_data.consumer, from_time timestamptz, to_time timestamptz)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Move messages whose time has come to the redelivery log, in order of that time.
+
+Its caller holds the sweep mutex until it commits, so numbers are given and become visible in one order.
+
+Returns  how many were moved.
+Touches  waiting (delete), due (insert).
+*/
+declare
+    last_n bigint;
+    moved integer;
+begin
+    select d.n into last_n
+    from postbus_data.due as d
+    where d.consumer_id = reader.id
+        and d.epoch = reader.epoch
+    order by d.n desc
+    limit 1;
+    last_n := greatest(last_n, (postbus_data.due_position(reader)).hi);
+
+    with ripe as materialized (
+        select w.consumer_id, w.partition, w.seq, w.due_at
+        from postbus_data.waiting as w
+        where w.consumer_id + 0 = reader.id
+            and w.due_at > from_time
+            and w.due_at <= to_time
+        order by w.due_at
+        limit 10000
+        for update skip locked
+    ),
+    taken as (
+        delete from postbus_data.waiting as w
+        using ripe as r
+        where w.consumer_id = r.consumer_id
+            and w.partition = r.partition
+            and w.seq = r.seq
+        returning w.partition, w.seq, w.attempts, w.due_at
+    )
+    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts)
+    select reader.id, reader.epoch, last_n + row_number() over (order by t.due_at, t.seq), t.partition, t.seq, t.attempts
+    from taken as t;
+    get diagnostics moved = row_count;
+    return moved;
+end
+$$;
+
+create or replace function postbus_data.backoff_delay(reader postbus_data.consumer, failure integer)
+returns interval
+language plpgsql
+volatile
+as $$
+/* How long a message waits after its nth failure, by the consumer's backoff. */
+declare
+    seconds double precision;
+begin
+    if cardinality(reader.backoff) = 0 then
+        return interval '0';
+    end if;
+    if reader.backoff_factor is null then
+        seconds := extract(epoch from reader.backoff[least(failure, cardinality(reader.backoff))]);
+    else
+        -- The power is bounded: the cap, or 30 days, is reached long before.
+        seconds := extract(epoch from reader.backoff[1]) * power(reader.backoff_factor, least(failure - 1, 60));
+    end if;
+    seconds := least(seconds, extract(epoch from coalesce(reader.backoff_cap, interval '30 days')));
+    return make_interval(secs => seconds * (1 + reader.backoff_jitter * (2 * random() - 1)));
+end
+$$;
+
+create or replace function postbus_data.bury(
+    reader postbus_data.consumer,
+    partition integer,
+    seq bigint,
+    attempts integer,
+    reason text
+)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Make a message a dead letter, with a copy of it. One that was purged since leaves none.
+
+Touches  dead_letter (insert).
+*/
+declare
+    data_type text;
+    message postbus.delivery;
+begin
+    select s.data_type into data_type from postbus_data.stream as s where s.id = reader.stream_id;
+    message := (postbus_data.fetch_named(reader.stream_id, data_type, partition, array[seq], array[attempts], 0))[1];
+    if message.seq is null then
+        return;
+    end if;
+    insert into postbus_data.dead_letter (
+        consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason
+    )
+    values (
+        reader.id, message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at,
+        attempts, reason
+    )
+    on conflict on constraint dead_letter_pkey do update
+    set attempts = excluded.attempts,
+        reason = excluded.reason,
+        died_at = excluded.died_at;
+end
+$$;
+
+create or replace function postbus_data.bury_missing(
+    reader postbus_data.consumer,
+    partition integer,
+    seqs bigint[],
+    attempts integer[],
+    messages postbus.delivery[]
+)
+returns void
+language plpgsql
+volatile
+as $$
+/* Bury those of some messages to be delivered again that are missing among the live ones: their time to live is over. If the consumer wants it. */
+declare
+    missing record;
+begin
+    if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages)
+        -- There, what is missing was most likely replaced.
+        or (select s.one_message_per_key from postbus_data.stream as s where s.id = reader.stream_id)
+    then
+        return;
+    end if;
+    for missing in
+        select m.seq, m.attempt
+        from unnest(seqs, attempts) as m (seq, attempt)
+        where not exists (select from unnest(messages) as live where live.seq = m.seq)
+    loop
+        perform postbus_data.bury(reader, partition, missing.seq, missing.attempt - 1, 'its time to live was over');
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.drag(reader postbus_data.consumer, token bigint, seqs bigint[])
+returns void
+language plpgsql
+volatile
+as $$
+/*
+In order "key": take back, from the same lease, what comes after failed messages and has their keys. It was not tried, so this delivery
+does not count.
+
+Touches  settled, waiting (insert), lease (delete).
+*/
+declare
+    later bigint[];
+    message record;
+begin
+    select array_agg(m.seq)
+    into later
+    from postbus_data.lease as l
+    cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+    where l.token = drag.token
+        and m.seq <> all (drag.seqs)
+        and exists (
+            select
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = l.partition
+                and w.seq = any (drag.seqs)
+                and w.key = m.key
+                and w.seq < m.seq
+            union all
+            select
+            from postbus_data.dead_letter as d
+            where d.consumer_id = reader.id
+                and d.seq = any (drag.seqs)
+                and d.key = m.key
+                and d.seq < m.seq
+                and reader.on_dead = 'hold'
+        );
+    if later is null then
+        return;
+    end if;
+    for message in select s.* from postbus_data.settle(reader.id, reader.epoch, drag.token, later, null) as s loop
+        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+        values (
+            reader.id, message.partition, message.seq, message.key, message.attempt - 1, clock_timestamp(),
+            'an earlier message of its key failed'
+        )
+        on conflict on constraint waiting_pkey do nothing;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.expire_leases(reader postbus_data.consumer, from_time timestamptz, to_time timestamptz)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+End the leases whose deadline lies in a span of time; each message of them that was not settled has failed.
+
+Returns  how many messages failed.
+Touches  lease, settled (delete), waiting, dead_letter (insert).
+*/
+declare
+    expired postbus_data.lease;
+    message record;
+    failed integer := 0;
+begin
+    for expired in
+        select l.*
+        from postbus_data.lease as l
+        where l.consumer_id = reader.id
+            and l.deadline > from_time
+            and l.deadline <= to_time
+        order by l.deadline
+        limit 1000
+        for update skip locked
+    loop
+        if expired.epoch = reader.epoch then
+            for message in
+                select m.seq, m.key, coalesce(m.attempt, 1) as attempt
+                from unnest(expired.seqs, expired.keys, expired.attempts) as m (seq, key, attempt)
+                where not exists (
+                    select from postbus_data.settled as s where s.token = expired.token and s.seq = m.seq
+                )
+            loop
+                perform postbus_data.fail(
+                    reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired'
+                );
+                if expired.has_history then
+                    perform postbus_data.record(expired, array[message.seq], 'failed', 'the lease expired');
+                end if;
+                failed := failed + 1;
+            end loop;
+            if reader.ordering = 'key' and (expired.is_split or expired.piece > 0) then
+                perform postbus_data.drag(reader, expired.token, expired.seqs);
+            end if;
+        end if;
+        delete from postbus_data.settled as s where s.token = expired.token and s.seq = any (expired.seqs);
+        delete from postbus_data.lease as l where l.token = expired.token and l.piece = expired.piece;
+    end loop;
+    return failed;
+end
+$$;
+
+create or replace function postbus_data.fail(
+    reader postbus_data.consumer,
+    partition integer,
+    seq bigint,
+    key text,
+    attempts integer,
+    delay interval,
+    reason text
+)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+A delivery has failed: let the message wait for the next one, or bury it if that was the last it gets.
+
+delay    how long it waits; null takes the consumer's backoff.
+Touches  waiting or dead_letter (insert).
+*/
+begin
+    if attempts >= reader.max_deliver then
+        perform postbus_data.bury(reader, partition, seq, attempts, reason);
+        return;
+    end if;
+    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+    values (
+        reader.id, partition, seq, key, attempts,
+        clock_timestamp() + coalesce(delay, postbus_data.backoff_delay(reader, attempts)),
+        reason
+    )
+    on conflict on constraint waiting_pkey do nothing;
+end
+$$;
+
+create or replace function postbus.sweep(stream text default null)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Redeliver what has expired or come due, for the consumers of a stream or of all streams, and publish what was scheduled and is due.
+
+Any number of callers may run it, one at a time does each consumer. receive does the same for its consumer, so this is only needed
+for wake-ups and for dead letters of consumers that nobody receives from.
+
+Returns  how many messages became available.
+Raises   PB404 for a named stream that does not exist.
+*/
+declare
+    reader postbus_data.consumer;
+    only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    -- In a query it would not be looked up in an index.
+    now_at timestamptz := clock_timestamp();
+    due_id integer;
+    made integer := 0;
+begin
+    for reader in
+        select c.* from postbus_data.consumer as c where (only_id is null or c.stream_id = only_id) and not c.is_group order by c.id
+    loop
+        made := made + postbus_data.sweep_consumer(reader);
+    end loop;
+    for due_id in
+        select s.id
+        from postbus_data.stream as s
+        where (only_id is null or s.id = only_id)
+            and exists (select from postbus_data.scheduled as d where d.stream_id = s.id and d.deliver_at <= now_at)
+    loop
+        made := made + postbus_data.append_scheduled(due_id);
+    end loop;
+    return made;
+end
+$$;
+
+create or replace function postbus_data.sweep_consumer(reader postbus_data.consumer)
+returns integer
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+/*
+Turn expired leases into failures, one for each message that was not settled, and put what is due into the redelivery log.
+
+Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: a mark says up to when they were
+swept. What commits a little behind the mark is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
+five seconds back, every second, and by a full pass each minute at the latest.
+
+Returns  how many messages became available.
+Touches  lease, settled, waiting (delete), waiting, due, dead_letter, position (insert).
+Locks    the consumer's sweep mutex; returns 0 at once when somebody else has it. Skips leases that are locked: somebody settles them.
+*/
+declare
+    now_at timestamptz := clock_timestamp();
+    mark postbus_data.position;
+    from_time timestamptz;
+    is_full boolean;
+    is_wide boolean;
+    made integer;
+    positions bigint;
+begin
+    if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -2) then
+        return 0;
+    end if;
+    mark := postbus_data.sweep_mark(reader);
+    is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000;
+    is_wide := is_full or mark.missed_count < extract(epoch from now_at) * 1000000 - 1000000;
+    from_time := case
+        when is_full then '-infinity'
+        when is_wide then to_timestamp(mark.hi / 1000000.0) - interval '5 seconds'
+        else to_timestamp(mark.hi / 1000000.0) - interval '250 milliseconds'
+    end;
+
+    -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
+    perform postbus_data.append_scheduled(reader.stream_id);
+    made := postbus_data.expire_leases(reader, from_time, now_at);
+    if reader.ordering = 'none' then
+        -- What has just expired may be due at once.
+        made := postbus_data.append_due(reader, from_time, clock_timestamp());
+    end if;
+
+    if is_full and reader.retain_dead is not null then
+        delete from postbus_data.dead_letter as d
+        where d.consumer_id + 0 = reader.id
+            and d.died_at < now_at - reader.retain_dead;
+    end if;
+
+    -- Moved now and then only: an idle consumer that is asked all the time should not write all the time.
+    if made > 0 or is_wide then
+        delete from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = -2
+            and p.hi = mark.hi;
+        positions := postbus_data.position_sum(reader);
+        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, expired_count, missed_count)
+        values (
+            reader.id, reader.epoch, -2,
+            extract(epoch from now_at) * 1000000,
+            case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
+            least(postbus_data.delivery_rate(mark, positions, now_at), 2147483647),
+            positions,
+            case when is_wide then extract(epoch from now_at) * 1000000 else mark.missed_count end
+        );
+    end if;
+    return made;
+end
+$$;
+
+create or replace function postbus_data.sweep_mark(reader postbus_data.consumer)
+returns postbus_data.position
+language plpgsql
+volatile
+as $$
+/* Up to which moment a consumer was swept, in microseconds: hi, and for the last full pass horizon. 0 if never. */
+declare
+    mark postbus_data.position;
+begin
+    select p.* into mark
+    from postbus_data.position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = -2
+    order by p.hi desc
+    limit 1;
+    if mark.hi is null then
+        mark := postbus_data.first_place(reader, -2, 0);
+    end if;
+    return mark;
+end
+$$;
+
+create or replace function postbus_data.sweep_now_and_then(reader postbus_data.consumer)
+returns boolean
+language plpgsql
+volatile
+as $$
+/*
+Sweep a consumer that was not swept for a second, so that a stream which never runs dry does not keep failed messages waiting.
+
+Returns  whether it did.
+*/
+begin
+    if (postbus_data.sweep_mark(reader)).hi > extract(epoch from clock_timestamp()) * 1000000 - 1000000 then
+        return false;
+    end if;
+    return postbus_data.sweep_consumer(reader) > 0;
+end
+$$;
+
+create or replace function postbus_data.apply_retention(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Let go of what a stream need not keep, and say whether it takes new messages.
+
+Its caller holds the stream's maintenance mutex. Killed at any moment it leaves the old start or the new one.
+
+Returns  how many things changed.
+Touches  stream (update); writes the stream's publisher anew when it becomes full, or is full no more.
+*/
+declare
+    stream postbus_data.stream;
+    horizon bigint;
+    edge bigint;
+    room_edge bigint;
+    keep_edge bigint;
+    is_full boolean;
+    changed integer := 0;
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    if num_nonnulls(stream.retain_up_to, stream.max_messages, stream.max_storage) = 0 and not stream.until_acked then
+        return 0;
+    end if;
+    horizon := postbus_data.horizon_of(stream_id);
+
+    -- What must stay, whatever else is said.
+    select min(postbus_data.finished_edge(c, horizon))
+    into keep_edge
+    from postbus_data.consumer as c
+    where c.stream_id = apply_retention.stream_id
+        and (c.keep_unread or stream.until_acked);
+    keep_edge := least(
+        keep_edge,
+        horizon + 1,
+        -- What the history shows.
+        (
+            select min((select h.first_seq from postbus_data.history as h where h.consumer_id = c.id order by h.first_seq limit 1))
+            from postbus_data.consumer as c
+            where c.stream_id = apply_retention.stream_id
+                and c.keep_history is not null
+                and stream.until_acked
+        )
+    );
+    if stream.retain_at_least is not null then
+        keep_edge := least(keep_edge, postbus_data.seq_since(stream_id, clock_timestamp() - stream.retain_at_least));
+    end if;
+
+    if stream.retain_up_to is not null then
+        edge := postbus_data.seq_before(stream_id, clock_timestamp() - stream.retain_up_to) + 1;
+    end if;
+    if stream.until_acked then
+        edge := greatest(edge, keep_edge);
+    end if;
+    room_edge := postbus_data.room_edge(stream, horizon);
+    if stream.when_full = 'evict' then
+        edge := greatest(edge, room_edge);
+    end if;
+    if least(edge, keep_edge) > stream.start_seq and edge is not null then
+        edge := least(edge, keep_edge);
+        stream.start_seq := postbus_data.move_start(stream_id, edge);
+        changed := 1;
+    end if;
+
+    is_full := coalesce(room_edge > stream.start_seq, false);
+    if is_full <> stream.is_full then
+        update postbus_data.stream as s set is_full = not s.is_full where s.id = stream_id;
+        perform postbus_data.write_publisher(stream_id);
+        changed := changed + 1;
+    end if;
+    return changed;
+end
+$$;
+
+create or replace function postbus_data.drop_unneeded(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Let go of copied messages that no consumer holds any more. A message is needed without a break until it is finished: whoever lets it fail, leases
+it again or parks it does so in one transaction.
+
+Returns  how many went.
+Touches  kept (delete).
+*/
+declare
+    dropped integer := 0;
+begin
+    if exists (select from postbus_data.kept as k where k.stream_id = drop_unneeded.stream_id) then
+        delete from postbus_data.kept as k
+        where k.stream_id = drop_unneeded.stream_id
+            and not exists (
+                select
+                from postbus_data.needed_messages(drop_unneeded.stream_id) as n
+                where n.partition = k.partition
+                    and n.seq = k.seq
+            );
+        get diagnostics dropped = row_count;
+    end if;
+    return dropped;
+end
+$$;
+
+create or replace function postbus_data.expire_consumers(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Remove the consumers of a stream that nobody has used for their expire_after, and the history that is older than keep_history.
+
+A receive that found nothing has noted its use; one that went the shortest way has moved a position, which is noted here.
+
+Returns  how many consumers went.
+Touches  consumer and all it holds (delete), history (delete), position (insert, delete).
+*/
+declare
+    now_at timestamptz := clock_timestamp();
+    reader postbus_data.consumer;
+    last_use postbus_data.position;
+    positions bigint;
+    removed integer := 0;
+begin
+    for reader in
+        select c.*
+        from postbus_data.consumer as c
+        where c.stream_id = expire_consumers.stream_id
+            and num_nonnulls(c.expire_after, c.keep_history) > 0
+    loop
+        delete from postbus_data.history as h
+        where h.consumer_id = reader.id
+            and h.finished_at < now_at - reader.keep_history;
+        continue when reader.expire_after is null;
+
+        last_use := postbus_data.last_use(reader);
+        positions := postbus_data.position_sum(reader);
+        if last_use.hi is null or positions <> last_use.horizon then
+            perform postbus_data.note_use(reader, positions);
+        elsif to_timestamp(last_use.hi / 1000000.0) < clock_timestamp() - reader.expire_after then
+            perform postbus.drop_consumer(reader.stream_name, reader.name);
+            removed := removed + 1;
+        end if;
+    end loop;
+    return removed;
+end
+$$;
+
+create or replace function postbus_data.finished_edge(reader postbus_data.consumer, horizon bigint)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The seq up to the horizon below which a consumer has read everything, and has nothing in flight. What has failed or is parked does not count: it
+is copied out before its segment is dropped, so that one message that fails for days does not keep a whole log.
+*/
+declare
+    place integer;
+    hi bigint;
+    edge bigint := horizon + 1;
+begin
+    for place in select u from postbus_data.unread_partitions(reader) as u loop
+        select p.hi into hi
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = place
+        order by p.hi desc
+        limit 1;
+        hi := coalesce(hi, reader.start_after);
+        if hi < edge - 1 then
+            edge := least(edge, (postbus_data.fetch_messages(reader.stream_id, place, hi, edge - 1, 1))[1].seq);
+        end if;
+    end loop;
+    return least(
+        edge,
+        (
+            select min(m.seq)
+            from postbus_data.lease as l
+            cross join lateral unnest(l.seqs) as m (seq)
+            where l.consumer_id = reader.id
+                and l.epoch = reader.epoch
+                and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+        )
+    );
+end
+$$;
+
+create or replace function postbus_data.keep_needed(stream_id integer, number integer)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Copy what consumers still hold of a segment that is about to be dropped. What somebody has purged is not needed any more.
+
+Its caller has the segment's table locked: no receive can lease more of it, and all that did have committed.
+Touches  kept (insert).
+*/
+declare
+    stream postbus_data.stream;
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    execute format(
+        'insert into postbus_data.kept (stream_id, partition, seq, published_at, expires_at, key, %s, headers)
+        select $1, l.partition, l.seq, l.published_at, l.expires_at, l.key, l.data%s, l.headers
+        from postbus_data.needed_messages($1) as n
+        join %s as l on l.partition = n.partition and l.seq = n.seq
+        where n.seq >= $2
+        on conflict do nothing',
+        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        case stream.data_type when 'bytes' then '' else '::text' end,
+        postbus_data.log_table(stream_id, number)
+    ) using stream_id, stream.purged_seq;
+end
+$$;
+
+create or replace function postbus_data.move_start(stream_id integer, new_start bigint)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+Let go of the messages below a seq. Its caller knows that they are complete.
+
+Returns  the stream's start, which never moves back.
+Touches  stream (update).
+*/
+declare
+    start bigint;
+begin
+    update postbus_data.stream as s
+    set start_seq = greatest(s.start_seq, new_start)
+    where s.id = stream_id
+    returning s.start_seq into start;
+    -- The segment that publishers write to is dropped only after the next one is begun.
+    update postbus_data.stream as s
+    set roll_due = true
+    where s.id = stream_id
+        and s.start_seq > postbus_data.live_value('postbus_data.seq_' || s.id::text)
+        -- An empty segment has nothing to free.
+        and s.start_seq > 1 + (
+            select max(g.after_seq) from postbus_data.segment as g where g.stream_id = s.id
+        );
+    return start;
+end
+$$;
+
+create or replace function postbus_data.needed_messages(stream_id integer)
+returns table (partition integer, seq bigint)
+language sql
+volatile
+as $$
+/* The messages that consumers of a stream hold: in flight and not settled, failed, parked, or due for another delivery. */
+    with reader as materialized (
+        select c.id, c.epoch from postbus_data.consumer as c where c.stream_id = needed_messages.stream_id
+    )
+    select l.partition, m.seq
+    from reader as c
+    join postbus_data.lease as l on l.consumer_id = c.id and l.epoch = c.epoch
+    cross join lateral unnest(l.seqs) as m (seq)
+    where not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+    union
+    select w.partition, w.seq from reader as c join postbus_data.waiting as w on w.consumer_id = c.id
+    union
+    select p.partition, p.seq from reader as c join postbus_data.parked as p on p.consumer_id = c.id and p.epoch = c.epoch
+    union
+    select d.partition, d.seq from reader as c join postbus_data.due as d on d.consumer_id = c.id and d.epoch = c.epoch
+$$;
+
+create or replace function postbus_data.roll_age(stream postbus_data.stream)
+returns interval
+language sql
+immutable
+as $$
+/* How old a segment becomes: space is freed by whole ones, so that a bound on age is kept to a tenth of it. */
+    select least(stream.segment_age, greatest(interval '1 second', stream.retain_up_to / 10))
+$$;
+
+create or replace function postbus_data.roll_bytes(stream postbus_data.stream)
+returns bigint
+language sql
+immutable
+as $$
+/* How large a segment becomes: space is freed by whole ones, so that a bound on storage is kept to a tenth of it. */
+    select least(stream.segment_bytes, greatest(65536, stream.max_storage / 10))
+$$;
+
+create or replace function postbus_data.room_edge(stream postbus_data.stream, horizon bigint)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The seq below which messages would have to go for a stream to keep to max_messages and max_storage; null when it does.
+
+Storage is counted by whole segments, of which there are at least ten within max_storage (see roll_bytes).
+*/
+declare
+    edge bigint;
+    by_count bigint := horizon - stream.max_messages + 1;
+begin
+    if stream.max_storage is not null then
+        select max(g.last_seq) + 1
+        into edge
+        from (
+            select
+                g.last_seq,
+                sum(pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number)))) over (order by g.number desc) as size
+            from postbus_data.segment as g
+            where g.stream_id = stream.id
+        ) as g
+        where g.size > stream.max_storage
+            and g.last_seq is not null;
+    end if;
+    return greatest(edge, case when by_count > greatest(stream.start_seq, 1) then by_count end);
+end
+$$;
+
+create or replace function postbus_data.apply_grants(stream_id integer)
+returns void
+language plpgsql
+as $$
+/*
+Give what a stream consists of now to the role that owns what Postbus stores, so that all of its members can look after it, and other roles their rights
+on it. Called when it gets something new.
+*/
+declare
+    wanted record;
+    owner_name name := (
+        select r.rolname
+        from pg_catalog.pg_class as c
+        join pg_catalog.pg_roles as r on r.oid = c.relowner
+        where c.oid = 'postbus_data.stream'::regclass
+    );
+begin
+    if owner_name <> current_user then
+        for wanted in select o.* from postbus_data.stream_objects(apply_grants.stream_id) as o loop
+            execute pg_catalog.format('alter %s postbus_data.%s owner to %I', wanted.kind, wanted.name, owner_name);
+        end loop;
+    end if;
+    for wanted in
+        select g.role, g.may, o.kind, o.name, o.is_log
+        from postbus_data.stream_grant as g
+        -- A role may have been dropped.
+        join pg_catalog.pg_roles as r on r.rolname = g.role
+        cross join lateral postbus_data.stream_objects(apply_grants.stream_id) as o
+        where (g.stream_id = apply_grants.stream_id or g.stream_id is null)
+            and o.kind <> 'function'
+    loop
+        execute pg_catalog.format(
+            'grant %s on %s postbus_data.%s to %I',
+            case
+                when wanted.kind = 'sequence' then case wanted.may when 'publish' then 'usage' else 'select' end
+                when wanted.may <> 'publish' then 'select'
+                when wanted.is_log then 'insert'
+                else 'select, insert, update'
+            end,
+            wanted.kind, wanted.name, wanted.role
+        );
+    end loop;
+end
+$$;
+
+create or replace function postbus.create_roles()
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create the roles that people and applications can be made members of, if they do not exist, and give them their rights here: postbus_publisher may publish to
+all streams, postbus_consumer receive from all, postbus_reader read all; postbus_owner owns what Postbus stores, and may do everything. For rights on one
+stream see grant_stream.
+
+Needs the owner of Postbus, with the right to create roles; no superuser. Roles are shared by all databases of a server, their rights are not.
+*/
+declare
+    wanted text;
+    object record;
+begin
+    foreach wanted in array array['postbus_owner', 'postbus_publisher', 'postbus_consumer', 'postbus_reader'] loop
+        if to_regrole(wanted) is null then
+            execute format('create role %I nologin', wanted);
+        end if;
+    end loop;
+    perform postbus.grant_stream(null, 'postbus_publisher', 'publish');
+    perform postbus.grant_stream(null, 'postbus_consumer', 'consume');
+    perform postbus.grant_stream(null, 'postbus_reader', 'read');
+
+    if not pg_has_role(current_user, 'postbus_owner', 'usage') then
+        execute format('grant postbus_owner to %I', current_user);
+    end if;
+    grant all on schema postbus, postbus_data to postbus_owner;
+    for object in
+        select case c.relkind when 'S' then 'sequence' else 'table' end as kind, c.oid::regclass::text as name
+        from pg_class as c
+        where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and (
+                c.relkind = 'r'
+                -- Those of identity columns go with their tables.
+                or (c.relkind = 'S' and not exists (select from pg_depend as d where d.objid = c.oid and d.deptype = 'i'))
+            )
+            and c.relowner <> 'postbus_owner'::regrole
+        union all
+        select 'function', p.oid::regprocedure::text
+        from pg_proc as p
+        where p.pronamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and p.proowner <> 'postbus_owner'::regrole
+    loop
+        execute format('alter %s %s owner to postbus_owner', object.kind, object.name);
+    end loop;
+end
+$$;
+
+create or replace function postbus.grant_stream(stream text, role text, may text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Let a role publish to a stream, consume it (receive and ack, with consumers that exist) or read it; null for all streams, also those to come.
+
+Raises   PB400 for a right that does not exist, PB404.
+Touches  stream_grant (insert); grants rights on the stream's tables and sequences.
+*/
+declare
+    granted integer := case when stream is not null then postbus_data.stream_id(stream) end;
+begin
+    if may is null or may not in ('publish', 'consume', 'read') then
+        raise exception using errcode = 'PB400', message = format('right %L is not one of publish, consume, read', may);
+    end if;
+    if to_regrole(quote_ident(role)) is null then
+        raise exception using errcode = 'PB404', message = format('role "%s" does not exist', role);
+    end if;
+    insert into postbus_data.stream_grant (stream_id, role, may) values (granted, role, may) on conflict do nothing;
+
+    execute format('grant usage on schema postbus, postbus_data to %I', role);
+    execute format(
+        'grant select on postbus_data.stream, postbus_data.segment, postbus_data.dedup, postbus_data.stream_grant, postbus_data.migration,
+            postbus_data.installation, postbus_data.consumer to %I',
+        role
+    );
+    if may = 'publish' then
+        execute format('grant select, insert, update, delete on postbus_data.scheduled to %I', role);
+    elsif may = 'consume' then
+        execute format('grant select on postbus_data.kept, postbus_data.scheduled to %I', role);
+        execute format(
+            'grant select, insert, update, delete on postbus_data.position, postbus_data.lease, postbus_data.settled, postbus_data.waiting,
+                postbus_data.parked, postbus_data.due, postbus_data.dead_letter, postbus_data.history, postbus_data.group_worker,
+                postbus_data.group_owner to %I',
+            role
+        );
+    end if;
+    perform postbus_data.apply_grants(s.id) from postbus_data.stream as s where s.id = granted or granted is null;
+end
+$$;
+
+create or replace function postbus.revoke_stream(stream text, role text, may text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Take back a right that grant_stream gave. One that the role has by another grant, or by a role it is a member of, stays.
+
+Raises   PB404 when the stream does not exist, or the role has no such grant.
+Touches  stream_grant (delete); revokes rights on the stream's tables and sequences.
+*/
+declare
+    revoked integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    object record;
+begin
+    delete from postbus_data.stream_grant as g
+    where g.stream_id is not distinct from revoked
+        and g.role = revoke_stream.role
+        and g.may = revoke_stream.may;
+    if not found then
+        raise exception using
+            errcode = 'PB404',
+            message = format('role "%s" has no grant to %s stream "%s"', role, may, coalesce(stream, '(all)'));
+    end if;
+    for object in
+        select o.kind, o.name
+        from postbus_data.stream as s
+        cross join lateral postbus_data.stream_objects(s.id) as o
+        where (s.id = revoked or revoked is null)
+            and o.kind <> 'function'
+            and to_regrole(quote_ident(role)) is not null
+    loop
+        execute format('revoke all on %s postbus_data.%s from %I', object.kind, object.name, role);
+    end loop;
+    perform postbus_data.apply_grants(s.id) from postbus_data.stream as s where s.id = revoked or revoked is null;
+end
+$$;
+
+create or replace function postbus_data.stream_objects(stream_id integer)
+returns table (kind text, name text, is_log boolean)
+language sql
+volatile
+as $$
+/* The tables, sequences and functions that a stream consists of now. */
+    select o.kind, o.name, o.is_log
+    from (
+        select 'sequence' as kind, prefix || stream_id as name, false as is_log from unnest(array['seq_', 'layout_', 'dedup_']) as prefix
+        union all
+        select 'table', 'state_' || stream_id, false
+        union all
+        select 'table', 'dedup_' || stream_id || '_' || d.number, false from postbus_data.dedup as d where d.stream_id = stream_objects.stream_id
+        union all
+        select 'table', 'log_' || stream_id || '_' || g.number, true from postbus_data.segment as g where g.stream_id = stream_objects.stream_id
+    ) as o
+    where pg_catalog.to_regclass('postbus_data.' || o.name) is not null
+    union all
+    select 'function', o.name, false
+    from (
+        select prefix || stream_id as name from unnest(array['publish_', 'serve_']) as prefix
+        union all
+        select 'claim_' || stream_id || '_' || g.number from postbus_data.segment as g where g.stream_id = stream_objects.stream_id
+    ) as o
+    where pg_catalog.to_regproc('postbus_data.' || o.name) is not null
+$$;
+
+create or replace function postbus_data.append_scheduled(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Publish what is due among the scheduled messages of a stream, in order of its time, up to 1,000 at once.
+
+A message that its stream no longer allows (its limit was lowered) is put off by a minute, with a warning; the others go on.
+
+Returns  how many were published.
+Touches  scheduled (delete), the stream's log (insert).
+Locks    the stream's schedule; returns 0 at once when somebody else has it.
+*/
+declare
+    -- Not in the queries: a function that changes cannot be looked up in an index, and all that is scheduled would be walked through.
+    now_at timestamptz := clock_timestamp();
+    stream_name text;
+    due record;
+    published integer := 0;
+begin
+    if not exists (
+        select
+        from postbus_data.scheduled as s
+        where s.stream_id = append_scheduled.stream_id
+            and s.deliver_at <= now_at
+    ) or not pg_try_advisory_xact_lock(1610612736, -stream_id)
+        -- Somebody else will.
+        or not has_sequence_privilege('postbus_data.seq_' || stream_id, 'usage')
+    then
+        return 0;
+    end if;
+    select s.name into stream_name from postbus_data.stream as s where s.id = stream_id;
+    for due in
+        select s.*
+        from postbus_data.scheduled as s
+        where s.stream_id = append_scheduled.stream_id
+            and s.deliver_at <= now_at
+        order by s.deliver_at, s.id
+        limit 1000
+        for update skip locked
+    loop
+        begin
+            perform postbus.publish(stream_name, due.key, due.data, due.headers, due.bytes, ttl => due.ttl);
+            delete from postbus_data.scheduled as s where s.stream_id = due.stream_id and s.id = due.id;
+            published := published + 1;
+        exception when sqlstate 'PB400' or sqlstate 'PB413' then
+            raise warning 'scheduled message % of stream "%" is put off: %', due.id, stream_name, sqlerrm;
+            update postbus_data.scheduled as s
+            set deliver_at = clock_timestamp() + interval '1 minute'
+            where s.stream_id = due.stream_id
+                and s.id = due.id;
+        end;
+    end loop;
+    return published;
+end
+$$;
+
+create or replace function postbus.cancel(stream text, ids bigint[])
+returns integer
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Cancel scheduled messages.
+
+Returns  how many: one that has been published, or is being published, is not among them.
+Raises   PB404.
+Touches  scheduled (delete).
+*/
+    with cancelled as (
+        delete from postbus_data.scheduled as s
+        where s.stream_id = postbus_data.stream_id(stream)
+            and s.id = any (ids)
+        returning s.id
+    )
+    select count(*)::integer from cancelled
+$$;
+
+create or replace function postbus.list_scheduled(
+    stream text,
+    key_pattern text default null,
+    after_at timestamptz default null,
+    after_id bigint default null,
+    max_messages integer default 100
+)
+returns table (
+    id bigint,
+    deliver_at timestamptz,
+    scheduled_at timestamptz,
+    ttl interval,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The messages of a stream that wait for their time, the next one first.
+
+after_at, after_id  only those behind the last one of the page before.
+
+Raises   PB400, PB404.
+*/
+#variable_conflict use_column
+declare
+    listed integer := postbus_data.stream_id(stream);
+    regex text := postbus_data.pattern_regex(key_pattern);
+begin
+    if max_messages is null or max_messages not between 1 and 10000 then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
+    end if;
+    return query
+    select s.id, s.deliver_at, s.scheduled_at, s.ttl, s.key, s.data, s.bytes, s.headers
+    from postbus_data.scheduled as s
+    where s.stream_id = listed
+        and (after_at is null or (s.deliver_at, s.id) > (after_at, coalesce(after_id, 0)))
+        and (regex is null or s.key ~ regex)
+    order by s.deliver_at, s.id
+    limit max_messages;
+end
+$$;
+
+create or replace function postbus.reschedule(stream text, ids bigint[], deliver_at timestamptz)
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give scheduled messages another time; one that has passed publishes them at once.
+
+Returns  how many: one that has been published is not among them.
+Raises   PB400 for a time that is missing or infinite, PB404.
+Touches  scheduled (update).
+*/
+#variable_conflict use_column
+declare
+    moved integer;
+begin
+    if isfinite(reschedule.deliver_at) is not true then
+        raise exception using errcode = 'PB400', message = format('deliver_at = %s is not a time', coalesce(reschedule.deliver_at::text, 'null'));
+    end if;
+    update postbus_data.scheduled as s
+    set deliver_at = reschedule.deliver_at
+    where s.stream_id = postbus_data.stream_id(stream)
+        and s.id = any (ids);
+    get diagnostics moved = row_count;
+    return moved;
+end
+$$;
+
+create or replace function postbus_data.schedule(
+    entry postbus_data.entry,
+    place integer,
+    deliver_at timestamptz,
+    ttl interval,
+    key text,
+    data text,
+    headers jsonb,
+    bytes bytea
+)
+returns bigint
+language plpgsql
+as $$
+/*
+Keep a message until its time. Checked as if it were published now.
+
+Returns  the number under which it is scheduled.
+Raises   as publish, and PB400 for a time that is infinite.
+Touches  scheduled (insert).
+*/
+declare
+    new_id bigint;
+begin
+    perform postbus_data.refuse(entry, place, key, data, headers, bytes);
+    if entry.data_type = 'json' then
+        perform postbus_data.as_json(data, place);
+    end if;
+    if not isfinite(deliver_at) then
+        raise exception using errcode = 'PB400', message = format('deliver_at = %s is not a time', deliver_at);
+    end if;
+    insert into postbus_data.scheduled (stream_id, deliver_at, ttl, key, data, bytes, headers)
+    values (entry.stream_id, deliver_at, ttl, key, data, bytes, headers)
+    returning id into new_id;
+    return new_id;
+end
+$$;
+
+create or replace function postbus_data.advance_segment(stream_id integer, sequence regclass)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Begin the next segment: point publishers at one that is prepared and committed, or prepare one when the current one is due.
+
+It waits until all earlier segments are sealed, so that a seq lies in one of at most two. A publisher that stays open for days
+makes the current segment longer, and blocks nobody.
+*/
+declare
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
+    current_number integer := layout >> 35;
+    next_segment postbus_data.segment;
+    due boolean;
+begin
+    if exists (
+        select
+        from postbus_data.segment as s
+        where s.stream_id = advance_segment.stream_id
+            and s.number < current_number
+            and s.sealed_at is null
+    ) then
+        return 0;
+    end if;
+
+    select s.* into next_segment
+    from postbus_data.segment as s
+    where s.stream_id = advance_segment.stream_id
+        and s.number = current_number + 1;
+    if next_segment.number is not null then
+        if next_segment.prepared_by = pg_current_xact_id() then
+            return 0;
+        end if;
+        -- Whoever reads the new register takes his seqs after this.
+        update postbus_data.segment as s
+        set after_seq = pg_sequence_last_value(sequence)
+        where s.stream_id = advance_segment.stream_id
+            and s.number = next_segment.number;
+        perform postbus_data.set_layout(
+            stream_id, next_segment.number, next_segment.partition_base, next_segment.partition_count
+        );
+        perform postbus_data.write_publisher(stream_id);
+        perform postbus_data.write_server(stream_id);
+        return 1;
+    end if;
+
+    select g.after_seq < pg_sequence_last_value(sequence)
+        and (
+            g.prepared_at < clock_timestamp() - postbus_data.roll_age(s)
+            or pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))) >= postbus_data.roll_bytes(s)
+            or s.roll_due
+        )
+    into due
+    from postbus_data.segment as g
+    join postbus_data.stream as s on s.id = g.stream_id
+    where g.stream_id = advance_segment.stream_id
+        and g.number = current_number;
+    if due then
+        update postbus_data.stream as s set roll_due = false where s.id = stream_id and s.roll_due;
+        perform postbus_data.prepare_segment(
+            stream_id, current_number + 1, ((layout >> 11) & 16777215)::integer, (layout & 2047)::integer
+        );
+        return 1;
+    end if;
+    return 0;
+end
+$$;
+
+create or replace function postbus_data.bisect_time(
+    segment postbus_data.segment,
+    partition integer,
+    at timestamptz,
+    out before_seq bigint,
+    out since_seq bigint
+)
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/*
+Where a partition of a segment passes a time: the seq of the last message before it (the segment's lower bound if there is none), and of
+the first at or after it (null if there is none). A segment that was dropped meanwhile has neither.
+*/
+declare
+    high bigint;
+    middle bigint;
+    probe record;
+begin
+    before_seq := segment.after_seq;
+    high := coalesce(
+        segment.last_seq, postbus_data.live_value('postbus_data.seq_' || segment.stream_id::text)
+    );
+    while before_seq < high loop
+        middle := before_seq + (high - before_seq) / 2;
+        execute format(
+            'select l.seq, l.published_at from %s as l where l.partition = $1 and l.seq > $2 order by l.seq limit 1',
+            postbus_data.log_table(segment.stream_id, segment.number)
+        ) into probe using partition, middle;
+        if probe.seq <= high and probe.published_at < at then
+            before_seq := probe.seq;
+        else
+            since_seq := least(since_seq, case when probe.published_at >= at then probe.seq end);
+            high := middle;
+        end if;
+    end loop;
+exception when undefined_table then
+    before_seq := segment.after_seq;
+    since_seq := null;
+end
+$$;
+
+create or replace function postbus_data.drop_purged_segments(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Drop sealed segments that hold nothing but messages that are gone. What a consumer still holds of them is copied out first.
+
+Locks    each table exclusively, if that is possible at once: a reader inside a long transaction puts it off to the next call
+         instead of making everybody wait behind this one.
+*/
+declare
+    purged_number integer;
+    step_count integer := 0;
+begin
+    for purged_number in
+        select g.number
+        from postbus_data.segment as g
+        join postbus_data.stream as s on s.id = g.stream_id
+        where g.stream_id = drop_purged_segments.stream_id
+            and g.last_seq < s.start_seq
+        order by g.number
+        -- Each takes several entries of the server's lock table.
+        limit 50
+    loop
+        begin
+            execute format('lock table %s in access exclusive mode nowait', postbus_data.log_table(stream_id, purged_number));
+            perform postbus_data.keep_needed(stream_id, purged_number);
+            perform postbus_data.drop_segment(stream_id, purged_number);
+            step_count := step_count + 1;
+        exception when lock_not_available then
+            null;
+        end;
+    end loop;
+    return step_count;
+end
+$$;
+
+create or replace function postbus_data.drop_segment(stream_id integer, number integer)
+returns void
+language plpgsql
+as $$
+/* Drop a segment's table, its claimer and its row. Its caller has the table locked, or is dropping the stream. */
+begin
+    execute format('drop table %s', postbus_data.log_table(stream_id, number));
+    execute format('drop function if exists postbus_data.claim_%s_%s', stream_id, number);
+    delete from postbus_data.segment as g
+    where g.stream_id = drop_segment.stream_id
+        and g.number = drop_segment.number;
+end
+$$;
+
+create or replace function postbus_data.log_table(stream_id integer, number integer)
+returns text
+language sql
+immutable parallel safe
+as $$
+/* The qualified name of a segment's table. */
+    select 'postbus_data.log_' || stream_id::text || '_' || number::text
+$$;
+
+create or replace function postbus.maintain(stream text default null)
+returns integer
+language plpgsql
+volatile
+set lock_timeout = '500ms'
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Do what is due on the logs: begin new segments, seal old ones, let go of what need not be kept, drop segments whose messages
+are all gone.
+
+Call it every few seconds to minutes, from any number of places: one works on a stream at a time, another passes it over. Nothing breaks
+when it is late, the newest segment only becomes larger. Without a stream's name it takes up to 100 streams that need it, so
+that one call cannot fill the server's lock table; call again while it returns more than 0. A stream that somebody has locked is put off,
+with a warning.
+
+Returns  how many steps were taken.
+Raises   PB404 for a named stream that does not exist, PB412 outside READ COMMITTED: a segment would be sealed without messages that
+         committed since the snapshot, and they would never be read.
+*/
+declare
+    only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    due_id integer;
+    step_count integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    for due_id in
+        select d.id from postbus_data.streams_due(only_id) as d (id) limit 100
+    loop
+        begin
+            step_count := step_count + postbus_data.maintain_log(due_id);
+        exception when lock_not_available or out_of_memory or undefined_table then
+            raise warning 'maintenance of stream % is put off: %', due_id, sqlerrm;
+        end;
+    end loop;
+    return step_count;
+end
+$$;
+
+create or replace function postbus_data.maintain_log(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Take the steps that are due on one stream's log.
+
+A roll takes two calls, because the next segment must be committed before publishers are pointed at it: prepare in one, advance
+the register in a later transaction. Every step can be the last before a crash: what the register says is recorded in the next
+call, and a bound that is recorded late is only more careful.
+
+Touches  segment (insert, update, delete), the layout register; creates and drops segments' tables.
+Locks    the stream's maintenance mutex; returns 0 at once when somebody else has it.
+*/
+declare
+    sequence regclass := to_regclass('postbus_data.seq_' || stream_id);
+    step_count integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    if sequence is null or not pg_try_advisory_xact_lock(1610612736, stream_id) then
+        return 0;
+    end if;
+    step_count := postbus_data.mend_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
+    step_count := step_count + postbus_data.advance_segment(stream_id, sequence);
+    step_count := step_count + postbus_data.maintain_dedup(stream_id, sequence);
+    step_count := step_count + postbus_data.expire_consumers(stream_id);
+    step_count := step_count + postbus_data.apply_retention(stream_id);
+    step_count := step_count + postbus_data.drop_purged_segments(stream_id);
+    step_count := step_count + postbus_data.drop_unneeded(stream_id);
+    step_count := step_count + postbus_data.compact_segments(stream_id, sequence);
+    return step_count;
+end
+$$;
+
+create or replace function postbus_data.mend_layout(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Point publishers at the newest segment when the register names one that does not exist: a dump may hold a register that had
+moved on while the tables were being dumped.
+*/
+declare
+    named integer := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id)) >> 35;
+    newest postbus_data.segment;
+begin
+    select s.* into newest
+    from postbus_data.segment as s
+    where s.stream_id = mend_layout.stream_id
+    order by s.number desc
+    limit 1;
+    if (named > newest.number) is not true then
+        return 0;
+    end if;
+    perform from postbus_data.stream as s where s.id = stream_id for update;
+    perform postbus_data.set_layout(stream_id, newest.number, newest.partition_base, newest.partition_count);
+    perform postbus_data.write_publisher(stream_id);
+    perform postbus_data.write_server(stream_id);
+    return 1;
+end
+$$;
+
+create or replace function postbus_data.next_seq(stream_id integer, after_seq bigint)
+returns bigint
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/*
+The seq of the first message above a seq, or null: one index probe per partition in at most two segments that have any.
+
+It looks past the horizon; callers compare.
+*/
+declare
+    segment postbus_data.segment;
+    candidate bigint;
+    found_seq bigint;
+begin
+    for segment in
+        select s.*
+        from postbus_data.segment as s
+        where s.stream_id = next_seq.stream_id
+            and (s.last_seq > next_seq.after_seq or s.sealed_at is null)
+        order by s.number
+    loop
+        exit when found_seq <= segment.after_seq;
+        begin
+            execute format(
+                'select min(m.seq)
+                from generate_series(%s, %s) as p (n)
+                cross join lateral (
+                    select l.seq from %s as l where l.partition = p.n and l.seq > $1 order by l.seq limit 1
+                ) as m',
+                segment.partition_base,
+                segment.partition_base + segment.partition_count - 1,
+                postbus_data.log_table(stream_id, segment.number)
+            ) into candidate using after_seq;
+        exception when undefined_table then
+            candidate := null; -- Purged and dropped meanwhile.
+        end;
+        found_seq := least(found_seq, candidate);
+    end loop;
+    return found_seq;
+end
+$$;
+
+create or replace function postbus_data.prepare_segment(stream_id integer, number integer, partition_base integer, partition_count integer)
+returns void
+language plpgsql
+as $$
+/*
+Create the table of a segment. Publishers write to it once the layout register names it, which must not happen before
+this transaction has committed: until then they could not see the table.
+
+Touches  segment (insert); creates postbus_data.log_<stream id>_<number> and its claimer.
+*/
+declare
+    data_type text;
+begin
+    select case s.data_type when 'bytes' then 'bytea' else s.data_type end
+    into data_type
+    from postbus_data.stream as s
+    where s.id = prepare_segment.stream_id;
+
+    -- Wide columns last. The key's collation is C: comparisons are by byte, as tokens and prefixes want them.
+    execute format(
+        'create table postbus_data.log_%1$s_%2$s (
+            seq bigint not null,
+            published_at timestamptz not null,
+            partition integer not null,
+            key text collate "C",
+            data %3$s not null,
+            headers jsonb,
+            expires_at timestamptz,
+            primary key (partition, seq)
+        )',
+        stream_id, number, data_type
+    );
+    perform postbus_data.write_claimer(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
+    insert into postbus_data.segment (stream_id, number, partition_base, partition_count, after_seq)
+    values (
+        stream_id, number, partition_base, partition_count,
+        pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_id))
+    );
+    perform postbus_data.apply_grants(stream_id);
+end
+$$;
+
+create or replace function postbus_data.previous_seq(stream_id integer, up_to_seq bigint)
+returns bigint
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/* The seq of the last message at or below a seq, or null: the mirror of next_seq. */
+declare
+    segment postbus_data.segment;
+    candidate bigint;
+    found_seq bigint;
+begin
+    for segment in
+        select s.*
+        from postbus_data.segment as s
+        where s.stream_id = previous_seq.stream_id
+            and s.after_seq < up_to_seq
+        order by s.number desc
+    loop
+        exit when found_seq >= segment.last_seq;
+        begin
+            execute format(
+                'select max(m.seq)
+                from generate_series(%s, %s) as p (n)
+                cross join lateral (
+                    select l.seq from %s as l where l.partition = p.n and l.seq <= $1 order by l.seq desc limit 1
+                ) as m',
+                segment.partition_base,
+                segment.partition_base + segment.partition_count - 1,
+                postbus_data.log_table(stream_id, segment.number)
+            ) into candidate using up_to_seq;
+        exception when undefined_table then
+            candidate := null; -- Purged and dropped meanwhile.
+        end;
+        found_seq := greatest(found_seq, candidate);
+    end loop;
+    return found_seq;
+end
+$$;
+
+create or replace function postbus_data.repartition(stream_id integer, partition_count integer)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Prepare a segment with another number of partitions: publishers are pointed at it when maintenance begins it.
+
+Raises   PB409 when partitions cannot be numbered any further.
+Touches  segment (insert, update); creates its table.
+Locks    the stream's maintenance mutex, until the transaction ends.
+*/
+#variable_conflict use_variable
+declare
+    layout bigint;
+    new_base integer;
+begin
+    perform pg_advisory_xact_lock(1610612736, stream_id);
+    layout := postbus_data.live_value('postbus_data.layout_' || stream_id::text);
+    new_base := (layout >> 11) & 16777215;
+    if partition_count <> layout & 2047 then
+        new_base := new_base + (layout & 2047)::integer;
+    end if;
+    if new_base + partition_count > 16777215 then
+        raise exception using errcode = 'PB409', message = 'the partitions of this stream were changed too often', hint = 'create another stream';
+    end if;
+    -- Perhaps one is prepared already.
+    update postbus_data.segment as s
+    set partition_base = new_base,
+        partition_count = partition_count
+    where s.stream_id = stream_id
+        and s.number = (layout >> 35) + 1;
+    if not found and partition_count <> layout & 2047 then
+        perform postbus_data.prepare_segment(stream_id, (layout >> 35)::integer + 1, new_base, partition_count);
+    end if;
+end
+$$;
+
+create or replace function postbus_data.seal_segments(stream_id integer, sequence regclass)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Note that segments before the register's were rolled, and seal those that no publisher can write to any more.
+
+A publisher that still writes to a rolled segment took its horizon lock before it read the register, so the lock's key is at most
+last_value after the roll. When no such lock is left, all messages of the segment are committed and there will be no more.
+*/
+declare
+    current_number integer := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id)) >> 35;
+    last_value bigint := pg_sequence_last_value(sequence);
+    oldest bigint;
+    segment postbus_data.segment;
+    last_message record;
+    step_count integer := 0;
+begin
+    update postbus_data.segment as s
+    set rolled_at_seq = last_value
+    where s.stream_id = seal_segments.stream_id
+        and s.number < current_number
+        and s.rolled_at_seq is null;
+    if found then
+        -- The call that moved the register may have failed after it.
+        perform postbus_data.write_publisher(stream_id);
+        perform postbus_data.write_server(stream_id);
+    end if;
+
+    last_value := pg_sequence_last_value(sequence);
+    select min(l.held_at) into oldest from postbus_data.publisher_locks(stream_id, last_value) as l;
+    for segment in
+        select s.*
+        from postbus_data.segment as s
+        where s.stream_id = seal_segments.stream_id
+            and s.sealed_at is null
+            and s.rolled_at_seq < coalesce(oldest, s.rolled_at_seq + 1)
+        order by s.number
+    loop
+        execute format(
+            'select max(m.seq) as seq, max(m.published_at) as published_at
+            from generate_series(%s, %s) as p (n)
+            cross join lateral (
+                select l.seq, l.published_at from %s as l where l.partition = p.n order by l.seq desc limit 1
+            ) as m',
+            segment.partition_base,
+            segment.partition_base + segment.partition_count - 1,
+            postbus_data.log_table(stream_id, segment.number)
+        ) into last_message;
+        update postbus_data.segment as s
+        set sealed_at = clock_timestamp(),
+            last_seq = coalesce(last_message.seq, s.after_seq),
+            last_published_at = coalesce(last_message.published_at, s.prepared_at)
+        where s.stream_id = seal_segments.stream_id
+            and s.number = segment.number;
+        step_count := step_count + 1;
+    end loop;
+    return step_count;
+end
+$$;
+
+create or replace function postbus_data.seq_before(stream_id integer, at timestamptz)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+A seq such that every message up to it was published before a time, close to the highest such seq.
+
+Times grow with seqs but for the moment between drawing a number and reading the clock; a caller that must not miss a message
+asks for a second earlier and compares times itself. Each of up to eight partitions gives a bound; the highest is kept, because a
+partition with few messages gives a low one.
+*/
+declare
+    segment postbus_data.segment;
+    bound bigint;
+begin
+    select s.*
+    into segment
+    from postbus_data.segment as s
+    where s.stream_id = seq_before.stream_id
+        and (s.sealed_at is null or s.last_published_at >= at)
+    order by s.number
+    limit 1;
+
+    bound := segment.after_seq;
+    for partition in segment.partition_base .. segment.partition_base + least(segment.partition_count, 8) - 1 loop
+        bound := greatest(bound, (postbus_data.bisect_time(segment, partition, at)).before_seq);
+    end loop;
+    return bound;
+end
+$$;
+
+create or replace function postbus_data.seq_since(stream_id integer, at timestamptz)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+A seq such that every message from it on was published at or after a time; null when none is known. As exact as seq_before says.
+
+Any message of that time is such a bound, in whatever partition; the lowest that eight partitions of a segment give is taken.
+*/
+declare
+    segment postbus_data.segment;
+    bound bigint;
+begin
+    for segment in
+        select s.*
+        from postbus_data.segment as s
+        where s.stream_id = seq_since.stream_id
+            and (s.sealed_at is null or s.last_published_at >= at)
+        order by s.number
+    loop
+        for partition in segment.partition_base .. segment.partition_base + least(segment.partition_count, 8) - 1 loop
+            bound := least(bound, (postbus_data.bisect_time(segment, partition, at)).since_seq);
+        end loop;
+        exit when bound is not null;
+    end loop;
+    return bound;
+end
+$$;
+
+create or replace function postbus_data.set_layout(stream_id integer, segment integer, partition_base integer, partition_count integer)
+returns void
+language plpgsql
+as $$
+/*
+Point publishers at a segment and its partitions, at once and for every snapshot.
+
+The register is one number: 29 bits of segment, 24 of base, 11 of count. Publishers unpack it with shifts by 35 and 11.
+*/
+begin
+    perform setval(
+        to_regclass('postbus_data.layout_' || stream_id),
+        (segment::bigint << 35) | (partition_base::bigint << 11) | partition_count
+    );
+end
+$$;
+
+create or replace function postbus_data.streams_due(only_id integer)
+returns setof integer
+language sql
+volatile
+as $$
+/*
+The streams that maintenance has something to do for, or only the given one if so. Takes no locks that last, whatever the number of
+streams: sizes and ages come from the catalog and from the newest segment's row.
+*/
+    select s.id
+    from postbus_data.stream as s
+    cross join lateral (
+        select
+            max(g.number) as newest,
+            count(*) filter (where g.sealed_at is null) as open_count,
+            bool_or(g.last_seq < s.start_seq) as has_purged,
+            max(g.prepared_at) as begun_at
+        from postbus_data.segment as g
+        where g.stream_id = s.id
+    ) as g
+    cross join lateral (
+        -- Nothing while the heap is empty: an index has a page from the start.
+        select case
+            when pg_relation_size(log.name) > 0 then pg_total_relation_size(log.name)
+            else 0
+        end as bytes
+        from (select to_regclass(postbus_data.log_table(s.id, g.newest)) as name) as log
+    ) as log
+    where (only_id is null or s.id = only_id)
+        and (
+            only_id is not null
+            or g.open_count > 1
+            or g.has_purged
+            or s.roll_due
+            or s.one_message_per_key and g.newest > 1
+            or exists (select from postbus_data.kept as k where k.stream_id = s.id)
+            or exists (
+                select
+                from postbus_data.dedup as d
+                where d.stream_id = s.id
+                    and (d.begun_at is null or d.begun_at < clock_timestamp() - s.dedup_window)
+            )
+            or exists (
+                select
+                from postbus_data.consumer as c
+                where c.stream_id = s.id
+                    and num_nonnulls(c.expire_after, c.keep_history) > 0
+            )
+            or log.bytes >= postbus_data.roll_bytes(s)
+            or (log.bytes > 0 and g.begun_at < clock_timestamp() - postbus_data.roll_age(s))
+            or (log.bytes > 0 or s.is_full or g.newest > 1) and (num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) > 0 or s.until_acked)
+        )
+    -- In no order, so that streams which cannot get on do not keep the others waiting.
+    order by random()
+$$;
+
+create or replace function postbus_data.write_claimer(stream_id integer, number integer, data_type text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Write the function postbus_data.claim_<stream id>_<number>, which leases messages of one partition in one segment, or only reads them.
+
+Its queries are planned once for a session. Planned at each receive, reading took ten times as long (docs/decisions/0008).
+It lives and goes with the segment's table.
+*/
+declare
+    one_message_per_key boolean := (select s.one_message_per_key from postbus_data.stream as s where s.id = stream_id);
+begin
+    execute format(
+        $template$
+create or replace function postbus_data.claim_%1$s_%2$s(reader postbus_data.consumer, claim postbus_data.claim)
+returns postbus_data.batch
+language plpgsql
+volatile
+as $body$
+#variable_conflict use_variable
+declare
+    partition integer := (claim.place).partition;
+    after_seq bigint := claim.after_seq;
+    to_seq bigint := claim.to_seq;
+    wanted integer := claim.wanted;
+    has_expired boolean;
+    seqs bigint[];
+    keys text[];
+    expired bigint[];
+    last_seq bigint;
+    scanned integer;
+    picked postbus_data.picked;
+    batch postbus_data.batch;
+begin
+    if claim.scan is null and claim.blocked is null and (%8$s or claim.lease_until is null) then
+        if wanted > %6$s then
+            -- An array holds less than 1 GiB.
+            select greatest(count(*), 1)
+            into wanted
+            from (
+                select sum(octet_length(l.data::%7$s)) over (order by l.seq) as size
+                from %3$s as l
+                where l.partition = partition
+                    and l.seq > after_seq
+                    and l.seq <= to_seq
+                order by l.seq
+                limit wanted
+            ) as m
+            where m.size < 268435456;
+        end if;
+        select
+            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+            bool_or(m.expires_at <= clock_timestamp())
+        into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at, has_expired
+        from (
+            select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at, l.expires_at
+            from %3$s as l
+            where l.partition = partition
+                and l.seq > after_seq
+                and l.seq <= to_seq
+            order by l.seq
+            limit wanted
+        ) as m;
+        batch.partition := partition;
+        -- Whoever has no lease to give only wants to look.
+        if batch.seqs is null or claim.lease_until is null then
+            return batch;
+        end if;
+        if has_expired is not true then
+            batch.lease := postbus_data.take(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
+            return batch;
+        end if;
+    end if;
+
+    -- Some may be filtered out, parked or expired.
+    select
+        array_agg(m.seq) filter (where m.matches and not m.expired),
+        array_agg(m.key) filter (where m.matches and not m.expired),
+        array_agg(m.seq) filter (where m.matches and m.expired),
+        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
+        count(*)
+    into seqs, keys, expired, last_seq, scanned
+    from (
+        select
+            l.seq,
+            l.key,
+            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+            and %5$s
+            and %9$s as matches
+        from %3$s as l
+        where l.partition = partition
+            and l.seq > after_seq
+            and l.seq <= to_seq
+        order by l.seq
+        limit coalesce(claim.scan, wanted)
+    ) as m;
+    picked := postbus_data.pick(reader, claim, seqs, keys, expired, last_seq);
+    if picked.seqs is null then
+        if picked.last_seq > (picked.place).hi then
+            perform postbus_data.move_on(picked.place, picked.last_seq);
+        end if;
+        -- It has moved on by itself, and says how many it looked at.
+        batch := null;
+        batch.attempts := array[scanned];
+        return batch;
+    end if;
+    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
+    into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at
+    from (
+        select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at
+        from %3$s as l
+        where l.partition = partition
+            and l.seq = any (picked.seqs)
+        order by l.seq
+    ) as m;
+    batch.partition := partition;
+    claim.place := picked.place;
+    batch.lease := postbus_data.take(reader, claim, batch.seqs, batch.keys, picked.last_seq);
+    return batch;
+end
+$body$
+        $template$,
+        stream_id,
+        number,
+        postbus_data.log_table(stream_id, number),
+        case data_type when 'bytes' then 'bytes' else 'data' end,
+        case data_type
+            when 'json' then $match$(
+                    reader.filter_data is null
+                    or coalesce(jsonb_path_query_first(l.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+                )$match$
+            else 'true'
+        end,
+        (select 900000000 / s.max_message_bytes from postbus_data.stream as s where s.id = stream_id),
+        case data_type when 'bytes' then 'bytea' else 'text' end,
+        case when one_message_per_key then 'false' else 'true' end,
+        case
+            when one_message_per_key
+                then format('exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)', stream_id)
+            else 'true'
+        end
+    );
+end
+$$;
+
+create or replace function postbus_data.spark_check(system text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Refuse to read on a server other than the one where the read was planned: a standby may lack messages (PB503), another system has other
+ones (PB409).
+*/
+begin
+    if pg_is_in_recovery() then
+        raise exception using
+            errcode = 'PB503',
+            message = 'this server is a standby: it may lack messages',
+            hint = 'let the URL lead every executor to the primary';
+    end if;
+    if system <> (select c.system_identifier::text from pg_control_system() as c) then
+        raise exception using
+            errcode = 'PB409',
+            message = 'the URL leads this executor to another Postgres than the driver',
+            hint = 'let it lead both to the same server';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.spark_commit(stream text, consumer text, seq bigint)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer that does not exist
+is created. The position never moves back.
+
+Raises   PB404, PB409 when workers receive by that consumer.
+Touches  consumer (insert), position (insert, delete).
+Locks    the mutex of each partition.
+*/
+declare
+    reader postbus_data.consumer;
+    partition_base integer;
+    moved bigint;
+begin
+    if not exists (
+        select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer
+    ) then
+        begin
+            perform postbus.create_consumer(stream, consumer);
+        exception when sqlstate 'PB409' then
+            null; -- Another query was faster.
+        end;
+    end if;
+    reader := postbus_data.find_consumer(stream, consumer);
+    if exists (select from postbus_data.lease as l where l.consumer_id = reader.id) then
+        raise exception using
+            errcode = 'PB409',
+            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive by it', consumer, stream),
+            hint = 'give the streaming query a consumer of its own';
+    end if;
+    loop
+        for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
+            perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), place);
+            insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+            select reader.id, reader.epoch, place, spark_commit.seq, spark_commit.seq, 0
+            where not exists (
+                select
+                from postbus_data.position as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = place
+                    and p.hi >= spark_commit.seq
+            )
+            returning hi into moved;
+            delete from postbus_data.position as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = place
+                and p.hi < moved;
+        end loop;
+        partition_base := reader.partition_base;
+        reader := postbus_data.change_layout(reader);
+        exit when reader.partition_base = partition_base;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.spark_discard(writer text, batch_id bigint, attempts uuid[])
+returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+/* Remove what was staged for a batch that is given up, by name where the tasks came so far, and of the writer where it is known. */
+    delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
+    delete from postbus_data.spark_staging as s
+    where s.writer = spark_discard.writer
+        and s.batch_id = spark_discard.batch_id;
+$$;
+
+create or replace function postbus_data.spark_end(
+    stream text,
+    after_seq bigint,
+    up_to_seq bigint default null,
+    max_messages bigint default null,
+    max_bytes bigint default null
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Where a batch of a streaming query ends that begins after a seq: all that is complete, or not more than so many messages of it. The same range gives the
+same messages for ever.
+
+up_to_seq  no further than this.
+max_bytes  about so many, by the average size of the stream's messages.
+
+Returns  the last seq of the batch; after_seq when there is nothing to read.
+Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+Locks    nothing; its commit waits for the disk when the batch is not empty (see spark_flush).
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    last_seq bigint := least(postbus_data.horizon_of(found_id), up_to_seq);
+    first_seq bigint;
+    info postbus.stream_info;
+begin
+    if last_seq <= after_seq then
+        return after_seq;
+    end if;
+    first_seq := postbus_data.next_seq(found_id, after_seq);
+    if first_seq is null or first_seq > last_seq then
+        return after_seq;
+    end if;
+    if max_bytes is not null then
+        info := postbus.stream_info(stream);
+        max_messages := least(max_messages, greatest(1, max_bytes / greatest(1, info.bytes / greatest(1, info.message_estimate))));
+    end if;
+    last_seq := least(last_seq, first_seq - 1 + max_messages);
+    perform postbus_data.spark_flush();
+    return last_seq;
+end
+$$;
+
+create or replace function postbus_data.spark_flush()
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Make this transaction's commit wait until all that was logged before it is on disk.
+
+A number that was drawn by a publisher that rolled back is not on disk yet. If it left the database as an offset, and Postgres crashed, it would be
+drawn again, for a message that a reader at that offset never sees.
+*/
+begin
+    if current_setting('synchronous_commit') = 'off' then
+        perform set_config('synchronous_commit', 'on', true);
+    end if;
+    perform pg_logical_emit_message(true, 'postbus', '');
+end
+$$;
+
+create or replace function postbus_data.spark_lost(stream_id integer, after_seq bigint, out purged boolean, out dropped boolean)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Whether messages above a seq are gone: purged, though perhaps still there to be read a last time, or dropped with their segment.
+*/
+declare
+    first_kept bigint := (select s.start_seq from postbus_data.stream as s where s.id = stream_id);
+begin
+    dropped := first_kept > after_seq + 1 and after_seq < (
+        select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id
+    );
+    purged := dropped or (
+        first_kept > after_seq + 1 and coalesce(postbus_data.next_seq(stream_id, after_seq) < first_kept, false)
+    );
+end
+$$;
+
+create or replace function postbus_data.spark_publish(
+    stream text,
+    writer text,
+    batch_id bigint,
+    query text,
+    is_once boolean,
+    attempts uuid[],
+    message_counts bigint[]
+)
+returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish what the tasks of a batch have staged, in the order of the tasks and of their rows, unless the writer has published that batch before.
+
+attempts, message_counts  the attempt of each task that counts, and how many messages it staged.
+query                     the streaming query, when the writer is one.
+
+Returns  how many messages were published; null when the batch was published before.
+Raises   PB400 and PB413 for a message that is not allowed, PB404, PB409 when the writer belongs to another query, PB503 when staged messages are gone.
+Touches  spark_staging (delete), spark_writer (insert or update), the current segment of the stream (insert).
+Locks    the writer's row, so that two drivers cannot both publish a batch; the stream's horizon, shared, until the transaction ends.
+*/
+declare
+    target_id integer := postbus_data.stream_id(stream);
+    staged postbus_data.spark_staging;
+    known postbus_data.spark_writer;
+    published bigint := 0;
+    expected bigint := (select coalesce(sum(n), 0) from unnest(message_counts) as n);
+begin
+    insert into postbus_data.spark_writer as w (stream_id, writer, query, batch_id, is_once, message_count)
+    values (target_id, writer, query, batch_id, is_once, expected)
+    on conflict on constraint spark_writer_pkey do update
+    set batch_id = excluded.batch_id,
+        message_count = excluded.message_count,
+        published_at = clock_timestamp()
+    where w.batch_id < excluded.batch_id
+        and w.query is not distinct from excluded.query
+    returning w.* into known;
+
+    if known.writer is null then
+        select w.* into known
+        from postbus_data.spark_writer as w
+        where w.stream_id = target_id
+            and w.writer = spark_publish.writer;
+        if known.query is distinct from query then
+            raise exception using
+                errcode = 'PB409',
+                message = format('writer "%s" counts the batches of another query', writer),
+                hint = 'a query with a new checkpoint counts from 0 again: give it a writerId of its own, or none';
+        end if;
+        published := null;
+    else
+        for staged in
+            select s.*
+            from unnest(attempts) with ordinality as a (attempt, place)
+            join postbus_data.spark_staging as s on s.attempt = a.attempt
+            order by a.place, s.chunk
+        loop
+            perform postbus_data.spark_publish_chunk(stream, staged);
+            published := published + staged.message_count;
+        end loop;
+        if published <> expected then
+            raise exception using
+                errcode = 'PB503',
+                message = format('%s of %s staged messages are gone: Postgres crashed, or the batch took more than two days', expected - published, expected),
+                hint = 'nothing was published; run the batch again';
+        end if;
+    end if;
+
+    delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
+    -- What attempts that do not count, and drivers that died, have left.
+    delete from postbus_data.spark_staging as s
+    where s.writer = stream || '/' || spark_publish.writer
+        and s.batch_id <= spark_publish.batch_id;
+    delete from postbus_data.spark_staging as s where s.staged_at < clock_timestamp() - interval '2 days';
+    delete from postbus_data.spark_writer as w
+    where w.is_once
+        and w.published_at < clock_timestamp() - interval '7 days';
+    return published;
+end
+$$;
+
+create or replace function postbus_data.spark_publish_chunk(stream text, staged postbus_data.spark_staging)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish the messages of one row of the staging area, in their order. Those with a deliver_at that is not over yet are scheduled, those with the same one
+in their order.
+
+Raises   as publish_many.
+*/
+declare
+    part record;
+begin
+    if staged.deliver_at is null then
+        perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
+        return;
+    end if;
+    for part in
+        select
+            m.due_at,
+            array_agg(m.key order by m.place) as keys,
+            array_agg(m.data order by m.place) as data,
+            array_agg(m.headers order by m.place) as headers,
+            array_agg(m.bytes order by m.place) as bytes
+        from (
+            select u.*, case when u.deliver_at > clock_timestamp() then u.deliver_at end as due_at
+            from unnest(staged.keys, staged.data, staged.headers, staged.bytes, staged.deliver_at)
+                with ordinality as u (key, data, headers, bytes, deliver_at, place)
+        ) as m
+        group by m.due_at
+        order by m.due_at nulls first
+    loop
+        perform postbus.publish_many(
+            stream,
+            part.keys,
+            case when staged.data is not null then part.data end,
+            part.headers,
+            case when staged.bytes is not null then part.bytes end,
+            deliver_at => part.due_at
+        );
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.spark_segments(stream_id integer, after_seq bigint, to_seq bigint)
+returns table (number integer, first_partition integer, last_partition integer, above_seq bigint, last_seq bigint)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The segments that may hold messages with after_seq < seq <= to_seq, in order, with the bounds of their seqs: above_seq is below all of them, last_seq is
+null while a segment is written to.
+*/
+    select g.number, g.partition_base, g.partition_base + g.partition_count - 1, g.after_seq, g.last_seq
+    from postbus_data.segment as g
+    where g.stream_id = spark_segments.stream_id
+        and g.after_seq < to_seq
+        and (g.last_seq > spark_segments.after_seq or g.sealed_at is null)
+    order by g.number
+$$;
+
+create or replace function postbus_data.spark_stage(
+    attempt uuid,
+    chunk integer,
+    writer text,
+    batch_id bigint,
+    message_count integer,
+    keys text[],
+    data text[],
+    headers jsonb[],
+    bytes bytea[],
+    deliver_at timestamptz[]
+)
+returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+/* Put messages of a task where spark_publish finds them. They are checked there. */
+    insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at)
+    values (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at)
+$$;
+
+create or replace function postbus_data.spark_start(stream text, "start" text, from_seq bigint, from_time timestamptz)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The seq after which a reader in Spark begins: at the oldest message that is kept ("earliest"), at what is published from now on ("latest"), at a
+seq, or at a time. It is durable, as spark_end says.
+
+Raises   PB400 unless exactly one of them is given, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    found_start bigint := postbus_data.start_position(found_id, "start", from_seq, from_time);
+begin
+    perform postbus_data.spark_flush();
+    return greatest(found_start, (select s.start_seq - 1 from postbus_data.stream as s where s.id = found_id));
+end
+$$;
+
+create or replace function postbus_data.spark_state(
+    stream text,
+    out stream_id integer,
+    out data_type text,
+    out start_seq bigint,
+    out horizon bigint,
+    out partition_base integer,
+    out partition_count integer,
+    out system text,
+    out timeline text
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What a reader in Spark needs to know of a stream and of the database that holds it.
+
+system, timeline  name the history that seqs belong to: another one, after a failover or a restore, may have lost messages and given their
+                  seqs to others.
+
+Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+*/
+declare
+    layout bigint;
+begin
+    stream_id := postbus_data.stream_id(stream);
+    horizon := postbus_data.horizon_of(stream_id);
+    layout := postbus_data.live_value('postbus_data.layout_' || stream_id::text);
+    partition_base := (layout >> 11) & 16777215;
+    partition_count := layout & 2047;
+    system := (select c.system_identifier from pg_control_system() as c);
+    timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+    select s.data_type, s.start_seq
+    into spark_state.data_type, spark_state.start_seq
+    from postbus_data.stream as s
+    where s.id = spark_state.stream_id;
+end
+$$;
+
+create or replace function postbus_data.spark_written(stream text, writer text)
+returns table (batch_id bigint, message_count bigint)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The last batch that a writer has published to a stream, and how many messages it had. Raises PB404. */
+    select w.batch_id, w.message_count
+    from postbus_data.spark_writer as w
+    where w.stream_id = postbus_data.stream_id(stream)
+        and w.writer = spark_written.writer
+$$;
+
+create or replace function postbus_data.compact_segments(stream_id integer, sequence regclass)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Where a stream keeps one message per key: write a sealed segment anew without the versions that were replaced, when at least half of it is such.
+
+A segment is looked at again when the stream has grown by as many messages as it has keys, or by a thousand, so that the work for each message is bounded. One at a time.
+
+Not where a consumer has keep_unread, as the archive has: it is to see every version.
+
+Its caller holds the stream's maintenance mutex. What consumers hold is copied out first. A reader inside a long transaction puts it off.
+Returns  how many segments were looked at.
+Touches  segment (update), kept (insert); replaces the segment's table.
+*/
+declare
+    last_value bigint := pg_sequence_last_value(sequence);
+    old_log text;
+    new_log text;
+    chosen integer;
+    message_count bigint;
+    live_count bigint;
+begin
+    if to_regclass('postbus_data.state_' || stream_id) is null
+        or exists (select from postbus_data.consumer as c where c.stream_id = compact_segments.stream_id and c.keep_unread)
+    then
+        return 0;
+    end if;
+    select g.number into chosen
+    from postbus_data.segment as g
+    join postbus_data.stream as s on s.id = g.stream_id
+    where g.stream_id = compact_segments.stream_id
+        and g.sealed_at is not null
+        and g.last_seq >= s.start_seq
+        and last_value - coalesce(g.compacted_at_seq, g.last_seq) >= greatest(
+            1000, (select c.reltuples from pg_class as c where c.oid = to_regclass('postbus_data.state_' || compact_segments.stream_id))
+        )
+    order by g.number
+    limit 1;
+    if chosen is null then
+        return 0;
+    end if;
+    old_log := postbus_data.log_table(stream_id, chosen);
+    new_log := format('%s_new', old_log);
+    execute format(
+        'select count(*), count(*) filter (
+            where exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)
+        ) from %s as l',
+        stream_id, old_log
+    ) into message_count, live_count;
+    if live_count * 2 <= message_count and message_count > 0 then
+        begin
+            execute format('create table %s (like %s including all)', new_log, old_log);
+            execute format(
+                'insert into %s
+                select l.*
+                from %s as l
+                where exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)',
+                new_log, old_log, stream_id
+            );
+            execute format('lock table %s in access exclusive mode nowait', old_log);
+            perform postbus_data.keep_needed(stream_id, chosen);
+            execute format('drop table %s', old_log);
+            execute format('alter table %s rename to log_%s_%s', new_log, stream_id, chosen);
+            execute format('alter index postbus_data.log_%1$s_%2$s_new_pkey rename to log_%1$s_%2$s_pkey', stream_id, chosen);
+            perform postbus_data.apply_grants(stream_id);
+        exception when lock_not_available then
+            return 0;
+        end;
+    end if;
+    update postbus_data.segment as g
+    set compacted_at_seq = last_value
+    where g.stream_id = compact_segments.stream_id
+        and g.number = chosen;
+    return 1;
+end
+$$;
+
+create or replace function postbus.delete_key(stream text, key text)
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Delete a key of a stream that keeps one message per key. Consumers get a message that says so: with the header postbus-deleted, and without content (null
+in a json stream, else empty).
+
+Returns  the seq of that message; null when there is no such key.
+Raises   PB404, PB409 where a stream does not keep one message per key.
+*/
+declare
+    source postbus_data.stream;
+    last_seq bigint;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    if not source.one_message_per_key then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" does not keep one message per key', stream);
+    end if;
+    execute format(
+        'select t.seq from postbus_data.state_%s as t where t.key = $1 and t.seq > 0 and not t.is_deleted for update', source.id
+    )
+    into last_seq
+    using key;
+    if last_seq is null then
+        return null;
+    end if;
+    return postbus.publish(
+        stream,
+        key,
+        data => case source.data_type when 'json' then 'null' when 'text' then '' end,
+        bytes => case when source.data_type = 'bytes' then ''::bytea end,
+        headers => '{"postbus-deleted": "true"}'
+    );
+end
+$$;
+
+create or replace function postbus_data.lock_keys(stream_id integer, keys text[])
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Lock the states of keys, in their order, until the transaction ends; those that have none get one without a version.
+
+Touches  the stream's state (insert).
+*/
+begin
+    execute format(
+        'insert into postbus_data.state_%s (key, seq, segment, partition)
+        select distinct k.key collate "C", 0, 0, 0 from unnest($1) as k (key) order by 1
+        on conflict do nothing',
+        stream_id
+    ) using keys;
+    execute format(
+        'select count(*)
+        from (select from postbus_data.state_%s as t where t.key = any ($1) order by t.key for update) as locked',
+        stream_id
+    ) using keys;
+end
+$$;
+
+create or replace function postbus_data.replace_versions(entry postbus_data.entry, batch postbus_data.fresh)
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/*
+Make messages the present versions of their keys. Of several of a key the last counts; one whose data is that of the present version does not, unless
+the stream has process_unmodified.
+
+Its caller has locked the keys and drawn the numbers.
+Returns  batch.answers, with the seq of the version that stands, negated, for those that are not published.
+Touches  the stream's state (update).
+*/
+declare
+    answers bigint[];
+begin
+    execute format(
+        'with given as (
+            select m.*, coalesce(m.headers ? ''postbus-deleted'', false) as is_deleted, a.answer
+            from (
+                select
+                    u.key, u.seq, u.headers, u.place,
+                    sha256(case when $1.bytes is null then convert_to($1.data[u.place], ''UTF8'') else $1.bytes[u.place] end) as hash,
+                    mod(
+                        (get_byte(sha256(convert_to(u.key, ''UTF8'')), 0) << 16) | (get_byte(sha256(convert_to(u.key, ''UTF8'')), 1) << 8)
+                        | get_byte(sha256(convert_to(u.key, ''UTF8'')), 2),
+                        $4
+                    ) + $3 as partition
+                from unnest($1.keys, $1.seqs, $1.headers) with ordinality as u (key, seq, headers, place)
+            ) as m
+            join unnest($1.answers) with ordinality as a (answer, place) using (place)
+        ),
+        last as (
+            select distinct on (g.key) g.*
+            from given as g
+            where g.answer is null
+            order by g.key, g.place desc
+        ),
+        replaced as (
+            update postbus_data.state_%1$s as t
+            set seq = l.seq,
+                segment = $2,
+                partition = l.partition,
+                hash = l.hash,
+                is_deleted = l.is_deleted
+            from last as l
+            where t.key = l.key
+                and case
+                    when l.is_deleted then t.seq > 0 and not t.is_deleted
+                    else t.is_deleted or t.hash is distinct from l.hash
+                        or (select s.process_unmodified from postbus_data.stream as s where s.id = %1$s)
+                end
+            returning t.key, t.seq
+        )
+        select array_agg(
+            case
+                when g.answer is not null then g.answer
+                when r.seq = g.seq then null
+                else -coalesce(r.seq, t.seq)
+            end
+            order by g.place
+        )
+        from given as g
+        left join replaced as r on r.key = g.key
+        left join postbus_data.state_%1$s as t on t.key = g.key',
+        entry.stream_id
+    )
+    into answers
+    using batch, (entry.layout >> 35)::integer, ((entry.layout >> 11) & 16777215)::integer, (entry.layout & 2047)::integer;
+    return answers;
+end
+$$;
+
+create or replace function postbus.state(
+    stream text,
+    key text default null,
+    key_pattern text default null,
+    after_key text default '',
+    max_messages integer default 1000,
+    expected_type text default null
+)
+returns setof postbus.message
+language plpgsql
+volatile
+set enable_seqscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The present version of each key of a stream that keeps one message per key, in order of the keys: one key, those that match a pattern, or all, in pages.
+
+Raises   PB400 for an argument that is out of range, PB404, PB409 where a stream does not keep one message per key or holds another type of data.
+*/
+#variable_conflict use_variable
+declare
+    source postbus_data.stream;
+    key_regex text := postbus_data.pattern_regex(key_pattern);
+    versions text;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    if not source.one_message_per_key then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" does not keep one message per key', stream),
+            hint = 'such a stream is created with one_message_per_key; read any stream with postbus.read';
+    end if;
+    if (max_messages between 1 and 10000) is not true then
+        raise exception using errcode = 'PB400', message = format('max_messages = %s is not between 1 and 10000', max_messages);
+    end if;
+    if expected_type <> source.data_type then
+        raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
+    end if;
+    versions := format(
+        'select t.key, t.seq, t.segment, t.partition
+        from postbus_data.state_%s as t
+        where t.seq > 0 and not t.is_deleted and t.key > $1 and ($2 is null or t.key = $2) and ($3 is null or t.key ~ $3)
+        order by t.key
+        limit $4',
+        source.id
+    );
+    return query execute (
+        select format(
+            'with versions as materialized (%s) select m.* from (%s) as m order by m.key',
+            versions,
+            string_agg(
+                format(
+                    'select l.seq, l.partition, l.key, %s, l.headers, l.published_at, null::text as resume
+                    from versions as v
+                    join %s as l on l.partition = v.partition and l.seq = v.seq
+                    where v.segment = %s',
+                    case when source.data_type = 'bytes' then 'null::text as data, l.data as bytes' else 'l.data::text as data, null::bytea as bytes' end,
+                    postbus_data.log_table(g.stream_id, g.number),
+                    g.number
+                ),
+                ' union all '
+            )
+        )
+        from postbus_data.segment as g
+        where g.stream_id = source.id
+    )
+    using after_key, key, key_regex, max_messages;
+end
+$$;
+
+create or replace function postbus_data.superseded(stream_id integer, messages postbus.delivery[])
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/* The seqs of those messages that are not the present version of their key; none where a stream does not keep one message per key. */
+declare
+    seqs bigint[];
+begin
+    if (select s.one_message_per_key from postbus_data.stream as s where s.id = stream_id) then
+        execute format(
+            'select array_agg(m.seq)
+            from unnest($1) as m
+            where not exists (select from postbus_data.state_%s as t where t.key = m.key and t.seq = m.seq)',
+            stream_id
+        ) into seqs using messages;
+    end if;
+    return coalesce(seqs, '{}');
+end
+$$;
+
+create or replace function postbus.alter_stream(
+    stream text,
+    partitions integer default null,
+    max_message_bytes integer default null,
+    segment_bytes bigint default null,
+    segment_age interval default null,
+    retain_up_to interval default null,
+    retain_at_least interval default null,
+    max_messages bigint default null,
+    max_storage bigint default null,
+    until_acked boolean default null,
+    when_full text default null,
+    dedup_window interval default null,
+    process_unmodified boolean default null,
+    unset text[] default '{}'
+)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Change settings of a stream; null leaves a setting as it is. Limits of a message and of segments hold for what is published from now on,
+what is kept from the next maintenance on.
+
+partitions  takes effect at the next maintenance, for what is published from then on. Each consumer reads what was published before to its end, and then goes on
+            to the new partitions, whose numbers are new: messages of a key stay in order.
+unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
+
+Raises   PB400 for a value that is not allowed, PB404.
+Touches  stream (update), segment (insert, update).
+Locks    with partitions, the stream's maintenance mutex until the transaction ends.
+*/
+declare
+    altered integer := postbus_data.stream_id(stream);
+    settings postbus_data.stream;
+    unknown text;
+begin
+    select u into unknown
+    from unnest(unset) as u
+    where u not in ('retain_up_to', 'retain_at_least', 'max_messages', 'max_storage', 'dedup_window')
+    limit 1;
+    if unknown is not null then
+        raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
+    end if;
+    perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
+    perform postbus_data.check_dedup_window(dedup_window);
+    if partitions is not null then
+        perform postbus_data.repartition(altered, partitions);
+    end if;
+    update postbus_data.stream as s
+    set max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
+        segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
+        segment_age = coalesce(alter_stream.segment_age, s.segment_age),
+        retain_up_to = case when 'retain_up_to' = any (unset) then null else coalesce(alter_stream.retain_up_to, s.retain_up_to) end,
+        retain_at_least = case
+            when 'retain_at_least' = any (unset) then null
+            else coalesce(alter_stream.retain_at_least, s.retain_at_least)
+        end,
+        max_messages = case when 'max_messages' = any (unset) then null else coalesce(alter_stream.max_messages, s.max_messages) end,
+        max_storage = case when 'max_storage' = any (unset) then null else coalesce(alter_stream.max_storage, s.max_storage) end,
+        until_acked = coalesce(alter_stream.until_acked, s.until_acked),
+        when_full = coalesce(alter_stream.when_full, s.when_full),
+        dedup_window = case when 'dedup_window' = any (unset) then null else coalesce(alter_stream.dedup_window, s.dedup_window) end,
+        process_unmodified = coalesce(alter_stream.process_unmodified, s.process_unmodified),
+        -- Maintenance finds out anew.
+        is_full = false
+    where s.id = altered
+    returning s.* into settings;
+    perform postbus_data.check_retention(
+        settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.when_full
+    );
+    if settings.dedup_window is null then
+        perform postbus_data.end_dedup(altered);
+    else
+        perform postbus_data.begin_dedup(altered);
+    end if;
+    perform postbus_data.write_publisher(altered);
+    perform postbus_data.write_server(altered);
+    perform postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
+    from postbus_data.segment as g
+    join postbus_data.stream as s on s.id = g.stream_id
+    where g.stream_id = altered;
+end
+$$;
+
+create or replace function postbus_data.check_limits(
+    partitions integer,
+    max_message_bytes integer,
+    segment_bytes bigint,
+    segment_age interval
+)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse stream settings outside their range (PB400). Null is not checked: it stands for "as it is". */
+declare
+    problem text;
+begin
+    problem := case
+        when partitions not between 1 and 1024
+            then format('partitions = %s is not between 1 and 1024', partitions)
+        when max_message_bytes not between 1 and 268435456
+            then format('max_message_bytes = %s is not between 1 and 268435456 (256 MiB)', max_message_bytes)
+        when segment_bytes not between 65536 and 1099511627776
+            then format('segment_bytes = %s is not between 65536 (64 KiB) and 1099511627776 (1 TiB)', segment_bytes)
+        when segment_age not between interval '1 second' and interval '3650 days'
+            then format('segment_age = %s is not between 1 second and 3650 days', segment_age)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_name(kind text, name text)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse a name that is not 1 to 63 of the characters A-Z a-z 0-9 _ - (PB400). Every name of Postbus is checked here. */
+begin
+    if name is null or name !~ '^[A-Za-z0-9_-]{1,63}$' then
+        raise exception using
+            errcode = 'PB400',
+            message = format('%s name %s is not allowed', kind, coalesce('"' || left(name, 80) || '"', 'null')),
+            hint = 'use 1 to 63 letters, digits, "_" or "-"';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_retention(
+    retain_up_to interval,
+    retain_at_least interval,
+    max_messages bigint,
+    max_storage bigint,
+    when_full text
+)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse what a stream keeps when it is outside its range (PB400). Null is not checked. */
+declare
+    problem text;
+begin
+    problem := case
+        when retain_up_to not between interval '1 second' and interval '36500 days'
+            then format('retain_up_to = %s is not between 1 second and 36500 days', retain_up_to)
+        when retain_at_least not between interval '0' and interval '36500 days'
+            then format('retain_at_least = %s is not between 0 and 36500 days', retain_at_least)
+        when retain_at_least > retain_up_to
+            then format('retain_at_least = %s is longer than retain_up_to = %s', retain_at_least, retain_up_to)
+        when max_messages < 1 then format('max_messages = %s is not at least 1', max_messages)
+        when max_storage < 1048576 then format('max_storage = %s is not at least 1048576 (1 MiB)', max_storage)
+        when when_full not in ('evict', 'refuse') then format('when_full = %L is not one of evict, refuse', when_full)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;
+
+create or replace function postbus.create_stream(
+    stream text,
+    partitions integer default 8,
+    data_type text default 'json',
+    max_message_bytes integer default 8388608,
+    segment_bytes bigint default 268435456,
+    segment_age interval default interval '1 day',
+    retain_up_to interval default null,
+    retain_at_least interval default null,
+    max_messages bigint default null,
+    max_storage bigint default null,
+    until_acked boolean default false,
+    when_full text default 'evict',
+    dedup_window interval default null,
+    one_message_per_key boolean default false,
+    process_unmodified boolean default false
+)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create a stream.
+
+partitions         how many ways its keys are spread, 1 to 1024: order is kept within a partition.
+data_type          json (any JSON value, stored as given), text, or bytes.
+max_message_bytes  the largest data a message may have.
+segment_bytes,     how large or old a segment of the log becomes before the next one is begun; space is freed by
+segment_age        dropping whole segments.
+
+retain_up_to       messages older than this go; null keeps them.
+retain_at_least    messages younger than this stay, whatever the limits say.
+max_messages,      how many messages, or how many bytes on disk, the stream holds at most.
+max_storage
+when_full          at such a limit the oldest messages go (evict), or new ones are refused (refuse).
+until_acked        messages go when all consumers have finished them.
+                   A consumer that is too slow for these misses messages, and its stats say so, unless it has keep_unread.
+
+dedup_window         messages may have ids: one whose id was published within this time is not published again.
+one_message_per_key  publishing a key replaces it: consumers get the latest version of a key only, and postbus.state shows all of them.
+process_unmodified   there, data that has not changed is published all the same.
+
+Raises   PB400 for a name or setting that is not allowed, PB409 when the stream exists.
+Touches  stream, segment (insert); creates the stream's two sequences, its first segment and its publisher.
+*/
+declare
+    id integer;
+begin
+    perform postbus_data.check_name('stream', stream);
+    if data_type is null or data_type not in ('json', 'text', 'bytes') then
+        raise exception using
+            errcode = 'PB400',
+            message = format('data type %s is not known', coalesce('"' || data_type || '"', 'null')),
+            hint = 'use json, text or bytes';
+    end if;
+    if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
+        or until_acked is null or when_full is null or one_message_per_key is null or process_unmodified is null
+    then
+        raise exception using errcode = 'PB400', message = 'a stream''s settings cannot be null';
+    end if;
+    perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
+    perform postbus_data.check_retention(retain_up_to, retain_at_least, max_messages, max_storage, when_full);
+    perform postbus_data.check_dedup_window(dedup_window);
+
+    insert into postbus_data.stream as s (
+        name, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
+        when_full, dedup_window, one_message_per_key, process_unmodified
+    )
+    values (
+        stream, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
+        when_full, dedup_window, one_message_per_key, process_unmodified
+    )
+    on conflict (name) do nothing
+    returning s.id into id;
+    if id is null then
+        raise exception using errcode = 'PB409', message = format('stream "%s" exists', stream);
+    end if;
+
+    -- From 0, so that an unused stream's horizon (0) is below its first message (1). CACHE 1: a cached, lower number would
+    -- land below the horizon.
+    execute format('create sequence postbus_data.seq_%s minvalue 0 start 0 cache 1', id);
+    execute format('create sequence postbus_data.layout_%s cache 1', id);
+    perform setval(format('postbus_data.seq_%s', id), 0);
+    perform postbus_data.prepare_segment(id, 1, 0, partitions);
+    perform postbus_data.set_layout(id, 1, 0, partitions);
+    if dedup_window is not null then
+        perform postbus_data.begin_dedup(id);
+    end if;
+    if one_message_per_key then
+        execute format(
+            'create table postbus_data.state_%s (
+                key text collate "C" primary key,
+                seq bigint not null,
+                segment integer not null,
+                partition integer not null,
+                hash bytea,
+                is_deleted boolean not null default false
+            ) with (fillfactor = 70)',
+            id
+        );
+    end if;
+    perform postbus_data.write_publisher(id);
+    perform postbus_data.write_server(id);
+    perform postbus_data.apply_grants(id);
+end
+$$;
+
+create or replace function postbus.describe_stream(stream text)
+returns table (id integer, data_type text)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* What a client has to know of a stream to publish to it. Cheaper than stream_info. Raises PB404. */
+    select s.id, s.data_type
+    from postbus_data.stream as s
+    where s.id = postbus_data.stream_id(stream)
+$$;
+
+create or replace function postbus.drop_stream(stream text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Remove a stream with all its messages.
+
+Raises   PB404.
+Touches  stream, segment, the consumers and all they hold (delete); drops the stream's tables, sequences and publisher.
+Locks    waits for transactions that have published to this stream, and nobody else.
+*/
+declare
+    dropped integer := postbus_data.stream_id(stream);
+    segment_number integer;
+begin
+    -- In the order in which publishers lock: sequences first, tables last. Maintenance has to be out of the way.
+    perform from postbus_data.stream as s where s.id = dropped for update;
+    perform pg_advisory_xact_lock(1610612736, dropped);
+    execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.serve_%1$s', dropped);
+    execute format('drop sequence postbus_data.seq_%s', dropped);
+    execute format('drop sequence postbus_data.layout_%s', dropped);
+    execute format('drop table if exists postbus_data.state_%s', dropped);
+    perform postbus_data.end_dedup(dropped);
+    perform postbus.drop_consumer(stream, c.name) from postbus_data.consumer as c where c.stream_id = dropped;
+    for segment_number in
+        select s.number from postbus_data.segment as s where s.stream_id = dropped order by s.number
+    loop
+        perform postbus_data.drop_segment(dropped, segment_number);
+    end loop;
+    delete from postbus_data.stream as s where s.id = dropped;
+end
+$$;
+
+create or replace function postbus.list_streams(after_name text default '', max_streams integer default 200)
+returns setof postbus.stream_info
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/* The streams in order of their names, up to max_streams of them after a name: pages of what stream_info says of one. */
+    select i.*
+    from (
+        select s.name
+        from postbus_data.stream as s
+        where s.name > after_name
+        order by s.name
+        limit max_streams
+    ) as page
+    cross join lateral postbus.stream_info(page.name) as i
+    order by i.name
+$$;
+
+create or replace function postbus.overview(
+    after_name text default '',
+    max_streams integer default 500,
+    sizes boolean default false
+)
+returns table (
+    name text,
+    start_seq bigint,
+    last_seq bigint,
+    is_full boolean,
+    until_acked boolean,
+    consumer_count bigint,
+    message_estimate bigint,
+    bytes bigint
+)
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Where streams stand, for those who look again and again: a page in order of their names, far cheaper than list_streams.
+
+sizes    say what they hold, too, which takes a look at the files of each segment; without it message_estimate and bytes are null.
+*/
+    select
+        s.name, s.start_seq, pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id)), s.is_full, s.until_acked,
+        (select count(*) from postbus_data.consumer as c where c.stream_id = s.id),
+        case when sizes then held.message_estimate end,
+        case when sizes then held.bytes end
+    from postbus_data.stream as s
+    left join lateral (
+        select
+            coalesce(sum(pg_stat_get_live_tuples(t.log)), 0)::bigint as message_estimate,
+            coalesce(sum(pg_total_relation_size(t.log)), 0)::bigint as bytes
+        from (
+            select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
+            from postbus_data.segment as g
+            -- Asked here, and not in the join, so that nothing is looked at that nobody wants to know.
+            where sizes
+                and g.stream_id = s.id
+        ) as t
+    ) as held on true
+    where s.name > after_name
+    order by s.name
+    limit max_streams
+$$;
+
+create or replace function postbus.publish_rate(stream text, span interval default interval '1 minute')
+returns double precision
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+About how many messages a second were published to a stream in the last minute, or another span: by their seqs, which have gaps.
+
+Raises   PB404, PB412 outside READ COMMITTED.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    last_seq bigint := postbus_data.horizon_of(found_id);
+    since_seq bigint := postbus_data.seq_since(found_id, clock_timestamp() - span);
+begin
+    return coalesce(greatest(0, last_seq - since_seq + 1), 0) / greatest(0.001, extract(epoch from span));
+end
+$$;
+
+create or replace function postbus_data.stream_id(stream text)
+returns integer
+language plpgsql
+stable
+as $$
+/* The id of a stream. Raises PB404 when there is none of that name. */
+declare
+    id integer;
+begin
+    select s.id into id from postbus_data.stream as s where s.name = stream_id.stream;
+    if id is null then
+        raise exception using
+            errcode = 'PB404',
+            message = format('stream "%s" does not exist', stream),
+            hint = format('create it with: select postbus.create_stream(%L)', stream);
+    end if;
+    return id;
+end
+$$;
+
+create or replace function postbus.stream_info(stream text)
+returns postbus.stream_info
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+A stream's settings and size.
+
+start_seq         messages below it were purged.
+last_seq          the highest seq given out, perhaps to a message that is not committed or never will be.
+message_estimate  how many messages the log holds, by Postgres's own statistics: an estimate, a second or so late.
+bytes             what the log takes on disk.
+
+Raises   PB404.
+*/
+declare
+    found_id integer := postbus_data.stream_id(stream);
+    info postbus.stream_info;
+begin
+    select
+        s.name, s.id, s.data_type, s.max_message_bytes, s.segment_bytes, s.segment_age, s.retain_up_to, s.retain_at_least,
+        s.max_messages, s.max_storage, s.until_acked, s.when_full, s.dedup_window, s.one_message_per_key, s.process_unmodified, s.is_full, s.start_seq, s.created_at,
+        pg_sequence_last_value(to_regclass('postbus_data.layout_' || s.id)) & 2047,
+        pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id))
+    into
+        info.name, info.id, info.data_type, info.max_message_bytes, info.segment_bytes, info.segment_age, info.retain_up_to,
+        info.retain_at_least, info.max_messages, info.max_storage, info.until_acked, info.when_full,
+        info.dedup_window, info.one_message_per_key, info.process_unmodified, info.is_full, info.start_seq,
+        info.created_at, info.partitions, info.last_seq
+    from postbus_data.stream as s
+    where s.id = found_id;
+
+    select
+        count(*),
+        coalesce(sum(pg_stat_get_live_tuples(t.log)), 0),
+        coalesce(sum(pg_total_relation_size(t.log)), 0)
+    into info.segment_count, info.message_estimate, info.bytes
+    from (
+        select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
+        from postbus_data.segment as g
+        where g.stream_id = found_id
+    ) as t;
+    return info;
+end
+$$;
+
+create or replace function postbus.create_token(
+    name text,
+    digest text,
+    scopes text[],
+    streams text[] default array['*'],
+    rate_limit double precision default null,
+    expires_at timestamptz default null
+)
+returns postbus.token_info
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Store a token for the HTTP server.
+
+digest      the SHA-256 of the token, as 64 hexadecimal digits: the token itself never comes here, so no log of Postgres has it.
+scopes      publish, consume, manage: at least one.
+streams     the names of streams that it is for, in which "*" stands for any characters.
+rate_limit  how many requests per second; null for any number.
+
+Returns  what was stored.
+Raises   PB400 for a value that is not allowed, PB409 when the digest is stored already.
+Touches  token (insert).
+*/
+#variable_conflict use_variable
+declare
+    problem text;
+    stored postbus.token_info;
+begin
+    problem := case
+        when name is null or name !~ '^[A-Za-z0-9_.@ -]{1,100}$'
+            then 'the name of a token is 1 to 100 letters, digits, spaces or "_.@-"'
+        when digest is null or digest !~ '^[0-9a-f]{64}$'
+            then 'the digest of a token is 64 hexadecimal digits'
+        when scopes is null or cardinality(scopes) = 0 or not scopes <@ array['publish', 'consume', 'manage']
+            then 'scopes are some of publish, consume, manage'
+        when streams is null or cardinality(streams) not between 1 and 100
+            or exists (select from unnest(streams) as s where s is null or s !~ '^[A-Za-z0-9_*-]{1,63}$')
+            then 'streams are 1 to 100 names, in which "*" stands for any characters'
+        when rate_limit is not null and (rate_limit > 0 and rate_limit <= 1000000) is not true
+            then 'rate_limit is between 0 and 1000000'
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+    insert into postbus_data.token as t (name, digest, scopes, streams, rate_limit, expires_at)
+    values (name, digest, scopes, streams, rate_limit, expires_at)
+    on conflict do nothing
+    returning t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
+    into stored;
+    if stored.id is null then
+        raise exception using errcode = 'PB409', message = 'the token exists';
+    end if;
+    return stored;
+end
+$$;
+
+create or replace function postbus.find_token(digest text)
+returns setof postbus.token_info
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The token with this digest, also when it is expired or revoked; no row when there is none. */
+    select t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
+    from postbus_data.token as t
+    where t.digest = find_token.digest
+$$;
+
+create or replace function postbus.list_tokens()
+returns setof postbus.token_info
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The tokens of the HTTP server that were not revoked, by id. Expired ones are among them. */
+    select t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
+    from postbus_data.token as t
+    where t.revoked_at is null
+    order by t.id
+$$;
+
+create or replace function postbus.revoke_token(id integer)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Revoke a token for ever. Servers notice within a second.
+
+Returns  whether there is a token with that id; revoking it again changes nothing.
+Touches  token (update).
+*/
+begin
+    update postbus_data.token as t
+    set revoked_at = coalesce(t.revoked_at, clock_timestamp())
+    where t.id = revoke_token.id;
+    return found;
+end
+$$;
+
+insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('ada90ba64a49088d')
+on conflict (singleton) do update set functions_digest = excluded.functions_digest;
+select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
+select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
+from postbus_data.segment as g join postbus_data.stream as s on s.id = g.stream_id;
+
+commit;
