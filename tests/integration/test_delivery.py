@@ -94,6 +94,15 @@ async def test_twenty_receivers_of_one_get_ten_messages_and_ten_empty_answers(
     assert sum(not batch for batch in batches) == 10
 
 
+async def test_a_number_of_messages_that_is_none_is_refused(bus: Any, stream: str, consumer: Any) -> None:
+    await publish(bus, stream, 1)
+    batch = await consumer.receive()
+    for wrong in (None, 0, 10_001):
+        with pytest.raises(postbus.InvalidInput, match="max_messages"):
+            await consumer.receive(wrong, ack=batch)
+    assert await consumer.ack(batch) == 1
+
+
 async def test_acks_count_once_and_may_come_in_any_form(bus: Any, stream: str, consumer: Any) -> None:
     await publish(bus, stream, 12)
     batch = await consumer.receive(12)

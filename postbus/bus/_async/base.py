@@ -14,7 +14,7 @@ from postbus.db._async.database import AsyncDatabase, Connection
 from postbus.model.errors import Conflict, NotFound
 from postbus.model.stream import DataType
 
-LARGE_BATCH: Final = 50
+_LARGE_BATCH: Final = 50
 _Loaded = TypeVar("_Loaded")
 
 # Each is a prepared statement and a compiled function in the memory of every session.
@@ -27,6 +27,11 @@ class KnownStream:
 
     data_type: DataType
     own_id: int | None
+
+
+def is_large(max_messages: Any) -> bool:
+    """Whether a batch is worth loading early. What is no number is left to Postgres, which says so."""
+    return isinstance(max_messages, int) and max_messages >= _LARGE_BATCH
 
 
 class AsyncBusBase:
@@ -74,17 +79,17 @@ class AsyncBusBase:
         parameters: Callable[[DataType], tuple[Any, ...]],
         load: Callable[[DataType, list[rows.Row]], _Loaded],
         *,
-        is_large: bool,
+        early: bool,
     ) -> _Loaded:
         """Receive by the stream's own function, if it is to be used, which is faster; what `load` makes of the rows.
 
-        A large batch is loaded while the server commits; for a small one that costs more than it saves.
+        Early is while the server commits: for a large batch that is worth it, for a small one it costs more than it saves.
         """
         known = self._streams.get(stream)
         if known is not None and known.own_id is not None and connection is None:
             own = statements.receive_from(known.own_id, statement)
             try:
-                if is_large:
+                if early:
                     return await self._database.loaded(partial(load, known.data_type), own, parameters(known.data_type))
                 return load(known.data_type, await self._database.rows(own, parameters(known.data_type)))
             except NotFound:

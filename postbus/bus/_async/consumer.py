@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from postbus.bus import rows
-from postbus.bus._async.base import LARGE_BATCH
+from postbus.bus._async.base import is_large
 from postbus.bus._async.redelivery import AsyncRedelivery
 from postbus.bus._async.watch import AsyncPostgresWatch, AsyncWatch
 from postbus.bus._async.worker import AsyncWorker
@@ -354,8 +354,8 @@ class AsyncConsumer(AsyncRedelivery):
         def parameters(data_type: DataType) -> tuple[Any, ...]:
             return self.stream, self.name, max_messages, duration, data_type, ids
 
-        is_large = statement == statements.ACK_AND_RECEIVE and max_messages >= LARGE_BATCH
-        return await self._bus._serve(self.stream, connection, statement, parameters, rows.batch, is_large=is_large)
+        early = statement == statements.ACK_AND_RECEIVE and is_large(max_messages)
+        return await self._bus._serve(self.stream, connection, statement, parameters, rows.batch, early=early)
 
     async def _settle(
         self, statement: str, deliveries: Deliveries, connection: Connection | None, *arguments: Any

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from postbus.bus import rows
-from postbus.bus._async.base import LARGE_BATCH
+from postbus.bus._async.base import is_large
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
 from postbus.model.group import Claim, Claims, as_list
@@ -108,10 +108,8 @@ class AsyncGroup:
         def parameters(data_type: DataType) -> tuple[Any, ...]:
             return self.stream, self.name, max_messages, data_type
 
-        is_large = max_messages >= LARGE_BATCH
-        return await self._bus._serve(
-            self.stream, None, statements.CONSUME, parameters, rows.consumed, is_large=is_large
-        )
+        early = is_large(max_messages)
+        return await self._bus._serve(self.stream, None, statements.CONSUME, parameters, rows.consumed, early=early)
 
     async def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
         """Finish ranges that were claimed with a lease: all of each, or only up to a seq.

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from postbus.bus import rows
-from postbus.bus._sync.base import LARGE_BATCH
+from postbus.bus._sync.base import is_large
 from postbus.bus._sync.redelivery import Redelivery
 from postbus.bus._sync.watch import PostgresWatch, Watch
 from postbus.bus._sync.worker import Worker
@@ -356,8 +356,8 @@ class Consumer(Redelivery):
         def parameters(data_type: DataType) -> tuple[Any, ...]:
             return self.stream, self.name, max_messages, duration, data_type, ids
 
-        is_large = statement == statements.ACK_AND_RECEIVE and max_messages >= LARGE_BATCH
-        return self._bus._serve(self.stream, connection, statement, parameters, rows.batch, is_large=is_large)
+        early = statement == statements.ACK_AND_RECEIVE and is_large(max_messages)
+        return self._bus._serve(self.stream, connection, statement, parameters, rows.batch, early=early)
 
     def _settle(self, statement: str, deliveries: Deliveries, connection: Connection | None, *arguments: Any) -> int:
         ids = ack_ids(deliveries)
