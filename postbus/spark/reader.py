@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 from postbus.db import session
 from postbus.db.arrow import SegmentDropped, read_batches
 from postbus.db.session import Session
+from postbus.spark import compat
 from postbus.spark.columns import Columns, check_schema, fetched_columns
-from postbus.spark.compat import OptionalPushdown
 from postbus.spark.errors import hide_traceback, plainly
 from postbus.spark.filters import Pushed, push
 from postbus.spark.lake import Archive, find_archive
@@ -34,6 +34,7 @@ def read_slice(
         else:
             batches = read_batches(address.resolve(), part.system, part.range, columns, part.messages)
         yield from Columns(schema, is_strict=fail_on_bad_data).convert(batches)
+        compat.settle()
     except SegmentDropped:
         if fail_on_data_loss:
             hide_traceback()
@@ -50,8 +51,8 @@ class Reader(DataSourceReader):
         self._options = options
         self._schema = schema
         self._wanted = Pushed()
-        # An attribute hides the method of the class; see OptionalPushdown.
-        self.pushFilters = OptionalPushdown(self._push)  # type: ignore[method-assign]
+        # An attribute hides the method of the class; see compat.OptionalPushdown.
+        self.pushFilters = compat.OptionalPushdown(self._push)  # type: ignore[method-assign]
 
     def _push(self, filters: list[Filter]) -> Iterable[Filter]:
         self._wanted, left = push(filters, self._wanted)

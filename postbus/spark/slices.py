@@ -21,7 +21,7 @@ from postbus.model.partitioning import partition_of
 # A task costs tens of milliseconds: too many are as slow as too few.
 _SMALL: Final = 25_000
 _FEW: Final = 8
-_LARGE: Final = 250_000
+_LARGE: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ def even_ranges(after_seq: int, to_seq: int, min_count: int | None) -> list[tupl
     width = to_seq - after_seq
     if width <= 0:
         return []
-    usual = max(min(-(-width // _SMALL), _FEW), -(-width // _LARGE))
-    count = min(max(usual, min_count or 1), width)
+    few = min(-(-width // _SMALL), _FEW) if min_count is None else min_count
+    count = min(max(few, -(-width // _LARGE)), width)
     bounds = [after_seq + width * place // count for place in range(count + 1)]
     return list(pairwise(bounds))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
+import os
 import random
 import signal
 import time
@@ -82,7 +84,7 @@ class Crew:
         name = f"{role}-{self._started}"
         seed = self.chance.randrange(2**32)
         process = _processes.Process(
-            target=program, args=(*arguments, self.directory, name, seed), name=name, daemon=True
+            target=_run, args=(program, *arguments, self.directory, name, seed), name=name, daemon=True
         )
         process.start()
         self._members[name] = process
@@ -138,10 +140,17 @@ class Crew:
             process.terminate()
         for name, process in self._members.items():
             process.join(30)
+            assert process.exitcode is not None, f"{name} does not end:\n{self._stacks_of(name, process)}"
             # One that was just started may not listen to signals yet; then it has done nothing either.
             may_end_with = (0,) if path_of(self.directory, name).exists() else (0, -signal.SIGTERM)
             assert process.exitcode in may_end_with, f"{name} ended with {process.exitcode}"
         self._members.clear()
+
+    def _stacks_of(self, name: str, process: BaseProcess) -> str:
+        """What a process that hangs is about; it ends by that."""
+        os.kill(process.pid or 0, signal.SIGABRT)
+        process.join()
+        return _stacks(self.directory, name).read_text()
 
     def check_promises(self) -> None:
         """Let all stop, finish what is left, and fail if a promise was broken."""
@@ -192,6 +201,18 @@ class Crew:
     ) -> None:
         for name in list(self._members):
             self.kill(name)
+
+
+def _run(program: Callable[..., None], *arguments: Any) -> None:
+    """What each process does: its program, ready to tell what it is about."""
+    *_, directory, name, _ = arguments
+    with _stacks(directory, name).open("w") as stacks:
+        faulthandler.enable(stacks)
+        program(*arguments)
+
+
+def _stacks(directory: Path, name: str) -> Path:
+    return directory / f"{name}.stacks"
 
 
 def _is_settling(path: Path) -> bool:
