@@ -237,14 +237,16 @@ class _Session:
             running.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
             running.set_sql_query(statement)
             if values:
-                running.bind(pyarrow.record_batch([pyarrow.array([value]) for value in values], [*map(str, range(len(values)))]))
+                running.bind(
+                    pyarrow.record_batch([pyarrow.array([value]) for value in values], [*map(str, range(len(values)))])
+                )
             stream, _ = running.execute_query()
             with pyarrow.RecordBatchReader.from_stream(stream) as batches:
                 yield from batches
 
 
 def _statement(wanted: Range, columns: Iterable[str], conditions: Iterable[str]) -> str:
-    """One index range per partition and segment, all of them written out: a join with the partitions would take a third longer."""
+    """One index range per partition and segment, all of them written out: a join with the partitions takes a third longer."""
     known = {**_COLUMNS, "size": _SIZE_OF_BYTES} if wanted.is_bytes else _COLUMNS
     names = list(columns)
     selected = ", ".join(known[name] for name in dict.fromkeys([*names, "seq"]))

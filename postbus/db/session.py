@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
+from psycopg import sql
 
 from postbus.db._sync.connection import LeanConnection
 from postbus.db.errors import translate
@@ -17,7 +18,9 @@ SPARK_END: Final = "select postbus_data.spark_end($1, $2, $3, $4, $5)"
 SPARK_SEGMENTS: Final = "select g.* from postbus_data.spark_segments($1, $2, $3) as g"
 SPARK_LOST: Final = "select l.* from postbus_data.spark_lost($1, $2) as l"
 SPARK_COMMIT: Final = "select postbus_data.spark_commit($1, $2, $3)"
-SPARK_STAGE: Final = "select postbus_data.spark_stage($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::text[]::timestamptz[])"
+SPARK_STAGE: Final = (
+    "select postbus_data.spark_stage($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::timestamptz[])"
+)
 SPARK_PUBLISH: Final = "select postbus_data.spark_publish($1, $2, $3, $4, $5, $6::text[]::uuid[], $7)"
 SPARK_DISCARD: Final = "select postbus_data.spark_discard($1, $2, $3::text[]::uuid[])"
 SEQ_SINCE: Final = "select postbus_data.seq_since(postbus_data.stream_id($1), $2::timestamptz + interval '1 second')"
@@ -42,8 +45,12 @@ class Session:
 
 
 @contextmanager
-def transaction(url: str) -> Iterator[Session]:
+def transaction(url: str, *, snapshot: str | None = None) -> Iterator[Session]:
     """Connect, run a transaction, commit it, or roll it back on an exception.
+
+    Args:
+        url: The database.
+        snapshot: What another connection has exported, to see the database as it was then.
 
     Raises:
         postbus.Error: Whatever Postgres or the driver raised, translated.
@@ -54,9 +61,13 @@ def transaction(url: str) -> Iterator[Session]:
         raise translate(error, under_way=False) from error
     # Few statements, and perhaps a pooler on the way that loses prepared ones.
     connection.keeps_statements = False
-    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    connection.isolation_level = (
+        psycopg.IsolationLevel.READ_COMMITTED if snapshot is None else psycopg.IsolationLevel.REPEATABLE_READ
+    )
     try:
         with connection, connection.transaction():
+            if snapshot is not None:
+                connection.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot)))
             yield Session(connection)
     except psycopg.Error as error:
         raise translate(error) from error

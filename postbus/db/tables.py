@@ -29,7 +29,7 @@ set local client_encoding = 'UTF8';
 set local jit = off
 """
 # Above so many rows ranges are cut by a sample.
-_EXACT_ROWS: Final = 5_000_000
+_EXACT_ROWS: Final = 500_000
 _SAMPLED_PER_RANGE: Final = 200
 _NAME: Final = """
 select

@@ -165,25 +165,34 @@ def backfill_table(url: str, options: BackfillOptions, *, spark: SparkSession, s
     own = sessions.of_its_own(spark)
     source = Address(options.source or url)
     shown = dataclasses.replace(options, source=options.shown_source)
-    with (
-        running(url, options.name, "backfill", options.stream, shown, show=show) as run,
-        held_moment(source.resolve()) as moment,
-    ):
-        table = moment.describe(options.table, options.query, options.pk)
-        with session.transaction(url) as database:
-            ((data_type, most_bytes),) = database.rows(statements.STREAM_LIMITS, (options.stream,))
-        shape = Shape(parse_template(options.template(table)), options.data, data_type)
-        shape.check(table)
-        plan = _planned(run, options, table)
-        _cut(run, plan, moment, table, options.batch)
+    with running(url, options.name, "backfill", options.stream, shown, show=show) as run:
+        with held_moment(source.resolve()) as moment:
+            table = moment.describe(options.table, options.query, options.pk)
+            with session.transaction(url) as database:
+                ((data_type, most_bytes),) = database.rows(statements.STREAM_LIMITS, (options.stream,))
+            shape = Shape(parse_template(options.template(table)), options.data, data_type)
+            shape.check(table)
+            plan = _planned(run, options, table)
+            _cut(run, plan, moment, table, options.batch)
         before = _counts(url, plan.writer)
-        if before.open:
-            target = Target(url, options.stream, most_bytes, options.aside)
-            with _noted(run, moment) as snapshot_id:
-                copier = RangeCopier(
-                    run.name, plan.writer, snapshot_id, moment.id, source, table, shape, target, before.open
-                )
-                _Job(run, own, copier, moment, table.row_estimate, before).run()
+        # A later one, in which the ranges can be seen: in the stream's own database they are read and noted as done at it.
+        with held_moment(source.resolve()) as moment:
+            if before.open:
+                target = Target(url, options.stream, most_bytes, options.aside)
+                with _noted(run, moment) as snapshot_id:
+                    copier = RangeCopier(
+                        run.name,
+                        plan.writer,
+                        snapshot_id,
+                        moment.id,
+                        source,
+                        table,
+                        shape,
+                        target,
+                        before.open,
+                        is_at_home=options.source is None,
+                    )
+                    _Job(run, own, copier, moment, table.row_estimate, before).run()
         after = _counts(url, plan.writer)
         return Backfilled(
             messages=after.messages - before.messages,

@@ -1,12 +1,13 @@
 """What a task of a backfill does: it reads a range of a table at a snapshot, and publishes it in one transaction.
 
 That transaction also notes that the range is done, and holds it meanwhile. So of two attempts at a range one publishes, and what
-is killed leaves nothing.
+is killed leaves nothing. Rows of the stream's own database do not leave it, as long as all of a range can be published.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +24,11 @@ from postbus.spark.options import Address
 from postbus.spark.writer import chunks
 
 RESULT: Final = "messages bigint, bad bigint"
+_SETTINGS: Final = [line.strip() for line in SETTINGS.split(";")]
+
+
+class _NotThere(Exception):
+    """The server cannot do it alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,7 @@ class RangeCopier:
     shape: Shape
     target: Target
     numbers: tuple[int, ...]
+    is_at_home: bool
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow
@@ -60,21 +67,42 @@ class RangeCopier:
     @plainly
     def copy(self, number: int) -> tuple[int, int]:
         """Publish a range, unless that was done; how many messages it had, and rows that are aside."""
+        if self.is_at_home:
+            with suppress(_NotThere):
+                return self._copy_there(number), 0
         count = bad = 0
         with session.transaction(self.target.url) as database:
             found = database.rows(statements.BEGIN_RANGE, (self.snapshot_id, self.writer, number))
             if not found:
                 return 0, 0
-            ((after, to, is_of_nulls),) = found
-            wanted = KeyRange(after and tuple(after), to and tuple(to), is_of_nulls)
-            settings = [line.strip() for line in SETTINGS.split(";")]
-            text = statement_for(self.table, wanted, self.shape)
-            for chunk in chunks(read_rows(self.source.resolve(), self.snapshot, settings, text)):
+            text = self._statement(found)
+            for chunk in chunks(read_rows(self.source.resolve(), self.snapshot, _SETTINGS, text)):
                 good, problems = self._sorted(chunk)
                 count += self._publish(database, good)
                 bad += self._put_aside(database, problems)
             database.rows(statements.END_RANGE, (self.snapshot_id, self.writer, number, count, bad))
         return count, bad
+
+    def _copy_there(self, number: int) -> int:
+        """Let the server do it, which has both the rows and the stream."""
+        with session.transaction(self.target.url) as database:
+            found = database.rows(statements.BEGIN_RANGE, (self.snapshot_id, self.writer, number))
+        if not found:
+            return 0
+        with session.transaction(self.target.url, snapshot=self.snapshot) as database:
+            for setting in _SETTINGS:
+                database.rows(setting)
+            parameters = (self.target.stream, self.snapshot_id, self.writer, number, self._statement(found))
+            count = database.value(statements.COPY_RANGE, parameters)
+            if count is None:
+                raise _NotThere
+        return int(count)
+
+    def _statement(self, found: list[tuple[Any, ...]]) -> str:
+        """The query that reads a range as messages."""
+        ((after, to, is_of_nulls),) = found
+        wanted = KeyRange(after and tuple(after), to and tuple(to), is_of_nulls)
+        return statement_for(self.table, wanted, self.shape)
 
     def _sorted(self, chunk: Any) -> tuple[Any, list[tuple[str, str]]]:
         """The rows that can be published, and the others with their reasons."""

@@ -108,6 +108,7 @@ class _Writer:
         database.rows(
             session.SPARK_STAGE,
             (
+                self._options.stream,
                 attempt,
                 number,
                 self._staged_by(identity),

@@ -376,7 +376,7 @@ create unlogged table postbus_data.spark_staging (
     writer text collate "C" not null,
     batch_id bigint not null,
     message_count integer not null,
-    -- Side by side, as publish_many takes them.
+    -- Side by side, as publish_many takes them; data of text.
     keys text[],
     data text[],
     headers jsonb[],
@@ -384,6 +384,10 @@ create unlogged table postbus_data.spark_staging (
     -- Null when no message has one.
     deliver_at timestamptz[],
     staged_at timestamptz not null default clock_timestamp(),
+    -- Data of JSON.
+    contents json[],
+    -- What decides on the partition of each key: see partition_of, which takes it modulo their number.
+    hashes integer[],
     primary key (attempt, chunk)
 );
 
@@ -392,7 +396,8 @@ alter table postbus_data.spark_staging
     alter column keys set storage external,
     alter column data set storage external,
     alter column headers set storage external,
-    alter column bytes set storage external;
+    alter column bytes set storage external,
+    alter column contents set storage external;
 
 -- What is left of earlier batches of a writer.
 create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);
@@ -542,8 +547,9 @@ create table postbus_data.backfill_range (
     to_key text[],
     -- Instead, the rows that have no value in a column of the key.
     is_of_nulls boolean not null,
-    -- Since the transaction that published it: the snapshot at which it was read, and what it had.
-    snapshot_id bigint references postbus_data.backfill_snapshot,
+    -- Since the transaction that published it: the snapshot at which it was read, and what it had. No foreign key: that transaction may be at the
+    -- snapshot, which is older than its row.
+    snapshot_id bigint,
     message_count bigint,
     bad_count bigint,
     done_at timestamptz,
@@ -1527,6 +1533,91 @@ as $$
         and s.closed_at is null
 $$;
 
+create or replace function postbus_data.copy_range(stream text, snapshot_id bigint, writer text, number integer, messages text)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+Publish a range of a backfill whose source is this database, and note that it is done: its rows do not leave the server.
+
+messages  the query that reads them, as key, data and problem. It means what it means to the caller, whose search_path this function has too; so all
+          else in it is written with its schema.
+
+Returns  how many there were. Null when that cannot be done in this way: a row cannot be published, the stream keeps one message per key, or somebody
+         else has published the range since the transaction's snapshot. The caller has to roll back then.
+Touches  backfill_range (update), the current segment of the stream (insert).
+Locks    the range, and the horizon of the stream, shared, until the transaction ends.
+
+Its transaction is at the snapshot that is read. What it has to know of now comes from sequences, locks and updates.
+*/
+declare
+    entry postbus_data.entry;
+    layout bigint;
+    message_count bigint;
+begin
+    begin
+        perform from postbus_data.backfill_range as r
+        where r.writer = copy_range.writer
+            and r.number = copy_range.number
+            and r.done_at is null
+        for update;
+    exception when serialization_failure then
+        return null;
+    end;
+    entry := postbus_data.enter(stream, null);
+    if not found or entry.one_message_per_key then
+        return null;
+    end if;
+    loop
+        begin
+            execute pg_catalog.format(
+                'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data)
+                select
+                    m.seq,
+                    pg_catalog.clock_timestamp(),
+                    $1 + pg_catalog.mod(
+                        (pg_catalog.get_byte(m.hash, 0) << 16) | (pg_catalog.get_byte(m.hash, 1) << 8) | pg_catalog.get_byte(m.hash, 2), $2
+                    ),
+                    m.key,
+                    m.data::%s
+                from (
+                    select
+                        pg_catalog.nextval($3) as seq,
+                        pg_catalog.sha256(pg_catalog.convert_to(q.key, ''UTF8''::pg_catalog.name)) as hash,
+                        case
+                            when q.problem is null and pg_catalog.octet_length(q.data) <= $4 then q.key
+                            else postbus_data.not_a_message()
+                        end as key,
+                        q.data
+                    from (%s) as q
+                    offset 0
+                ) as m',
+                entry.stream_id,
+                entry.layout >> 35,
+                case entry.data_type when 'bytes' then 'pg_catalog.bytea' else 'pg_catalog.' || entry.data_type end,
+                messages
+            )
+            using ((entry.layout >> 11) & 16777215)::integer, (entry.layout & 2047)::integer, entry.sequence, entry.max_message_bytes;
+            get diagnostics message_count = row_count;
+            layout := pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postbus_data.layout_' || entry.stream_id::text));
+            if layout <> entry.layout then
+                -- A new segment was begun while numbers were drawn: once more, see draw.
+                raise exception using errcode = 'PB001', message = 'the layout has changed';
+            end if;
+            exit;
+        exception
+            when sqlstate 'PB001' then
+                entry.layout := layout;
+            when sqlstate 'PB002' then
+                return null;
+        end;
+    end loop;
+    perform postbus_data.end_range(snapshot_id, writer, number, message_count, 0);
+    return message_count;
+end
+$$;
+
 create or replace function postbus_data.end_range(
     snapshot_id bigint,
     writer text,
@@ -1547,6 +1638,17 @@ as $$
         done_at = clock_timestamp()
     where r.writer = end_range.writer
         and r.number = end_range.number
+$$;
+
+create or replace function postbus_data.not_a_message()
+returns text
+language plpgsql
+volatile
+as $$
+/* Ends copy_range: it has come to a row that cannot be published. */
+begin
+    raise exception using errcode = 'PB002', message = 'a row cannot be published';
+end
 $$;
 
 create or replace function postbus_data.open_snapshot(pipeline text, run uuid, snapshot pg_snapshot, wal_lsn pg_lsn)
@@ -6714,6 +6816,59 @@ as $$
     ) as a
 $$;
 
+create or replace function postbus_data.append(
+    entry postbus_data.entry,
+    published_at timestamptz,
+    ttl interval,
+    seqs bigint[],
+    keys text[],
+    contents json[],
+    data text[],
+    headers jsonb[],
+    bytes bytea[],
+    hashes integer[] default null
+)
+returns void
+language plpgsql
+as $$
+/*
+Write messages that were checked, under numbers that were drawn for the layout that entry names. Their data is in contents, data or bytes, as the
+stream holds JSON, text or bytes. hashes are those of the keys, if they are known.
+*/
+begin
+    -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
+    -- apart side by side in a target list: unnest of several in FROM would store them all first.
+    execute format(
+        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers, expires_at)
+        select
+            m.seq,
+            $1,
+            $2 + coalesce(mod(%s, $3), mod(m.seq, $3::bigint)::integer),
+            m.key,
+            m.data,
+            m.headers,
+            $1 + $10
+        from (
+            select u.*, %s as hash
+            from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data, unnest($11) as known) as u
+            offset 0
+        ) as m',
+        entry.stream_id,
+        entry.layout >> 35,
+        case
+            when hashes is null then '(get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2)'
+            else 'm.known'
+        end,
+        case when hashes is null then 'sha256(convert_to(u.key, ''UTF8''::name))' else 'null' end,
+        case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
+    ) using
+        published_at,
+        ((entry.layout >> 11) & 16777215)::integer,
+        (entry.layout & 2047)::integer,
+        seqs, keys, headers, contents, data, bytes, ttl, hashes;
+end
+$$;
+
 create or replace function postbus_data.as_json(data text, place integer)
 returns json
 language plpgsql
@@ -6777,6 +6932,44 @@ begin
             ),
             hint = 'give data (or, in a bytes stream, bytes) and leave out keys, headers or ids, or give one for each message';
     end if;
+end
+$$;
+
+create or replace function postbus_data.check_messages(
+    entry postbus_data.entry,
+    message_count integer,
+    keys text[],
+    data text[],
+    headers jsonb[],
+    bytes bytea[],
+    dedup_ids text[]
+)
+returns json[]
+language plpgsql
+as $$
+/*
+Refuse a batch with a message that the stream does not take: PB400 with the place and the reason, PB413.
+
+Returns  the data as JSON, if that is what the stream holds.
+*/
+begin
+    perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids);
+    if postbus_data.tokens_are_valid(array_to_string(keys, '.')) is false
+        or (
+            select max(length(m.key)) > 255
+                or count(m.data) + count(m.bytes) < message_count
+                or max(octet_length(m.data)) > entry.max_message_bytes
+                or max(octet_length(m.bytes)) > entry.max_message_bytes
+            from unnest(keys, data, bytes) as m (key, data, bytes)
+        )
+        or (entry.data_type = 'bytes') <> (data is null)
+        or headers is not null
+    then
+        perform postbus_data.refuse(entry, m.place::integer, m.key, m.data, m.header, m.bytes)
+        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place)
+        order by m.place;
+    end if;
+    return case when entry.data_type = 'json' then postbus_data.as_json_array(data) end;
 end
 $$;
 
@@ -7002,30 +7195,12 @@ declare
     seqs bigint[];
     fresh postbus_data.fresh;
 begin
-    perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids);
     if message_count = 0 then
+        perform postbus_data.check_batch(0, keys, data, headers, bytes, dedup_ids);
         return '{}';
     end if;
-
-    if postbus_data.tokens_are_valid(array_to_string(keys, '.')) is false
-        or (
-            select max(length(m.key)) > 255
-                or count(m.data) + count(m.bytes) < message_count
-                or max(octet_length(m.data)) > entry.max_message_bytes
-                or max(octet_length(m.bytes)) > entry.max_message_bytes
-            from unnest(keys, data, bytes) as m (key, data, bytes)
-        )
-        or (entry.data_type = 'bytes') <> (data is null)
-        or headers is not null
-    then
-        perform postbus_data.refuse(entry, m.place::integer, m.key, m.data, m.header, m.bytes)
-        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place)
-        order by m.place;
-    end if;
+    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, dedup_ids);
     perform postbus_data.check_ttl(ttl);
-    if entry.data_type = 'json' then
-        contents := postbus_data.as_json_array(data);
-    end if;
     if dedup_ids is not null or entry.one_message_per_key then
         fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
         if fresh.seqs is null then
@@ -7052,34 +7227,7 @@ begin
     else
         entry.layout := fresh.layout;
     end if;
-    -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
-    -- apart side by side in a target list: unnest of several in FROM would store them all first.
-    execute format(
-        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers, expires_at)
-        select
-            m.seq,
-            $1,
-            $2 + coalesce(
-                mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), $3),
-                mod(m.seq, $3::bigint)::integer
-            ),
-            m.key,
-            m.data,
-            m.headers,
-            $1 + $10
-        from (
-            select u.*, sha256(convert_to(u.key, ''UTF8''::name)) as hash
-            from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data) as u
-            offset 0
-        ) as m',
-        entry.stream_id,
-        entry.layout >> 35,
-        case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
-    ) using
-        coalesce(fresh.published_at, clock_timestamp()),
-        ((entry.layout >> 11) & 16777215)::integer,
-        (entry.layout & 2047)::integer,
-        seqs, keys, headers, contents, data, bytes, ttl;
+    perform postbus_data.append(entry, coalesce(fresh.published_at, clock_timestamp()), ttl, seqs, keys, contents, data, headers, bytes);
     return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
 end
 $$;
@@ -9962,8 +10110,22 @@ in their order.
 Raises   as publish_many.
 */
 declare
+    entry postbus_data.entry := postbus_data.enter(stream, null);
+    seqs bigint[];
     part record;
 begin
+    if staged.deliver_at is null and not entry.one_message_per_key then
+        -- They were checked when they were staged. Without keys there are no hashes.
+        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, staged.message_count) as d;
+        perform postbus_data.append(
+            entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,
+            staged.hashes
+        );
+        return;
+    end if;
+    if staged.contents is not null then
+        staged.data := staged.contents::text[];
+    end if;
     if staged.deliver_at is null then
         perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
         return;
@@ -10014,6 +10176,7 @@ null while a segment is written to.
 $$;
 
 create or replace function postbus_data.spark_stage(
+    stream text,
     attempt uuid,
     chunk integer,
     writer text,
@@ -10026,12 +10189,38 @@ create or replace function postbus_data.spark_stage(
     deliver_at timestamptz[]
 )
 returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-/* Put messages of a task where spark_publish finds them. They are checked there. */
-    insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at)
-    values (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at)
+/*
+Check messages of a task, hash their keys, and put them where spark_publish finds them. Tasks do so side by side; what the driver does, it does alone.
+
+Raises   PB400 and PB413 for a message that is not allowed, PB404.
+Touches  spark_staging (insert).
+*/
+declare
+    entry postbus_data.entry;
+    contents json[];
+    hashes integer[];
+begin
+    select s.id, s.data_type, s.max_message_bytes
+    into entry.stream_id, entry.data_type, entry.max_message_bytes
+    from postbus_data.stream as s
+    where s.id = postbus_data.stream_id(stream);
+    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, null);
+    -- As partition_of, which takes them modulo the number of partitions.
+    hashes := array(
+        select (get_byte(h.hash, 0) << 16) | (get_byte(h.hash, 1) << 8) | get_byte(h.hash, 2)
+        from (select sha256(convert_to(u.key, 'UTF8'::name)) as hash from unnest(keys) with ordinality as u (key, place) order by u.place offset 0) as h
+    );
+    insert into postbus_data.spark_staging (
+        attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at, contents, hashes
+    )
+    values (
+        attempt, chunk, writer, batch_id, message_count, keys, case when contents is null then data end, headers, bytes, deliver_at,
+        contents, hashes
+    );
+end
 $$;
 
 create or replace function postbus_data.spark_start(stream text, "start" text, from_seq bigint, from_time timestamptz)
@@ -10987,8 +11176,8 @@ begin
 end
 $$;
 
-insert into postbus_data.migration (number, name) values (1, 'install') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('ada90ba64a49088d')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('cdd735c87c076880')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

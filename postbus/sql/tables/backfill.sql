@@ -24,8 +24,9 @@ create table postbus_data.backfill_range (
     to_key text[],
     -- Instead, the rows that have no value in a column of the key.
     is_of_nulls boolean not null,
-    -- Since the transaction that published it: the snapshot at which it was read, and what it had.
-    snapshot_id bigint references postbus_data.backfill_snapshot,
+    -- Since the transaction that published it: the snapshot at which it was read, and what it had. No foreign key: that transaction may be at the
+    -- snapshot, which is older than its row.
+    snapshot_id bigint,
     message_count bigint,
     bad_count bigint,
     done_at timestamptz,

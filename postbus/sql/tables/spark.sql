@@ -9,7 +9,7 @@ create unlogged table postbus_data.spark_staging (
     writer text collate "C" not null,
     batch_id bigint not null,
     message_count integer not null,
-    -- Side by side, as publish_many takes them.
+    -- Side by side, as publish_many takes them; data of text.
     keys text[],
     data text[],
     headers jsonb[],
@@ -17,6 +17,10 @@ create unlogged table postbus_data.spark_staging (
     -- Null when no message has one.
     deliver_at timestamptz[],
     staged_at timestamptz not null default clock_timestamp(),
+    -- Data of JSON.
+    contents json[],
+    -- What decides on the partition of each key: see partition_of, which takes it modulo their number.
+    hashes integer[],
     primary key (attempt, chunk)
 );
 
@@ -25,7 +29,8 @@ alter table postbus_data.spark_staging
     alter column keys set storage external,
     alter column data set storage external,
     alter column headers set storage external,
-    alter column bytes set storage external;
+    alter column bytes set storage external,
+    alter column contents set storage external;
 
 -- What is left of earlier batches of a writer.
 create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);

@@ -33,30 +33,12 @@ declare
     seqs bigint[];
     fresh postbus_data.fresh;
 begin
-    perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids);
     if message_count = 0 then
+        perform postbus_data.check_batch(0, keys, data, headers, bytes, dedup_ids);
         return '{}';
     end if;
-
-    if postbus_data.tokens_are_valid(array_to_string(keys, '.')) is false
-        or (
-            select max(length(m.key)) > 255
-                or count(m.data) + count(m.bytes) < message_count
-                or max(octet_length(m.data)) > entry.max_message_bytes
-                or max(octet_length(m.bytes)) > entry.max_message_bytes
-            from unnest(keys, data, bytes) as m (key, data, bytes)
-        )
-        or (entry.data_type = 'bytes') <> (data is null)
-        or headers is not null
-    then
-        perform postbus_data.refuse(entry, m.place::integer, m.key, m.data, m.header, m.bytes)
-        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place)
-        order by m.place;
-    end if;
+    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, dedup_ids);
     perform postbus_data.check_ttl(ttl);
-    if entry.data_type = 'json' then
-        contents := postbus_data.as_json_array(data);
-    end if;
     if dedup_ids is not null or entry.one_message_per_key then
         fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
         if fresh.seqs is null then
@@ -83,34 +65,7 @@ begin
     else
         entry.layout := fresh.layout;
     end if;
-    -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
-    -- apart side by side in a target list: unnest of several in FROM would store them all first.
-    execute format(
-        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers, expires_at)
-        select
-            m.seq,
-            $1,
-            $2 + coalesce(
-                mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), $3),
-                mod(m.seq, $3::bigint)::integer
-            ),
-            m.key,
-            m.data,
-            m.headers,
-            $1 + $10
-        from (
-            select u.*, sha256(convert_to(u.key, ''UTF8''::name)) as hash
-            from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data) as u
-            offset 0
-        ) as m',
-        entry.stream_id,
-        entry.layout >> 35,
-        case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
-    ) using
-        coalesce(fresh.published_at, clock_timestamp()),
-        ((entry.layout >> 11) & 16777215)::integer,
-        (entry.layout & 2047)::integer,
-        seqs, keys, headers, contents, data, bytes, ttl;
+    perform postbus_data.append(entry, coalesce(fresh.published_at, clock_timestamp()), ttl, seqs, keys, contents, data, headers, bytes);
     return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
 end
 $$;

@@ -10,8 +10,22 @@ in their order.
 Raises   as publish_many.
 */
 declare
+    entry postbus_data.entry := postbus_data.enter(stream, null);
+    seqs bigint[];
     part record;
 begin
+    if staged.deliver_at is null and not entry.one_message_per_key then
+        -- They were checked when they were staged. Without keys there are no hashes.
+        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, staged.message_count) as d;
+        perform postbus_data.append(
+            entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,
+            staged.hashes
+        );
+        return;
+    end if;
+    if staged.contents is not null then
+        staged.data := staged.contents::text[];
+    end if;
     if staged.deliver_at is null then
         perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
         return;

@@ -1,4 +1,5 @@
 create or replace function postbus_data.spark_stage(
+    stream text,
     attempt uuid,
     chunk integer,
     writer text,
@@ -11,10 +12,36 @@ create or replace function postbus_data.spark_stage(
     deliver_at timestamptz[]
 )
 returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-/* Put messages of a task where spark_publish finds them. They are checked there. */
-    insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at)
-    values (attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at)
+/*
+Check messages of a task, hash their keys, and put them where spark_publish finds them. Tasks do so side by side; what the driver does, it does alone.
+
+Raises   PB400 and PB413 for a message that is not allowed, PB404.
+Touches  spark_staging (insert).
+*/
+declare
+    entry postbus_data.entry;
+    contents json[];
+    hashes integer[];
+begin
+    select s.id, s.data_type, s.max_message_bytes
+    into entry.stream_id, entry.data_type, entry.max_message_bytes
+    from postbus_data.stream as s
+    where s.id = postbus_data.stream_id(stream);
+    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, null);
+    -- As partition_of, which takes them modulo the number of partitions.
+    hashes := array(
+        select (get_byte(h.hash, 0) << 16) | (get_byte(h.hash, 1) << 8) | get_byte(h.hash, 2)
+        from (select sha256(convert_to(u.key, 'UTF8'::name)) as hash from unnest(keys) with ordinality as u (key, place) order by u.place offset 0) as h
+    );
+    insert into postbus_data.spark_staging (
+        attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at, contents, hashes
+    )
+    values (
+        attempt, chunk, writer, batch_id, message_count, keys, case when contents is null then data end, headers, bytes, deliver_at,
+        contents, hashes
+    );
+end
 $$;

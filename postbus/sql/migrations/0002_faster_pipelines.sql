@@ -1,0 +1,9 @@
+-- Tasks of Spark check what they stage, keep JSON as such, and hash its keys, so that publishing it need not.
+alter table postbus_data.spark_staging add column contents json[];
+alter table postbus_data.spark_staging add column hashes integer[];
+alter table postbus_data.spark_staging alter column contents set storage external;
+
+drop function postbus_data.spark_stage(uuid, integer, text, bigint, integer, text[], text[], jsonb[], bytea[], timestamptz[]);
+
+-- Ranges of a backfill are noted as done by transactions that are at the snapshot that was read, which is older than its row.
+alter table postbus_data.backfill_range drop constraint backfill_range_snapshot_id_fkey;
