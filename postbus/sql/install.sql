@@ -224,6 +224,8 @@ create table postbus_data.position (
     expired_count bigint not null default 0,
     -- About how many were gone from the stream before it came to them.
     missed_count bigint not null default 0,
+    -- In order "none": no lease of the partition's first deliveries that is in flight ends before this; null says nothing. See recount.
+    pending_since timestamptz,
     primary key (consumer_id, epoch, partition, hi)
 );
 
@@ -4150,10 +4152,11 @@ begin
     end if;
 
     if place.pending_bound + wanted > claim.quota then
-        -- Failed messages have a share of their own, unless they keep their place in the partition.
-        place.pending_bound := postbus_data.in_flight(
-            reader.id, reader.epoch, partition, case when reader.ordering = 'none' then false end, ((claim.layout >> 11) & 16777215)::integer
-        );
+        select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
+        from postbus_data.recount(
+            reader.id, reader.epoch, partition, ((claim.layout >> 11) & 16777215)::integer,
+            case when reader.ordering <> 'none' then coalesce(place.leases, '{}') end, place.pending_since
+        ) as r;
         wanted := least(wanted, claim.quota - place.pending_bound);
         if wanted <= 0 then
             return claim;
@@ -4243,7 +4246,8 @@ shorten  let a lease end earlier too; without it a lease is never shortened.
 
 Returns  how many messages are leased until then (or longer already).
 Raises   PB400 for an ack_wait that is not between 1 millisecond and 7 days, PB404, PB412 outside READ COMMITTED.
-Touches  lease (update; insert of a piece, when only some messages of a lease are extended).
+Touches  lease (update; insert of a piece, when only some messages of a lease are extended); position, with shorten.
+Locks    with shorten the mutex of each partition, until the transaction ends.
 */
 declare
     reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
@@ -4257,6 +4261,10 @@ begin
     if (ack_wait between interval '1 millisecond' and interval '7 days') is false then
         raise exception using
             errcode = 'PB400', message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
+    end if;
+    if shorten then
+        -- Positions must not say that no lease ends so early. Mutexes before rows, and in order: see forget_since.
+        perform postbus_data.forget_since(reader);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
         for held in
@@ -4530,6 +4538,30 @@ begin
 end
 $$;
 
+create or replace function postbus_data.forget_since(reader postbus_data.consumer)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Let the next count of what is in flight go through all leases: some are going to end earlier than positions know.
+
+Touches  position (update).
+Locks    the mutex of each partition, in order, until the transaction ends. Receives only try for them, so nobody waits for another in a circle.
+*/
+begin
+    for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
+        perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), place);
+        update postbus_data.position as p
+        set pending_since = null
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = place
+            and p.pending_since is not null;
+    end loop;
+end
+$$;
+
 create or replace function postbus_data.has_due(consumer_id integer, epoch integer)
 returns boolean
 language sql
@@ -4570,16 +4602,14 @@ create or replace function postbus_data.in_flight(
     consumer_id integer,
     epoch integer,
     partition integer,
-    redelivered boolean,
-    partition_base integer default 0
+    redelivered boolean
 )
 returns bigint
 language sql
 volatile
 as $$
 /*
-How many messages of a consumer are leased and not settled: of a partition, of first deliveries or of others; null asks for all. Those of partitions
-below partition_base, of an older layout, are counted to every partition: then all together are never too many.
+How many messages of a consumer are leased and not settled: of a partition, of first deliveries or of others; null asks for all.
 */
     select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0)
     from postbus_data.lease as l
@@ -4591,7 +4621,7 @@ below partition_base, of an older layout, are counted to every partition: then a
     ) as s
     where l.consumer_id = in_flight.consumer_id
         and l.epoch = in_flight.epoch
-        and (in_flight.partition is null or l.partition = in_flight.partition or l.partition < in_flight.partition_base)
+        and (in_flight.partition is null or l.partition = in_flight.partition)
         and (redelivered is null or (l.attempts is not null) = redelivered)
 $$;
 
@@ -5085,6 +5115,64 @@ begin
 end
 $$;
 
+create or replace function postbus_data.recount(
+    consumer_id integer,
+    epoch integer,
+    partition integer,
+    partition_base integer,
+    leases bigint[],
+    since timestamptz,
+    out pending_bound bigint,
+    out pending_since timestamptz
+)
+language plpgsql
+volatile
+as $$
+/*
+How many messages of a partition are in flight, for a position whose bound is used up.
+
+leases   those of the position, in an order that has them; else null, and only first deliveries count: failed messages have a share of their own. Then
+         those of partitions below partition_base, of an older layout, are counted to every partition: all together are never too many.
+since    pending_since of the position.
+
+Returns  pending_since: no lease that was counted ends before it. So the next count passes none of the leases that were finished before this one, of
+         which Postgres cannot clear the index while somebody holds a snapshot.
+*/
+#variable_conflict use_variable
+begin
+    if leases is not null then
+        select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0)
+        into pending_bound
+        from postbus_data.lease as l
+        cross join lateral (
+            select count(*) as settled_count
+            from postbus_data.settled as s
+            where s.token = l.token
+                and s.seq = any (l.seqs)
+        ) as s
+        where l.token = any (leases)
+            and l.consumer_id + 0 = consumer_id
+            and l.epoch = epoch;
+        return;
+    end if;
+    pending_since := clock_timestamp();
+    select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0), coalesce(min(l.deadline), pending_since)
+    into pending_bound, pending_since
+    from postbus_data.lease as l
+    cross join lateral (
+        select count(*) as settled_count
+        from postbus_data.settled as s
+        where s.token = l.token
+            and s.seq = any (l.seqs)
+    ) as s
+    where l.consumer_id = consumer_id
+        and l.deadline >= coalesce(since, '-infinity'::timestamptz)
+        and l.epoch = epoch
+        and (l.partition = partition or l.partition < partition_base)
+        and l.attempts is null;
+end
+$$;
+
 create or replace function postbus_data.room(reader postbus_data.consumer, wanted integer)
 returns integer
 language plpgsql
@@ -5312,12 +5400,13 @@ begin
         )
     )
     insert into postbus_data.position (
-        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count, missed_count
+        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count, missed_count,
+        pending_since
     )
     values (
         place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
         case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count,
-        place.missed_count
+        place.missed_count, case when place.pending_since is not null then least(place.pending_since, claim.lease_until) end
     );
     return lpad(to_hex(token), 16, '0');
 end
@@ -5467,6 +5556,7 @@ declare
     seqs bigint[];
     has_expired boolean;
     token bigint;
+    lease_until timestamptz;
 begin
     acked := 0;
     select
@@ -5526,10 +5616,11 @@ begin
             or not postbus_data.tend(postbus_data.find_consumer(stream, consumer))
         );
     if is_plain then
+        lease_until := clock_timestamp() + reader.ack_wait;
         is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, partition);
         for turn in 1 .. 2 loop
             if is_ready then
-                select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count
+                select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count, p.pending_since
                 into place
                 from postbus_data.position as p
                 where p.consumer_id = reader.id
@@ -5562,9 +5653,11 @@ begin
     end if;
     if is_ready then
         if place.pending_bound + max_messages > reader.quota then
-            place.pending_bound := postbus_data.in_flight(
-                reader.id, reader.epoch, partition, case when not reader.is_keyed then false end, %3$s
-            );
+            select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
+            from postbus_data.recount(
+                reader.id, reader.epoch, partition, %3$s, case when reader.is_keyed then coalesce(place.leases, '{}'::bigint[]) end,
+                place.pending_since
+            ) as r;
         end if;
         -- The register is read after the horizon: what lies below that is in this segment.
         is_ready := place.segment = %2$s
@@ -5607,16 +5700,17 @@ begin
                     insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
                     select
                         token, reader.id, reader.epoch, partition, seqs, case when reader.is_keyed then batch.keys end, clock_timestamp(),
-                        clock_timestamp() + reader.ack_wait
+                        lease_until
                     where not reader.is_group
                 )
                 insert into postbus_data.position (
-                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
+                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
                 )
                 values (
                     reader.id, reader.epoch, partition, seqs[max_messages], place.horizon,
                     case when reader.is_group then 0 else place.pending_bound + max_messages end, %2$s,
-                    case when reader.is_keyed then array[token] end, place.expired_count, place.missed_count
+                    case when reader.is_keyed then array[token] end, place.expired_count, place.missed_count,
+                    case when place.pending_since is not null then least(place.pending_since, lease_until) end
                 );
                 batch.seqs := seqs;
                 batch.partition := partition;
@@ -5644,7 +5738,7 @@ begin
             for batch in
                 with place as materialized (
                     select
-                        n as partition, p.hi, p.horizon, p.pending_bound, p.expired_count, p.missed_count,
+                        n as partition, p.hi, p.horizon, p.pending_bound, p.expired_count, p.missed_count, p.pending_since,
                         p.segment = %2$s
                         and p.hi >= reader.start_after
                         and p.pending_bound + remaining <= reader.quota
@@ -5710,18 +5804,19 @@ begin
                     insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
                     select
                         f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
-                        clock_timestamp() + reader.ack_wait
+                        lease_until
                     from found as f
                     where not reader.is_group
                 ),
                 moved as (
                     insert into postbus_data.position (
-                        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
+                        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
                     )
                     select
                         reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
                         case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, %2$s,
-                        case when reader.is_keyed then array[f.token] end, p.expired_count, p.missed_count
+                        case when reader.is_keyed then array[f.token] end, p.expired_count, p.missed_count,
+                        case when p.pending_since is not null then least(p.pending_since, lease_until) end
                     from found as f
                     join place as p on p.partition = f.partition
                 )
@@ -11176,8 +11271,8 @@ begin
 end
 $$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('cdd735c87c076880')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('23ade8890548d6db')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -83,6 +83,8 @@ create table postbus_data.position (
     expired_count bigint not null default 0,
     -- About how many were gone from the stream before it came to them.
     missed_count bigint not null default 0,
+    -- In order "none": no lease of the partition's first deliveries that is in flight ends before this; null says nothing. See recount.
+    pending_since timestamptz,
     primary key (consumer_id, epoch, partition, hi)
 );
 

@@ -45,10 +45,11 @@ begin
     end if;
 
     if place.pending_bound + wanted > claim.quota then
-        -- Failed messages have a share of their own, unless they keep their place in the partition.
-        place.pending_bound := postbus_data.in_flight(
-            reader.id, reader.epoch, partition, case when reader.ordering = 'none' then false end, ((claim.layout >> 11) & 16777215)::integer
-        );
+        select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
+        from postbus_data.recount(
+            reader.id, reader.epoch, partition, ((claim.layout >> 11) & 16777215)::integer,
+            case when reader.ordering <> 'none' then coalesce(place.leases, '{}') end, place.pending_since
+        ) as r;
         wanted := least(wanted, claim.quota - place.pending_bound);
         if wanted <= 0 then
             return claim;

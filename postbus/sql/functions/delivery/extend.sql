@@ -20,7 +20,8 @@ shorten  let a lease end earlier too; without it a lease is never shortened.
 
 Returns  how many messages are leased until then (or longer already).
 Raises   PB400 for an ack_wait that is not between 1 millisecond and 7 days, PB404, PB412 outside READ COMMITTED.
-Touches  lease (update; insert of a piece, when only some messages of a lease are extended).
+Touches  lease (update; insert of a piece, when only some messages of a lease are extended); position, with shorten.
+Locks    with shorten the mutex of each partition, until the transaction ends.
 */
 declare
     reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
@@ -34,6 +35,10 @@ begin
     if (ack_wait between interval '1 millisecond' and interval '7 days') is false then
         raise exception using
             errcode = 'PB400', message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
+    end if;
+    if shorten then
+        -- Positions must not say that no lease ends so early. Mutexes before rows, and in order: see forget_since.
+        perform postbus_data.forget_since(reader);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
         for held in

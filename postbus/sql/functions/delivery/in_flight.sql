@@ -2,16 +2,14 @@ create or replace function postbus_data.in_flight(
     consumer_id integer,
     epoch integer,
     partition integer,
-    redelivered boolean,
-    partition_base integer default 0
+    redelivered boolean
 )
 returns bigint
 language sql
 volatile
 as $$
 /*
-How many messages of a consumer are leased and not settled: of a partition, of first deliveries or of others; null asks for all. Those of partitions
-below partition_base, of an older layout, are counted to every partition: then all together are never too many.
+How many messages of a consumer are leased and not settled: of a partition, of first deliveries or of others; null asks for all.
 */
     select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0)
     from postbus_data.lease as l
@@ -23,6 +21,6 @@ below partition_base, of an older layout, are counted to every partition: then a
     ) as s
     where l.consumer_id = in_flight.consumer_id
         and l.epoch = in_flight.epoch
-        and (in_flight.partition is null or l.partition = in_flight.partition or l.partition < in_flight.partition_base)
+        and (in_flight.partition is null or l.partition = in_flight.partition)
         and (redelivered is null or (l.attempts is not null) = redelivered)
 $$;

@@ -37,12 +37,13 @@ begin
         )
     )
     insert into postbus_data.position (
-        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count, missed_count
+        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count, missed_count,
+        pending_since
     )
     values (
         place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
         case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count,
-        place.missed_count
+        place.missed_count, case when place.pending_since is not null then least(place.pending_since, claim.lease_until) end
     );
     return lpad(to_hex(token), 16, '0');
 end

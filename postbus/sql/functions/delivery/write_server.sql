@@ -39,6 +39,7 @@ declare
     seqs bigint[];
     has_expired boolean;
     token bigint;
+    lease_until timestamptz;
 begin
     acked := 0;
     select
@@ -98,10 +99,11 @@ begin
             or not postbus_data.tend(postbus_data.find_consumer(stream, consumer))
         );
     if is_plain then
+        lease_until := clock_timestamp() + reader.ack_wait;
         is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, partition);
         for turn in 1 .. 2 loop
             if is_ready then
-                select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count
+                select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count, p.pending_since
                 into place
                 from postbus_data.position as p
                 where p.consumer_id = reader.id
@@ -134,9 +136,11 @@ begin
     end if;
     if is_ready then
         if place.pending_bound + max_messages > reader.quota then
-            place.pending_bound := postbus_data.in_flight(
-                reader.id, reader.epoch, partition, case when not reader.is_keyed then false end, %3$s
-            );
+            select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
+            from postbus_data.recount(
+                reader.id, reader.epoch, partition, %3$s, case when reader.is_keyed then coalesce(place.leases, '{}'::bigint[]) end,
+                place.pending_since
+            ) as r;
         end if;
         -- The register is read after the horizon: what lies below that is in this segment.
         is_ready := place.segment = %2$s
@@ -179,16 +183,17 @@ begin
                     insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
                     select
                         token, reader.id, reader.epoch, partition, seqs, case when reader.is_keyed then batch.keys end, clock_timestamp(),
-                        clock_timestamp() + reader.ack_wait
+                        lease_until
                     where not reader.is_group
                 )
                 insert into postbus_data.position (
-                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
+                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
                 )
                 values (
                     reader.id, reader.epoch, partition, seqs[max_messages], place.horizon,
                     case when reader.is_group then 0 else place.pending_bound + max_messages end, %2$s,
-                    case when reader.is_keyed then array[token] end, place.expired_count, place.missed_count
+                    case when reader.is_keyed then array[token] end, place.expired_count, place.missed_count,
+                    case when place.pending_since is not null then least(place.pending_since, lease_until) end
                 );
                 batch.seqs := seqs;
                 batch.partition := partition;
@@ -216,7 +221,7 @@ begin
             for batch in
                 with place as materialized (
                     select
-                        n as partition, p.hi, p.horizon, p.pending_bound, p.expired_count, p.missed_count,
+                        n as partition, p.hi, p.horizon, p.pending_bound, p.expired_count, p.missed_count, p.pending_since,
                         p.segment = %2$s
                         and p.hi >= reader.start_after
                         and p.pending_bound + remaining <= reader.quota
@@ -282,18 +287,19 @@ begin
                     insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
                     select
                         f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
-                        clock_timestamp() + reader.ack_wait
+                        lease_until
                     from found as f
                     where not reader.is_group
                 ),
                 moved as (
                     insert into postbus_data.position (
-                        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count
+                        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
                     )
                     select
                         reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
                         case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, %2$s,
-                        case when reader.is_keyed then array[f.token] end, p.expired_count, p.missed_count
+                        case when reader.is_keyed then array[f.token] end, p.expired_count, p.missed_count,
+                        case when p.pending_since is not null then least(p.pending_since, lease_until) end
                     from found as f
                     join place as p on p.partition = f.partition
                 )

@@ -7,3 +7,8 @@ drop function postbus_data.spark_stage(uuid, integer, text, bigint, integer, tex
 
 -- Ranges of a backfill are noted as done by transactions that are at the snapshot that was read, which is older than its row.
 alter table postbus_data.backfill_range drop constraint backfill_range_snapshot_id_fkey;
+
+-- What is in flight is counted from here on, past leases that are finished.
+alter table postbus_data.position add column pending_since timestamptz;
+
+drop function postbus_data.in_flight(integer, integer, integer, boolean, integer);
