@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Small enough that a task which wants a part of a file need not read all of it.
 _ROW_GROUP_BYTES: Final = 8 * 1024 * 1024
+# Columns without two values alike: to look for them takes a fifth of the time.
+_UNLIKE: Final = {f"parquet.enable.dictionary#{name}": "false" for name in ("data", "seq", "published_at")}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -78,6 +80,7 @@ def write_files(frame: DataFrame, root: str, first_seq: int, key_tokens: int) ->
         .write.partitionBy(*columns)
         .option("compression", "zstd")
         .option("parquet.block.size", _ROW_GROUP_BYTES)
+        .options(**_UNLIKE)
         .mode("error")
         .parquet(f"{root}/{folder}")
     )

@@ -19,8 +19,8 @@ from postbus.db.session import Session
 from postbus.model.partitioning import partition_of
 
 # A task costs tens of milliseconds: too many are as slow as too few.
-_SMALL: Final = 25_000
-_FEW: Final = 8
+_SMALL: Final = 50_000
+_FEW: Final = 4
 _LARGE: Final = 500_000
 
 
