@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -16,6 +18,7 @@ from postbus.pipelines import Backfilled, BackfillOptions, backfill_table
 from postbus.pipelines.ranges import RangeCopier
 from tests import servers
 from tests.spark.pipelines.test_frame import known
+from tests.waiting import until
 
 
 def backfill(spark: Any, url: str, stream: str, **options: Any) -> Backfilled:
@@ -207,6 +210,76 @@ def test_of_two_attempts_at_a_range_one_publishes(
     monkeypatch.setattr(module._Job, "_work", late)
     assert backfill(spark, url, stream, table=table, batch=20, again=True).ranges_left == 3
     assert len(list(bus.scan(stream))) == 50
+
+
+def test_of_two_attempts_at_the_same_moment_one_publishes(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_sql(url, "create table TABLE_ (id integer primary key)", table)
+    run_sql(url, "insert into TABLE_ select generate_series(1, 50)", table)
+
+    both_have_asked = threading.Barrier(2)
+    real = RangeCopier._statement
+
+    def statement(self: RangeCopier, found: list[tuple[Any, ...]]) -> str:
+        both_have_asked.wait(30)
+        return real(self, found)
+
+    def work(self: Any) -> None:
+        with ThreadPoolExecutor(2) as both:
+            attempts = [both.submit(self._copier._copy_there, 0) for _ in range(2)]
+            assert sorted(str(attempt.exception() or attempt.result()) for attempt in attempts) == ["", "50"]
+
+    monkeypatch.setattr(RangeCopier, "_statement", statement)
+    monkeypatch.setattr(module._Job, "_work", work)
+    assert backfill(spark, url, stream, table=table).messages == 50
+    assert len(list(bus.scan(stream))) == 50
+
+
+def test_partitions_may_change_while_a_range_is_published(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "select i as id, case i when 50 then pg_sleep(1)::text end as pause from generate_series(1, 100) as i"
+
+    def work(self: Any) -> None:
+        with ThreadPoolExecutor(1) as copying:
+            copied = copying.submit(self._copier.copy, 0)
+            until(lambda: sleeping_count(url) == 1, "it is in the middle")
+            bus.alter_stream(stream, partitions=3)
+            assert copied.result() == (100, 0)
+
+    monkeypatch.setattr(module._Job, "_work", work)
+    backfill(spark, url, stream, query=query, pk=("id",), key="rows.{id}")
+
+    partitions = {message.key: message.partition or 0 for message in bus.scan(stream)}
+    first = min(partitions.values())
+    assert first > 0
+    assert partitions == {f"rows.{n}": first + postbus.partition_of(f"rows.{n}", 3) for n in range(1, 101)}
+
+
+def test_a_stream_of_one_message_per_key_gets_one_for_each(
+    spark: Any, bus: postbus.Bus, url: str, name: str, table: str
+) -> None:
+    bus.create_stream(name, one_message_per_key=True)
+    run_sql(url, "create table TABLE_ (id integer primary key, kind text not null)", table)
+    run_sql(url, "insert into TABLE_ select i, 'kind-' || i % 3 from generate_series(1, 50) as i", table)
+
+    backfill(spark, url, name, table=table, key="{kind}")
+
+    assert {message.key for message in bus.scan(name)} == {"kind-0", "kind-1", "kind-2"}
+    with psycopg.connect(url) as connection:
+        state = connection.execute("select s.key from postbus.state(%s) as s", (name,)).fetchall()
+    assert len(state) == 3
+
+
+def sleeping_count(url: str) -> int:
+    statement = (
+        "select count(*) from pg_stat_activity as a"
+        " where a.datname = current_database() and a.wait_event = 'PgSleep' and a.query like '%copy_range%'"
+    )
+    with psycopg.connect(url) as connection:
+        (row,) = connection.execute(statement.encode()).fetchall()
+    return int(row[0])
 
 
 def test_a_signal_ends_it_and_the_ranges_that_are_done_stand(
