@@ -70,12 +70,14 @@ begin
         delete from postbus_data.lease as l
         where l.token = settle.token
             and l.consumer_id + 0 = settle.consumer_id
+            -- By number: asked for each message whether it is settled, Postgres would compare all with all.
             and not exists (
                 select
                 from postbus_data.lease as other
-                cross join lateral unnest(other.seqs) as h (seq)
                 where other.token = settle.token
-                    and not exists (select from postbus_data.settled as s where s.token = other.token and s.seq = h.seq)
+                    and cardinality(other.seqs) > (
+                        select count(*) from postbus_data.settled as s where s.token = other.token and s.seq = any (other.seqs)
+                    )
             );
         if found then
             delete from postbus_data.settled as s where s.token = settle.token;
