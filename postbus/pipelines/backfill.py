@@ -26,12 +26,15 @@ from postbus.pipelines import sessions
 from postbus.pipelines.progress import Show
 from postbus.pipelines.ranges import RESULT, RangeCopier, Target
 from postbus.pipelines.running import Run, running
+from postbus.spark.compat import parallelism
 from postbus.spark.options import Address
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SECONDS: Final = 1.0
+# A task costs as much as some thousand rows; with several for each core the last ones end at about the same time.
+_TASKS_PER_CORE: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +299,8 @@ class _Job:
         count = len(self._copier.numbers)
         try:
             self._spark.addTag(self._tag)
-            self._spark.range(0, count, 1, count).mapInArrow(self._copier, RESULT).collect()
+            tasks = min(count, _TASKS_PER_CORE * parallelism(self._spark))
+            self._spark.range(0, count, 1, tasks).mapInArrow(self._copier, RESULT).collect()
         except BaseException as error:
             self._failure = error
 

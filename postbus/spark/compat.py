@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 # batch id, and only on commit.
 _QUERY_ID: Final = "sql.streaming.queryId"
 _BATCH_ID: Final = "streaming.sql.batchId"
+_UNKNOWN_PARALLELISM: Final = 64
 
 
 def arrow_schema(schema: StructType) -> Any:
@@ -31,6 +32,14 @@ def settle() -> None:
     Spark collects garbage after each task, which takes 50 ms for all modules.
     """
     gc.freeze()
+
+
+def parallelism(spark: Any) -> int:
+    """How many tasks run side by side. Spark Connect does not tell: then as many as a small cluster has cores."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:
+        return _UNKNOWN_PARALLELISM
 
 
 def task_query() -> tuple[str | None, int | None]:
