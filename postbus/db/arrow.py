@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
+from postbus.db.errors import snapshot_gone
 from postbus.model import errors
 
 # A batch is cut at about this size, so that a task's memory does not depend on its range.
@@ -188,9 +189,7 @@ def read_rows(url: str, snapshot: str, settings: Iterable[str], statement: str) 
             yield from session.copy(statement)
     except adbc_driver_manager.Error as error:
         if "snapshot" in str(error) and snapshot in str(error):
-            raise errors.Unavailable(
-                "the snapshot that is read is gone: the connection that held it was lost", "run it again"
-            ) from error
+            raise snapshot_gone() from error
         translated = _translate(error)
         raise (errors.Error(str(error)) if isinstance(translated, SegmentDropped) else translated) from error
 

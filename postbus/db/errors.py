@@ -66,6 +66,11 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
     return errors.Error(f"Postgres: {message} (SQLSTATE {sqlstate})", error.diag.message_hint)
 
 
+def snapshot_gone() -> errors.Unavailable:
+    """The error of whoever wants to read at a snapshot that nobody holds any more."""
+    return errors.Unavailable("the snapshot that is read is gone: the connection that held it was lost", "run it again")
+
+
 def is_passing(error: psycopg.Error) -> bool:
     """Whether a statement that was a transaction of its own should be run once more, as things have changed under it.
 

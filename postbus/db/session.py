@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from postbus.db._sync.connection import LeanConnection
-from postbus.db.errors import translate
+from postbus.db.errors import snapshot_gone, translate
 
 SPARK_STATE: Final = "select s.* from postbus_data.spark_state($1) as s"
 SPARK_START: Final = "select postbus_data.spark_start($1, $2, $3, $4)"
@@ -53,7 +53,8 @@ def transaction(url: str, *, snapshot: str | None = None) -> Iterator[Session]:
         snapshot: What another connection has exported, to see the database as it was then.
 
     Raises:
-        postbus.Error: Whatever Postgres or the driver raised, translated.
+        Unavailable: Nobody holds that snapshot any more.
+        postbus.Error: Whatever else Postgres or the driver raised, translated.
     """
     try:
         connection = LeanConnection.connect(url, autocommit=True, client_encoding="UTF8", connect_timeout=30)
@@ -67,7 +68,14 @@ def transaction(url: str, *, snapshot: str | None = None) -> Iterator[Session]:
     try:
         with connection, connection.transaction():
             if snapshot is not None:
-                connection.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot)))
+                _go_to(connection, snapshot)
             yield Session(connection)
     except psycopg.Error as error:
         raise translate(error) from error
+
+
+def _go_to(connection: LeanConnection, snapshot: str) -> None:
+    try:
+        connection.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot)))
+    except (psycopg.errors.InvalidParameterValue, psycopg.errors.UndefinedObject) as error:
+        raise snapshot_gone() from error

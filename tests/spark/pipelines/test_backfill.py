@@ -13,7 +13,7 @@ from psycopg import sql
 
 import postbus
 import postbus.pipelines.backfill as module
-from postbus.db import tables
+from postbus.db import session, tables
 from postbus.pipelines import Backfilled, BackfillOptions, backfill_table
 from postbus.pipelines.ranges import RangeCopier
 from tests import servers
@@ -270,6 +270,14 @@ def test_a_stream_of_one_message_per_key_gets_one_for_each(
     with psycopg.connect(url) as connection:
         state = connection.execute("select s.key from postbus.state(%s) as s", (name,)).fetchall()
     assert len(state) == 3
+
+
+def test_a_snapshot_that_nobody_holds_any_more_is_said_to_be_gone(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        (row,) = connection.execute("select pg_export_snapshot()").fetchall()
+
+    with pytest.raises(postbus.Unavailable, match="is gone"), session.transaction(url, snapshot=row[0]):
+        pass
 
 
 def sleeping_count(url: str) -> int:
