@@ -1564,11 +1564,14 @@ begin
             and r.number = copy_range.number
             and r.done_at is null
         for update;
+        if not found then
+            return null;
+        end if;
     exception when serialization_failure then
         return null;
     end;
     entry := postbus_data.enter(stream, null);
-    if not found or entry.one_message_per_key then
+    if entry.one_message_per_key then
         return null;
     end if;
     loop
@@ -10211,8 +10214,8 @@ declare
     seqs bigint[];
     part record;
 begin
-    if staged.deliver_at is null and not entry.one_message_per_key then
-        -- They were checked when they were staged. Without keys there are no hashes.
+    -- Release 0.1.0 staged them without hashes, and unchecked.
+    if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then
         select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, staged.message_count) as d;
         perform postbus_data.append(
             entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,
@@ -11274,7 +11277,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('d6cbb8fc636a242b')
+insert into postbus_data.installation (functions_digest) values ('7d94d27c771d45a2')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -229,3 +229,20 @@ def test_large_batches_are_cut_by_count_and_size() -> None:
 
     assert [chunk.num_rows for chunk in chunks([many])] == [10_000, 10_000, 5_000]
     assert [chunk.num_rows for chunk in chunks([large])] == [1, 1, 1]
+
+
+def test_what_release_0_1_0_has_staged_is_checked_and_published(bus: postbus.Bus, url: str, stream: str) -> None:
+    stage = (
+        "insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, keys, data)"
+        " values (%s, 0, %s, %s, 2, %s, %s)"
+    )
+    publish = "select postbus_data.spark_publish(%s, 'old', %s, null, false, array[%s]::uuid[], array[2])"
+    good, bad = str(uuid.uuid4()), str(uuid.uuid4())
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(stage, (good, f"{stream}/old", 1, ["a", None], ["1", "2"]))
+        connection.execute(publish, (stream, 1, good))
+        connection.execute(stage, (bad, f"{stream}/old", 2, ["a", None], ["{", "2"]))
+        with pytest.raises(psycopg.Error, match="not valid JSON"):
+            connection.execute(publish, (stream, 2, bad))
+
+    assert sorted((message.key or "", message.data) for message in bus.scan(stream)) == [("", 2), ("a", 1)]

@@ -27,11 +27,14 @@ begin
             and r.number = copy_range.number
             and r.done_at is null
         for update;
+        if not found then
+            return null;
+        end if;
     exception when serialization_failure then
         return null;
     end;
     entry := postbus_data.enter(stream, null);
-    if not found or entry.one_message_per_key then
+    if entry.one_message_per_key then
         return null;
     end if;
     loop

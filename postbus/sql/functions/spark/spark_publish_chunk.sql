@@ -14,8 +14,8 @@ declare
     seqs bigint[];
     part record;
 begin
-    if staged.deliver_at is null and not entry.one_message_per_key then
-        -- They were checked when they were staged. Without keys there are no hashes.
+    -- Release 0.1.0 staged them without hashes, and unchecked.
+    if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then
         select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, staged.message_count) as d;
         perform postbus_data.append(
             entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,
