@@ -118,7 +118,9 @@ class HistoryRange:
     to_time: datetime
 
 
-def read_batches(url: str, system: str, wanted: Range, columns: Iterable[str], filter: MessageFilter) -> Iterator[Any]:
+def read_batches(
+    url: str, system: str, wanted: Range, columns: Iterable[str], filter: MessageFilter, *, by_seq: bool = False
+) -> Iterator[Any]:
     """The messages of a range, by partition and in order of seq, as record batches of about BATCH_BYTES.
 
     Args:
@@ -127,13 +129,14 @@ def read_batches(url: str, system: str, wanted: Range, columns: Iterable[str], f
         wanted: Which messages.
         columns: Of key, data, headers (as JSON text), partition, seq, published_at, size (how many bytes data has).
         filter: Which of them.
+        by_seq: In order of seq across partitions, which takes a little longer.
 
     Raises:
         SegmentDropped: Some were purged meanwhile.
         postbus.Error: Any other error of the server or the driver.
     """
     settings = filter.settings()
-    yield from _copied(url, system, _statement(wanted, columns, settings), settings)
+    yield from _copied(url, system, _statement(wanted, columns, settings, by_seq=by_seq), settings)
 
 
 def read_history(url: str, system: str, wanted: HistoryRange, columns: Iterable[str]) -> Iterator[Any]:
@@ -244,7 +247,7 @@ class _Session:
                 yield from batches
 
 
-def _statement(wanted: Range, columns: Iterable[str], conditions: Iterable[str]) -> str:
+def _statement(wanted: Range, columns: Iterable[str], conditions: Iterable[str], *, by_seq: bool) -> str:
     """One index range per partition and segment, all of them written out: a join with the partitions takes a third longer."""
     known = {**_COLUMNS, "size": _SIZE_OF_BYTES} if wanted.is_bytes else _COLUMNS
     names = list(columns)
@@ -252,18 +255,22 @@ def _statement(wanted: Range, columns: Iterable[str], conditions: Iterable[str])
     shown = ", ".join(f"m.{name}" for name in names)
     where = f"l.seq <= {wanted.to_seq:d}" + "".join(f" and {_CONDITIONS[name]}" for name in conditions)
     ahead = dict(wanted.ahead)
-    found = []
+    found: list[list[str]] = []
     for partition in wanted.partitions():
         after_seq = max(wanted.after_seq, ahead.get(partition, 0))
-        parts = [
+        ranges = [
             f"(select {selected} from postbus_data.log_{wanted.stream_id:d}_{segment.number:d} as l"  # noqa: S608
             f" where l.partition = {partition:d} and l.seq > {after_seq:d} and {where} order by l.seq)"
             for segment in wanted.segments
             if segment.first_partition <= partition <= segment.last_partition
         ]
-        # Two segments may share a range of seqs, so they are merged.
-        found.append(f"(select {shown} from ({' union all '.join(parts)}) as m order by m.seq)")  # noqa: S608
-    return " union all ".join(found)
+        found.append(ranges)
+    # Two segments may share a range of seqs, so those of a partition are merged too.
+    merged = [[each for ranges in found for each in ranges]] if by_seq else found
+    return " union all ".join(
+        f"(select {shown} from ({' union all '.join(ranges)}) as m order by m.seq)"  # noqa: S608
+        for ranges in merged
+    )
 
 
 def _translate(error: Any) -> errors.Error:

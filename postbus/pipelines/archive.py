@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from postbus.db import session, statements
+from postbus.db.arrow import MessageFilter
 from postbus.db.session import Session
 from postbus.model.errors import Conflict, InvalidInput
 from postbus.pipelines import lake, sessions
 from postbus.pipelines.progress import Show
 from postbus.pipelines.running import Run, running
 from postbus.spark.lake import CONSUMER, Archive, archive_of, find_archive
-from postbus.spark.slices import State, state_of
+from postbus.spark.options import Address
+from postbus.spark.slices import State, cut, state_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,16 +123,28 @@ def _step(run: Run, spark: SparkSession, options: ArchiveOptions, end: int | Non
         to = database.value(session.SPARK_END, (options.stream, after, end, options.batch, None))
     if to == after:
         return False
-    frame = (
-        spark.read.format("postbus")
-        .options(url=run.url, stream=options.stream, startingPosition=after + 1, endingPosition=to)
-        .load()
-    )
-    folder = lake.write_files(frame, known.root, after + 1, options.key_tokens)
-    files = lake.describe(lake.read_files(spark, known.root, [folder], state.data_type), known.root)
+    files = _write(run.url, spark, options, state, known, to)
     count = _commit(run.url, options.stream, after, to, files)
     run.note(count, run.done + count + max(0, (end or state.horizon) - to), to)
     return True
+
+
+def _write(
+    url: str, spark: SparkSession, options: ArchiveOptions, state: State, known: Archive, to: int
+) -> list[lake.File]:
+    """Write the messages up to a seq to files: by tasks that have both the log and the folder, or by Spark, which reaches
+    folders elsewhere, and sorts by folder where keys are folders.
+    """
+    after, folder = known.position_seq, lake.local_path(known.root)
+    if folder is not None and options.key_tokens == 0:
+        with session.transaction(url) as database:
+            slices = cut(database, state, after, to, messages=MessageFilter())
+        return lake.archive_slices(spark, Address(url), slices, folder, after + 1, state.data_type)
+    reader = spark.read.format("postbus").options(
+        url=url, stream=options.stream, startingPosition=after + 1, endingPosition=to
+    )
+    written = lake.write_files(reader.load(), known.root, after + 1, options.key_tokens)
+    return lake.describe(lake.read_files(spark, known.root, [written], state.data_type), known.root)
 
 
 def _commit(url: str, stream: str, after: int, to: int, files: list[lake.File], *, is_lost: bool = False) -> int:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from postbus.pipelines.archiving import RESULT, ROW_GROUP_BYTES, UNLIKE, SliceArchiver
 from postbus.spark.lake import lake_schema
+from postbus.spark.options import Address
+from postbus.spark.slices import Slice
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# Small enough that a task which wants a part of a file need not read all of it.
-_ROW_GROUP_BYTES: Final = 8 * 1024 * 1024
-# Columns without two values alike: to look for them takes a fifth of the time.
-_UNLIKE: Final = {f"parquet.enable.dictionary#{name}": "false" for name in ("data", "seq", "published_at")}
+_UNLIKE: Final = {f"parquet.enable.dictionary#{name}": "false" for name in UNLIKE}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -70,21 +72,48 @@ def folders(key_tokens: int) -> list[str]:
     return ["date", *(f"key_{place + 1}" for place in range(key_tokens))]
 
 
+def local_path(root: str) -> Path | None:
+    """The folder of an archive, if it is one of this machine, or of all machines of a cluster."""
+    return Path(root.removeprefix("file://").removeprefix("file:")) if "://" not in root.removeprefix("file") else None
+
+
+def archive_slices(
+    spark: SparkSession, address: Address, slices: Sequence[Slice], folder: Path, first_seq: int, data_type: str
+) -> list[File]:
+    """Write slices of a log into a new folder of the lake; what its files hold."""
+    if not slices:
+        return []
+    step = _new_folder(first_seq)
+    archiver = SliceArchiver(address, tuple(slices), str(folder), step, data_type)
+    rows = spark.range(0, len(slices), 1, len(slices)).mapInArrow(archiver, RESULT).collect()
+    files = _files((row.path, row) for row in rows)
+    listed = {folder / file.path for file in files}
+    for left in (folder / step).rglob("*.parquet"):
+        # A task that was killed, and done again.
+        if left not in listed:
+            left.unlink(missing_ok=True)
+    return files
+
+
 def write_files(frame: DataFrame, root: str, first_seq: int, key_tokens: int) -> str:
     """Write messages into a new folder of the lake, sorted by seq; its name."""
-    folder = f"{first_seq:020d}-{secrets.token_hex(4)}"
+    folder = _new_folder(first_seq)
     columns = folders(key_tokens)
     (
         by_date(frame, key_tokens)
         .sortWithinPartitions(*columns, "seq")
         .write.partitionBy(*columns)
         .option("compression", "zstd")
-        .option("parquet.block.size", _ROW_GROUP_BYTES)
+        .option("parquet.block.size", ROW_GROUP_BYTES)
         .options(**_UNLIKE)
         .mode("error")
         .parquet(f"{root}/{folder}")
     )
     return folder
+
+
+def _new_folder(first_seq: int) -> str:
+    return f"{first_seq:020d}-{secrets.token_hex(4)}"
 
 
 def read_files(spark: SparkSession, root: str, paths: list[str], data_type: str) -> DataFrame:
@@ -110,16 +139,21 @@ def describe(frame: DataFrame, root: str) -> list[File]:
         )
         .collect()
     )
-    found: dict[str, list[Any]] = {}
-    for row in rows:
-        found.setdefault(relative(row.path, root), []).append(row)
-    return [_file(path, of_file) for path, of_file in sorted(found.items())]
+    return _files((relative(row.path, root), row) for row in rows)
 
 
 def relative(uri: str, root: str) -> str:
     """The path of a file below the archive's folder: its folder there, which is unique, and what follows."""
     name = root.rstrip("/").rpartition("/")[2]
     return unquote(uri).rpartition(f"/{name}/")[2]
+
+
+def _files(rows: Iterable[tuple[str, Any]]) -> list[File]:
+    """Files of rows that each say what a file holds of a partition."""
+    found: dict[str, list[Any]] = {}
+    for path, row in rows:
+        found.setdefault(path, []).append(row)
+    return [_file(path, of_file) for path, of_file in sorted(found.items())]
 
 
 def _file(path: str, rows: list[Any]) -> File:
