@@ -165,7 +165,8 @@ class _File:
             self._flush()
 
     def close(self) -> None:
-        self._flush()
+        if self._waiting:
+            self._flush()
         self._writer.close()
         self._bytes = self._sink.tell()
         os.fsync(self._sink.fileno())
@@ -197,8 +198,7 @@ class _File:
                 write_statistics=_SOUGHT,
                 store_schema=False,
             )
-        if table.num_rows:
-            self._writer.write_table(table, row_group_size=table.num_rows)
+        self._writer.write_table(table, row_group_size=table.num_rows)
 
     def _count(self, batch: Any) -> None:
         sums = checksums(batch)

@@ -56,6 +56,17 @@ def test_each_day_has_files_of_its_own_that_are_sorted(
     assert seqs_of(read(spark, url, stream, includeArchive="true")) == published
 
 
+def test_a_file_has_small_row_groups(spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path) -> None:
+    # Each is a batch of its own, and two are a group.
+    bus.publish_many(stream, [postbus.Message(data="x" * 4_200_000) for _ in range(4)])
+
+    assert to_lake(spark, url, stream, tmp_path) == 4
+
+    (path,) = files(tmp_path)
+    assert parquet.ParquetFile(path).metadata.num_row_groups == 2
+    assert verify_archive(url, stream, spark=spark).problems == ()
+
+
 @dataclass(frozen=True)
 class DiesOnce:
     """Writes all that it should, and is killed before it can say so; the next attempt is not."""
