@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, LiteralString
 
 from psycopg import sql
 
@@ -44,13 +44,16 @@ class Shape:
             raise InvalidInput(f'column "{data.name}" is bytea, and the stream holds {self.data_type}')
 
 
-def statement_for(table: Table, wanted: KeyRange, shape: Shape) -> str:
-    """The statement that reads the rows of a range as key, data, problem and, for those with a problem, the row as text."""
+def statement_for(table: Table, wanted: KeyRange, shape: Shape, *, as_stored: bool = False) -> str:
+    """The statement that reads the rows of a range as key, data, problem and, for those with a problem, the row as text.
+
+    Data is text, or bytes; as_stored leaves JSON as such, which a stream of this server takes without parsing it.
+    """
     problem = _problem(table, shape)
     row = sql.SQL("case when {} is not null then row_to_json(t.*)::text end").format(problem)
     selected = (
         sql.SQL("{} as key").format(_key(shape.key)),
-        sql.SQL("{} as data").format(_data(table, shape)),
+        sql.SQL("{} as data").format(_data(table, shape, "" if as_stored and shape.data_type == "json" else "::text")),
         sql.SQL("{} as problem").format(problem),
         sql.SQL("{} as row").format(sql.SQL("null::text") if problem == _NONE else row),
     )
@@ -71,16 +74,16 @@ def _key(template: KeyTemplate) -> sql.Composable:
     return sql.SQL("({})::text").format(sql.SQL(" || ").join(parts))
 
 
-def _data(table: Table, shape: Shape) -> sql.Composable:
+def _data(table: Table, shape: Shape, cast: LiteralString) -> sql.Composable:
     if shape.data is None:
-        return sql.SQL("row_to_json(t.*)::text")
+        return sql.SQL("row_to_json(t.*)" + cast)
     column = table.column(shape.data)
     assert column is not None  # noqa: S101
     if column.type == "bytea":
         return sql.Identifier("t", column.name)
     if shape.data_type != "json" or column.type in _AS_THEY_ARE:
         return _value(column.name)
-    return sql.SQL("to_json({})::text").format(sql.Identifier("t", column.name))
+    return sql.SQL("to_json({})" + cast).format(sql.Identifier("t", column.name))
 
 
 def _problem(table: Table, shape: Shape) -> sql.Composable:

@@ -92,17 +92,18 @@ class RangeCopier:
         with session.transaction(self.target.url, snapshot=self.snapshot) as database:
             for setting in _SETTINGS:
                 database.rows(setting)
-            parameters = (self.target.stream, self.snapshot_id, self.writer, number, self._statement(found))
+            text = self._statement(found, as_stored=True)
+            parameters = (self.target.stream, self.snapshot_id, self.writer, number, text)
             count = database.value(statements.COPY_RANGE, parameters)
             if count is None:
                 raise _NotThere
         return int(count)
 
-    def _statement(self, found: list[tuple[Any, ...]]) -> str:
+    def _statement(self, found: list[tuple[Any, ...]], *, as_stored: bool = False) -> str:
         """The query that reads a range as messages."""
         ((after, to, is_of_nulls),) = found
         wanted = KeyRange(after and tuple(after), to and tuple(to), is_of_nulls)
-        return statement_for(self.table, wanted, self.shape)
+        return statement_for(self.table, wanted, self.shape, as_stored=as_stored)
 
     def _sorted(self, chunk: Any) -> tuple[Any, list[tuple[str, str]]]:
         """The rows that can be published, and the others with their reasons."""

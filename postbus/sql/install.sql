@@ -1543,7 +1543,7 @@ as $$
 /*
 Publish a range of a backfill whose source is this database, and note that it is done: its rows do not leave the server.
 
-messages  the query that reads them, as key, data and problem. It means what it means to the caller, whose search_path this function has too; so all
+messages  the query that reads them, as key, data (JSON, text or bytes) and problem. It means what it means to the caller, whose search_path this function has too; so all
           else in it is written with its schema.
 
 Returns  how many there were. Null when that cannot be done in this way: a row cannot be published, the stream keeps one message per key, or somebody
@@ -1591,7 +1591,7 @@ begin
                         pg_catalog.nextval($3) as seq,
                         pg_catalog.sha256(pg_catalog.convert_to(q.key, ''UTF8''::pg_catalog.name)) as hash,
                         case
-                            when q.problem is null and pg_catalog.octet_length(q.data) <= $4 then q.key
+                            when q.problem is null and pg_catalog.octet_length(q.data%s) <= $4 then q.key
                             else postbus_data.not_a_message()
                         end as key,
                         q.data
@@ -1601,6 +1601,7 @@ begin
                 entry.stream_id,
                 entry.layout >> 35,
                 case entry.data_type when 'bytes' then 'pg_catalog.bytea' else 'pg_catalog.' || entry.data_type end,
+                case when entry.data_type <> 'bytes' then '::pg_catalog.text' end,
                 messages
             )
             using ((entry.layout >> 11) & 16777215)::integer, (entry.layout & 2047)::integer, entry.sequence, entry.max_message_bytes;
@@ -11277,7 +11278,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('7d94d27c771d45a2')
+insert into postbus_data.installation (functions_digest) values ('024f955794f0ee06')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -221,9 +221,9 @@ def test_of_two_attempts_at_the_same_moment_one_publishes(
     both_have_asked = threading.Barrier(2)
     real = RangeCopier._statement
 
-    def statement(self: RangeCopier, found: list[tuple[Any, ...]]) -> str:
+    def statement(self: RangeCopier, *arguments: Any, **options: Any) -> str:
         both_have_asked.wait(30)
-        return real(self, found)
+        return real(self, *arguments, **options)
 
     def work(self: Any) -> None:
         with ThreadPoolExecutor(2) as both:
