@@ -14,7 +14,7 @@ help: ## List the commands
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[embedded,http,cli,server,spark]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[embedded,http,cli,server,spark,delta]' --group dev
 	touch $@
 
 run: $(STAMP) ## Start Postbus: its HTTP server on port 7376, and the embedded Postgres

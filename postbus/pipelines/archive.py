@@ -16,7 +16,7 @@ from postbus.db import session, statements
 from postbus.db.arrow import MessageFilter
 from postbus.db.session import Session
 from postbus.model.errors import Conflict, InvalidInput
-from postbus.pipelines import lake, sessions
+from postbus.pipelines import delta, lake, sessions
 from postbus.pipelines.progress import Show
 from postbus.pipelines.running import Run, running
 from postbus.spark.lake import CONSUMER, Archive, archive_of, find_archive
@@ -41,6 +41,7 @@ class ArchiveOptions:
         key_tokens: How many tokens of the key become folders, below the date.
         every: In continuous mode, how many seconds to wait for more messages.
         allow_loss: Go on when messages were purged before they were archived, and note it, instead of failing.
+        format: "parquet", or "delta": then the folder is a Delta table too, and stays one.
     """
 
     stream: str
@@ -49,6 +50,7 @@ class ArchiveOptions:
     key_tokens: int = 0
     every: float = 10.0
     allow_loss: bool = False
+    format: str = "parquet"
 
     def check(self) -> None:
         """Refuse what cannot be.
@@ -60,6 +62,10 @@ class ArchiveOptions:
             raise InvalidInput(
                 "options of archive are out of range", f"batch and every are above 0, key_tokens 0 to {_MOST_TOKENS}"
             )
+        if self.format not in delta.FORMATS:
+            raise InvalidInput(f'an archive has no format "{self.format}"', "it is parquet or delta")
+        if self.format == "delta":
+            delta.require()
 
     def root(self, known: Archive | None) -> str:
         """The folder of the archive.
@@ -103,13 +109,19 @@ def archive_stream(
     with running(url, name, "archive", options.stream, options, consumer=CONSUMER, show=show) as run:
         with session.transaction(url) as database:
             root = options.root(find_archive(database, options.stream))
-            database.rows(statements.OPEN_ARCHIVE, (options.stream, root, CONSUMER))
+            if options.format == "delta":
+                delta.require(root)
+            database.rows(statements.OPEN_ARCHIVE, (options.stream, root, CONSUMER, options.format))
             end = None if continuous else state_of(database, options.stream).horizon
+        # What a run left that was killed.
+        delta.mirror(url, options.stream, options.key_tokens)
         while not run.is_stopping:
-            if not _step(run, own, options, end):
-                if not continuous:
-                    break
+            if _step(run, own, options, end):
+                delta.mirror(url, options.stream)
+            elif continuous:
                 run.wait(options.every)
+            else:
+                break
         return run.done
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from postbus.db import session, statements
 from postbus.db.arrays import BigintArray
 from postbus.model.errors import InvalidInput
-from postbus.pipelines import lake, sessions
+from postbus.pipelines import delta, lake, sessions
 from postbus.pipelines.progress import Show
 from postbus.pipelines.running import Run, running
 from postbus.spark.lake import Archive, archive_of, filesystem, lake_schema
@@ -99,11 +99,14 @@ def tend_archive(url: str, options: UpkeepOptions, *, spark: SparkSession, show:
     own = sessions.of_its_own(spark)
     with running(url, f"upkeep {options.stream}", "upkeep", options.stream, options, show=show) as run:
         expired = _expire(run, options)
+        delta.mirror(url, options.stream)
         compacted = into = 0
         for count, new in _compact(run, own, options):
             compacted, into = compacted + count, into + new
             if run.is_stopping:
                 break
+        # Before the files that it names no longer are deleted.
+        delta.mirror(url, options.stream)
         deleted = _delete(run, options)
     return Tended(compacted=compacted, into=into, expired=expired, deleted=deleted)
 
@@ -193,10 +196,11 @@ def _delete(run: Run, options: UpkeepOptions) -> int:
 
 
 def _folders(system: Any, root: str) -> list[str]:
+    """The folders of steps."""
     from pyarrow import fs
 
     found = system.get_file_info(fs.FileSelector(root, allow_not_found=True))
-    return [info.base_name for info in found if info.type == fs.FileType.Directory]
+    return [info.base_name for info in found if info.type == fs.FileType.Directory and info.base_name != delta.LOG]
 
 
 def _newest(system: Any, folder: str) -> datetime:

@@ -453,7 +453,9 @@ create table postbus_data.archive (
     root text not null,
     start_after bigint not null,
     position_seq bigint not null,
-    created_at timestamptz not null default clock_timestamp()
+    created_at timestamptz not null default clock_timestamp(),
+    -- With delta, the folder is a Delta table too, whose log follows what is listed here.
+    format text collate "C" not null default 'parquet' check (format in ('parquet', 'delta'))
 );
 
 -- A row is one step of an archive: every message with after_seq < seq <= to_seq went into files, in the transaction that wrote this row. Steps follow
@@ -994,6 +996,16 @@ as $$
     where f.stream_id = postbus_data.stream_id(stream)
 $$;
 
+create or replace function postbus_data.archive_format(stream text)
+returns text
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The format of an archive: parquet, or delta when its folder is a Delta table too. Null when there is none. Raises PB404. */
+    select a.format from postbus_data.archive as a where a.stream_id = postbus_data.stream_id(stream)
+$$;
+
 create or replace function postbus_data.archive_parts(stream text)
 returns table (path text, partition integer, first_seq bigint, last_seq bigint, message_count bigint, checksum bigint)
 language sql
@@ -1241,7 +1253,7 @@ as $$
     update postbus_data.archive as a set root = move_archive.root where a.stream_id = postbus_data.stream_id(stream)
 $$;
 
-create or replace function postbus_data.open_archive(stream text, root text, consumer text)
+create or replace function postbus_data.open_archive(stream text, root text, consumer text, format text default 'parquet')
 returns void
 language plpgsql
 volatile
@@ -1249,6 +1261,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 /*
 Make an archive of a stream, if it has none: from its oldest message on. Its consumer keeps the stream from letting go of what is not archived.
+
+format   with delta, its folder is to be a Delta table too; one that is stays so.
 
 Raises   PB404, PB409 when the archive lies in another folder.
 */
@@ -1266,6 +1280,9 @@ begin
             errcode = 'PB409',
             message = format('the archive of stream "%s" lies in %s, not in %s', stream, known, root),
             hint = 'archive to that folder; to move it, copy it and call postbus_data.move_archive';
+    end if;
+    if open_archive.format <> 'parquet' then
+        update postbus_data.archive as a set format = open_archive.format where a.stream_id = found_id;
     end if;
     if exists (select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer) then
         perform postbus.alter_consumer(stream, consumer, keep_unread => true);
@@ -11278,7 +11295,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('024f955794f0ee06')
+insert into postbus_data.installation (functions_digest) values ('6a3e6d63c8656115')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import KeyPattern, StreamName, seconds, size
-from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, build, collect, run_app, started
+from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, build, collect, prepared, run_app, started
 from postbus.model.errors import Conflict
 
 
@@ -26,6 +26,9 @@ def archive(
     allow_loss: Annotated[
         bool | None, typer.Option("--allow-loss", help="Go on when messages were purged before they were archived.")
     ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="parquet, or delta: the folder is a Delta table too, and stays one.")
+    ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Archive nothing: check that archive and log hold everything.")
     ] = False,
@@ -41,12 +44,18 @@ def archive(
     if verify:
         _verify(stream, master, remote)
         return
-    given = {"to": to, "batch": batch, "key_tokens": key_tokens, "every": every, "allow_loss": allow_loss}
-    values = collect(given, options)
+    given = {
+        "to": to,
+        "batch": batch,
+        "key_tokens": key_tokens,
+        "every": every,
+        "allow_loss": allow_loss,
+        "format": format,
+    }
+    chosen = prepared("ArchiveOptions", stream, collect(given, options))
     with started(stream, master, remote) as (spark, database):
-        from postbus.pipelines import ArchiveOptions, archive_stream, progress
+        from postbus.pipelines import archive_stream, progress
 
-        chosen = build(ArchiveOptions, stream, values)
         count = archive_stream(database, chosen, spark=spark, continuous=continuous, show=progress.for_this_terminal())
     output.emit_number(count, f"archived {count:,} messages of {stream}", name="archived")
 

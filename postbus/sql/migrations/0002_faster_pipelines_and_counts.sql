@@ -12,3 +12,8 @@ alter table postbus_data.backfill_range drop constraint backfill_range_snapshot_
 alter table postbus_data.position add column pending_since timestamptz;
 
 drop function postbus_data.in_flight(integer, integer, integer, boolean, integer);
+
+-- The folder of an archive may be a Delta table too.
+alter table postbus_data.archive add column format text collate "C" not null default 'parquet' check (format in ('parquet', 'delta'));
+
+drop function postbus_data.open_archive(text, text, text);

@@ -30,7 +30,9 @@ create table postbus_data.archive (
     root text not null,
     start_after bigint not null,
     position_seq bigint not null,
-    created_at timestamptz not null default clock_timestamp()
+    created_at timestamptz not null default clock_timestamp(),
+    -- With delta, the folder is a Delta table too, whose log follows what is listed here.
+    format text collate "C" not null default 'parquet' check (format in ('parquet', 'delta'))
 );
 
 -- A row is one step of an archive: every message with after_seq < seq <= to_seq went into files, in the transaction that wrote this row. Steps follow

@@ -22,6 +22,7 @@ def test_the_how_to_takes_a_stream_to_a_year_of_history(
         assert page.said_by("pipeline run archive orders --to /lake")[0].out == "2\n"
         assert "archive orders  done" in page.said_by("pipeline ls")[-1].out
         assert [row["count"] for row in page.scope["per_day"].collect()] == [2]
+        assert page.scope["table"].count() == 2
         assert [message.key for message in bus.scan("orders-again")] == ["orders.eu.1"]
 
 

@@ -1,4 +1,4 @@
-create or replace function postbus_data.open_archive(stream text, root text, consumer text)
+create or replace function postbus_data.open_archive(stream text, root text, consumer text, format text default 'parquet')
 returns void
 language plpgsql
 volatile
@@ -6,6 +6,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 /*
 Make an archive of a stream, if it has none: from its oldest message on. Its consumer keeps the stream from letting go of what is not archived.
+
+format   with delta, its folder is to be a Delta table too; one that is stays so.
 
 Raises   PB404, PB409 when the archive lies in another folder.
 */
@@ -23,6 +25,9 @@ begin
             errcode = 'PB409',
             message = format('the archive of stream "%s" lies in %s, not in %s', stream, known, root),
             hint = 'archive to that folder; to move it, copy it and call postbus_data.move_archive';
+    end if;
+    if open_archive.format <> 'parquet' then
+        update postbus_data.archive as a set format = open_archive.format where a.stream_id = found_id;
     end if;
     if exists (select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer) then
         perform postbus.alter_consumer(stream, consumer, keep_unread => true);
