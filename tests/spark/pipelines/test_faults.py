@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 import postbus
 from postbus.pipelines import verify_archive
@@ -98,11 +99,13 @@ def test_what_was_killed_and_run_again_archives_and_replays_each_message_once(
     what, chance = WHAT[seed % len(WHAT)], random.Random(f"pipelines {seed}")
     with servers.database(own_server.url) as url:
         fill(url)
-        run_and_kill(
-            url, tmp_path, what, own_server, chance, "archive", "source", "--to", str(tmp_path), "--batch", "700"
-        )
+        archive = ("archive", "source", "--to", str(tmp_path), "--batch", "700", "--format", "delta")
+        run_and_kill(url, tmp_path, what, own_server, chance, *archive)
         found = verify_archive(url, "source", spark=spark)
         assert (found.archived, found.live, found.problems) == (6000, 0, ())
+        # The table too has each message once.
+        seqs = DeltaTable(tmp_path / "source").to_pyarrow_table(columns=["seq"])["seq"].to_pylist()
+        assert (len(seqs), len(set(seqs))) == (6000, 6000)
         with postbus.connect(url) as bus:
             bus.purge("source", everything=True)
         run_and_kill(url, tmp_path, what, own_server, chance, "replay", "source", "--into", "target", "--batch", "700")
