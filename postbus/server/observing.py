@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import secrets
 import time
@@ -20,6 +21,9 @@ from postbus.server.settings import is_loopback
 
 _is_request_id: Final = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}").fullmatch
 _UNKNOWN_ROUTE: Final = "other"
+# Ids of requests that bring none: no two alike, and no random number for each.
+_process_id: Final = secrets.token_hex(4)
+_number: Final = itertools.count()
 
 
 def _route_of(scope: Scope) -> str:
@@ -114,7 +118,7 @@ class Observing:
 def _request_id(headers: dict[bytes, bytes]) -> str:
     """The client's own, if it is a decent one."""
     given = headers.get(b"x-request-id", b"")
-    return given.decode() if _is_request_id(given) else secrets.token_hex(8)
+    return given.decode() if _is_request_id(given) else f"{_process_id}{next(_number):08x}"
 
 
 async def _answer(send: Send, problem: Problem) -> None:

@@ -1,4 +1,6 @@
-"""uvicorn's HTTP, with bounds on how a request arrives: no end of headers, and no client that never gets there."""
+"""uvicorn's HTTP, with bounds on how a request arrives (no end of headers, no client that never gets there), and answers that
+are written at once.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,34 @@ from postbus.server.problems import Problem
 
 _MOST_HEAD_BYTES: Final = 64 * 1024
 _MOST_HEADERS: Final = 200
+_CONTINUE: Final = b"HTTP/1.1 100 "
+
+
+class _Joining:
+    """A transport that writes the head of an answer together with what follows: each write wakes the client up."""
+
+    __slots__ = ("_head", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head: bytes | None = None
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            self._transport.writelines((self._head, data))
+            self._head = b""
+        elif self._head is None and not data.startswith(_CONTINUE):
+            self._head = data
+        else:
+            self._transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        if self._head:
+            self._transport.write(self._head)
+        self._transport.close()
 
 
 class Protocol(HttpToolsProtocol):
@@ -65,6 +95,8 @@ class Protocol(HttpToolsProtocol):
         self._is_in_head = False
         self._await_more()
         super().on_headers_complete()
+        if self.scope["method"] != "HEAD":
+            self.cycle.transport = _Joining(self.transport)  # type: ignore[assignment]
 
     def on_body(self, body: bytes) -> None:
         self._await_more()
