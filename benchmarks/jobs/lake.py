@@ -47,7 +47,7 @@ def lake() -> Iterator[Path]:
 def archive_all(spark: Any, url: str, stream: str, count: int) -> Measurement:
     """A whole archive, which is forgotten again."""
     with lake() as folder:
-        options = ArchiveOptions(stream=stream, to=str(folder), batch=max(1, count // 2))
+        options = ArchiveOptions(stream=stream, to=str(folder))
         found: list[int] = []
         seconds = timed(lambda: found.append(archive_stream(url, options, spark=spark)))
         forget_archive(url, stream)

@@ -71,17 +71,10 @@ def _finished(values: Any) -> Any:
 def _of_bytes(column: Any, seeds: Sequence[int]) -> list[int]:
     import pyarrow
 
-    plain = column.cast(pyarrow.binary())
-    _, offsets, values = plain.buffers()
-    bounds = np.frombuffer(offsets, np.int32, len(plain) + 1, plain.offset * 4).tolist()
-    content = memoryview(values or b"")
-    ranges = zip(bounds, bounds[1:], seeds, strict=False)
-    if plain.null_count == 0:
-        return [xxh64_intdigest(content[low:high], seed) for low, high, seed in ranges]
-    return [
-        xxh64_intdigest(content[low:high], seed) if is_there else seed
-        for (low, high, seed), is_there in zip(ranges, plain.is_valid().to_pylist(), strict=True)
-    ]
+    values = column.cast(pyarrow.binary()).to_pylist()
+    if column.null_count == 0:
+        return list(map(xxh64_intdigest, values, seeds))
+    return [seed if value is None else xxh64_intdigest(value, seed) for value, seed in zip(values, seeds, strict=True)]
 
 
 def _json(headers: dict[str, str | None]) -> str:
