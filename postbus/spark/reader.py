@@ -82,6 +82,7 @@ class Reader(DataSourceReader):
                 ahead=tuple((partition, seq - 1) for partition, seq in ahead),
                 log_above=state.start_seq - 1,
             )
+        compat.settle()
         # Spark would make one task of nothing out of an empty list, and read it.
         return list(slices) or [InputPartition(None)]
 

@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 from postbus.db import session
 from postbus.db.arrow import MessageFilter
 from postbus.model.errors import InvalidInput
+from postbus.spark import compat
 from postbus.spark.columns import schema_for
 from postbus.spark.errors import plainly
 from postbus.spark.history import HISTORY, HistoryReader
@@ -104,6 +105,7 @@ class PostbusDataSource(DataSource):
         options = read_options(self.options)
         with session.transaction(options.address.resolve()) as database:
             state = state_of(database, options.stream)
+        compat.settle()
         if options.view != "messages":
             return view_schema(options.view, state.data_type)
         return schema_for(state.data_type, options.data_schema)
@@ -146,5 +148,6 @@ class PostbusDataSource(DataSource):
             raise InvalidInput("a stream cannot be overwritten", "use mode append, and postbus.purge to empty it")
         with session.transaction(options.address.resolve()) as database:
             data_type = state_of(database, options.stream).data_type
+        compat.settle()
         check_columns(schema, data_type)
         return options, data_type

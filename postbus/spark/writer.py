@@ -101,6 +101,7 @@ class _Writer:
             for number, chunk in enumerate(chunks(batches)):
                 count += chunk.num_rows
                 self._stage_chunk(database, attempt, number, identity, chunk)
+        compat.settle()
         return Staged(attempt, compat.task_partition(), count, identity.query)
 
     def _stage_chunk(self, database: Session, attempt: str, number: int, identity: Identity, chunk: Any) -> None:
