@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.requests import Request
 
 from postbus.server import problems
 from postbus.server.access import Scope, Token
 from postbus.server.problems import Problem
+from postbus.server.requests import Disconnected, Request
 
 if TYPE_CHECKING:
     import postbus
@@ -192,8 +192,8 @@ class Caller:
         endpoint, service = self._endpoint, self._service
         if endpoint.scope is None:
             return Call(service, request, service.nobody, "", "")
-        token = await service.guard.identify(request.headers.get("authorization"))
-        named = request.path_params.get("stream")
+        token = await service.guard.identify(request.header(b"authorization"))
+        named = request.parameters.get("stream")
         if named is None:
             call = Call(service, request, token, "", "")
             if endpoint.on_all_streams or endpoint.scope not in token.scopes:
@@ -203,7 +203,7 @@ class Caller:
         if not any(token.may(scope, stream) for scope in (endpoint.scope, *endpoint.also)):
             # In the words of the path: the name behind an id is not this token's business.
             raise Problem(403, "forbidden", f'this token does not allow "{endpoint.scope}" on stream "{named}"')
-        consumer = request.path_params.get("consumer") or request.path_params.get("group", "")
+        consumer = request.parameters.get("consumer") or request.parameters.get("group", "")
         if consumer:
             consumer = await service.directory.consumer_name(stream, consumer)
         return Call(service, request, token, stream, consumer)
@@ -211,7 +211,7 @@ class Caller:
     def _query(self, request: Request) -> Any:
         given: dict[str, str] = {}
         known = self._endpoint.query.__struct_fields__
-        for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+        for name, value in parse_qsl(request.query.decode("latin-1"), keep_blank_values=True):
             if name not in known:
                 raise problems.invalid(name, "is not a parameter of this", hint=did_you_mean(name, known))
             if name in given:
@@ -266,21 +266,26 @@ async def read_body(request: Request, limit: int) -> bytes:
 
     Raises:
         Problem: 413.
+        Disconnected: The client went away.
     """
-    length = request.headers.get("content-length", "0")
-    if length.isdigit() and int(length) > limit and (int(length) > _DRAINED * limit or "expect" in request.headers):
+    length = request.headers.get(b"content-length", b"0")
+    if length.isdigit() and int(length) > limit and (int(length) > _DRAINED * limit or b"expect" in request.headers):
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
+    while size <= _DRAINED * limit:
+        event = await request.receive()
+        if event["type"] == "http.disconnect":
+            raise Disconnected
+        part = event["body"]
         size += len(part)
         if size <= limit:
             parts.append(part)
-        elif size > _DRAINED * limit:
+        if not event["more_body"]:
             break
     if size > limit:
         raise _too_large(limit)
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _too_large(limit: int) -> Problem:

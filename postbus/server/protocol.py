@@ -59,6 +59,8 @@ class Protocol(HttpToolsProtocol):
         super().__init__(**arguments)
         self._arrival_timeout = arrival_timeout
         self._timer: asyncio.TimerHandle | None = None
+        # When patience ends; None while nothing is awaited. The timer looks at it, and is not made anew for each part.
+        self._deadline: float | None = None
         self._is_in_head = True
         self._head_bytes = 0
         self._refusal: Problem | None = None
@@ -69,6 +71,8 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._await_nothing()
+        if self._timer is not None:
+            self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -111,13 +115,22 @@ class Protocol(HttpToolsProtocol):
         self._refuse(self._refusal or Problem(400, "invalid_http", "this is not a request of HTTP"))
 
     def _await_more(self) -> None:
-        self._await_nothing()
-        self._timer = self.loop.call_later(self._arrival_timeout, self._give_up)
+        self._deadline = self.loop.time() + self._arrival_timeout
+        if self._timer is None:
+            self._timer = self.loop.call_later(self._arrival_timeout, self._look)
 
     def _await_nothing(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._deadline = None
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._deadline is None:
+            return
+        left = self._deadline - self.loop.time()
+        if left > 0:
+            self._timer = self.loop.call_later(left, self._look)
+        else:
+            self._give_up()
 
     def _give_up(self) -> None:
         if self.flow.read_paused:

@@ -21,7 +21,7 @@ from typing import Any
 import uvicorn
 
 from postbus.model.errors import Conflict, InvalidInput
-from postbus.server import application
+from postbus.server.observing import Observing
 from postbus.server.protocol import Protocol
 from postbus.server.service import Service
 from postbus.server.settings import Settings
@@ -83,8 +83,8 @@ def address_of(settings: Settings, listening: socket.socket) -> str:
 
 def server(settings: Settings) -> Server:
     """A server, for whoever wants to run it."""
-    app, service = application.create(settings)
-    return Server(_config(settings, app), service)
+    service = Service(settings)
+    return Server(_config(settings, Observing(service)), service)
 
 
 def serve(settings: Settings, listening: socket.socket, *, started: Callable[[], None] = lambda: None) -> None:

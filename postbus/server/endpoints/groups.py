@@ -217,12 +217,12 @@ async def seek(call: Call, body: Seek) -> Data[Position]:
 async def join(call: Call, body: Heartbeat | None = None) -> Data[Assigned]:
     """Be a worker of a group, or say that it is alive; answers its partitions."""
     session = (body or Heartbeat()).session_ms / 1000
-    member = _group(call).join(call.request.path_params["worker"], session=session)
+    member = _group(call).join(call.request.parameters["worker"], session=session)
     return Data(Assigned(list(await member.heartbeat())))
 
 
 @endpoints.add("DELETE", "/api/streams/{stream}/groups/{group}/workers/{worker}", scope="consume")
 async def leave(call: Call) -> Data[Count]:
     """Be a worker of a group no more."""
-    await _group(call).join(call.request.path_params["worker"]).leave()
+    await _group(call).join(call.request.parameters["worker"]).leave()
     return Data(Count(1))

@@ -113,13 +113,13 @@ async def read_messages(call: Call, query: Reading) -> PageOf[answers.StoredMess
 @endpoints.add("GET", "/api/streams/{stream}/messages/{key}", scope="consume")
 async def get_message(call: Call) -> Data[answers.StoredMessage]:
     """Get the newest message with a key."""
-    return Data(answers.message(await _newest(call, call.request.path_params["key"]), await call.stream_id()))
+    return Data(answers.message(await _newest(call, call.request.parameters["key"]), await call.stream_id()))
 
 
 @endpoints.add("GET", "/api/streams/{stream}/messages/{key}/consumer_info", scope="manage")
 async def get_message_consumer_info(call: Call) -> Data[answers.MessageConsumers]:
     """Get the newest message with a key, and how each consumer that may want it stands to it."""
-    message = await _newest(call, call.request.path_params["key"])
+    message = await _newest(call, call.request.parameters["key"])
     consumers = [
         await _standing(call, consumer, message.seq or 0)
         for consumer in await call.bus.list_consumers(call.stream)
@@ -187,7 +187,7 @@ def _trace(call: Call) -> dict[str, str]:
 
     With OpenTelemetry it is the trace of a span for the publish.
     """
-    headers = call.request.headers
-    if "traceparent" not in headers or tracing.is_on():
+    if b"traceparent" not in call.request.headers or tracing.is_on():
         return {}
-    return {name: headers[name] for name in _TRACE_HEADERS if name in headers}
+    found = {name: call.request.header(name.encode()) for name in _TRACE_HEADERS}
+    return {name: value for name, value in found.items() if value is not None}

@@ -44,7 +44,7 @@ async def get_state(call: Call, query: StateQuery) -> Data[list[answers.StoredMe
 @endpoints.add("DELETE", "/api/streams/{stream}/state/{key}", scope="publish")
 async def delete_key(call: Call) -> Data[DeletedKey]:
     """Delete a key."""
-    key = call.request.path_params["key"]
+    key = call.request.parameters["key"]
     seq = await call.bus.delete_key(call.stream, key)
     if seq is None:
         raise Problem(404, "not_found", f'stream "{call.stream}" has no key "{key}"')

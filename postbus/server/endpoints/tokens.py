@@ -105,7 +105,7 @@ async def _create(call: Call, wanted: NewToken) -> Data[CreatedToken]:
 
 
 async def _revoke(call: Call) -> Data[RevokedToken]:
-    number = call.request.path_params["id"]
+    number = call.request.parameters["id"]
     is_number = number.isascii() and number.isdigit() and len(number) < 10
     if not is_number or not await Tokens(call.service.connection.database).revoke(int(number)):
         raise Problem(404, "not_found", f'token "{number[:80]}" does not exist')
