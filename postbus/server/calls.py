@@ -24,7 +24,7 @@ Handler = Callable[..., Awaitable[Any]]
 _Handler = TypeVar("_Handler", bound=Handler)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """One request, after it was let in.
 
@@ -200,7 +200,7 @@ class Caller:
                 call.demand(endpoint.scope, None)
             return call
         stream = await service.directory.stream_name(named)
-        if not any(token.may(scope, stream) for scope in (endpoint.scope, *endpoint.also)):
+        if not token.may(endpoint.scope, stream) and not any(token.may(scope, stream) for scope in endpoint.also):
             # In the words of the path: the name behind an id is not this token's business.
             raise Problem(403, "forbidden", f'this token does not allow "{endpoint.scope}" on stream "{named}"')
         consumer = request.parameters.get("consumer") or request.parameters.get("group", "")

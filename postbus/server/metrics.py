@@ -68,12 +68,13 @@ class Metrics:
         self._received = Counter(
             "postbus_messages_received", "Messages delivered.", ["stream", "consumer"], registry=target
         )
+        # Looking a child up by its labels takes as long as counting.
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._of_streams: dict[str, Counter] = {}
         self._gauges: list[Metric] = []
         self._gauges_until = 0.0
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        # Looking a child up by its labels takes as long as counting.
         children = self._children.get((method, route, status))
         if children is None:
             children = self._requests.labels(method, route, str(status)), self._durations.labels(method, route)
@@ -83,7 +84,10 @@ class Metrics:
         durations.observe(seconds)
 
     def count_published(self, stream: str, count: int) -> None:
-        self._published.labels(stream).inc(count)
+        child = self._of_streams.get(stream)
+        if child is None:
+            child = self._of_streams[stream] = self._published.labels(stream)
+        child.inc(count)
 
     def count_received(self, stream: str, consumer: str, count: int) -> None:
         self._received.labels(stream, consumer).inc(count)

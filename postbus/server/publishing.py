@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from postbus import tracing
 from postbus.model.errors import InvalidInput, TooLarge
 from postbus.model.message import Message
 from postbus.server.connection import Connection
 
-# Statements of one stream under way at a time. While one waits for its flush, the next is on its way.
-_MAX_UNDER_WAY = 2
 _MAX_TOGETHER = 1000
 # Larger requests gain nothing from company.
 SMALL = 10
@@ -29,49 +27,42 @@ class _Waiting:
     seqs: asyncio.Future[list[int]]
 
 
-@dataclass(slots=True)
-class _Stream:
-    under_way: int = 0
-    waiting: deque[_Waiting] = field(default_factory=deque)
-
-
 class Publishing:
     """Publishes for all requests of a process."""
 
     def __init__(self, connection: Connection, *, coalesce: bool) -> None:
         self._connection = connection
         self._coalesce = coalesce
-        self._streams: dict[str, _Stream] = {}
+        # Streams with a statement under way, each with what waits for its end. Two at a time would share what is there between
+        # them: more statements, and a quarter fewer messages.
+        self._busy: dict[str, deque[_Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def publish(self, stream: str, messages: Sequence[Message]) -> list[int]:
         """Publish messages, all or none; the seqs, in their order."""
         if not self._coalesce or len(messages) > SMALL:
             return await self._send(stream, messages)
-        state = self._streams.setdefault(stream, _Stream())
-        if state.under_way >= _MAX_UNDER_WAY:
+        if stream in self._busy:
             waiting = _Waiting(messages, asyncio.get_running_loop().create_future())
-            state.waiting.append(waiting)
+            self._busy[stream].append(waiting)
             return await waiting.seqs
-        state.under_way += 1
+        self._busy[stream] = deque()
         try:
             return await self._send(stream, messages)
         finally:
-            self._go_on(stream, state)
+            self._go_on(stream)
 
-    def _go_on(self, stream: str, state: _Stream) -> None:
-        state.under_way -= 1
-        if state.waiting:
-            state.under_way += 1
-            task = asyncio.create_task(self._send_waiting(stream, state))
+    def _go_on(self, stream: str) -> None:
+        if self._busy[stream]:
+            task = asyncio.create_task(self._send_waiting(stream))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        elif not state.under_way:
-            self._streams.pop(stream, None)
+        else:
+            del self._busy[stream]
 
-    async def _send_waiting(self, stream: str, state: _Stream) -> None:
+    async def _send_waiting(self, stream: str) -> None:
         try:
-            together = _take(state.waiting)
+            together = _take(self._busy[stream])
             try:
                 seqs = await self._send(stream, [message for each in together for message in each.messages])
             except (InvalidInput, TooLarge):
@@ -83,7 +74,7 @@ class Publishing:
             else:
                 _share(together, seqs)
         finally:
-            self._go_on(stream, state)
+            self._go_on(stream)
 
     async def _send_alone(self, stream: str, waiting: _Waiting) -> None:
         try:
