@@ -22,9 +22,6 @@ from postbus.server.settings import is_loopback
 _is_request_id: Final = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}").fullmatch
 _UNKNOWN_ROUTE: Final = "other"
 _NOBODY_WAITED: Final = Response(b"", 499)
-# Ids of requests that bring none: no two alike, and no random number for each.
-_process_id: Final = secrets.token_hex(4)
-_number: Final = itertools.count()
 
 
 @lru_cache(maxsize=100)
@@ -43,13 +40,16 @@ class Observing:
         self._service = service
         settings = service.settings
         self._is_for_this_machine = settings.is_open and not settings.insecure
+        # Ids of requests that bring none: no two alike, and no random number for each.
+        self._ids = (f"{number:016x}" for number in itertools.count(secrets.randbits(64) & ~0xFFFFFFFF))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
         headers = dict(scope["headers"])
-        request = Request(scope["method"], scope["path"], scope["query_string"], headers, receive, _request_id(headers))
+        request_id = _given_id(headers) or next(self._ids)
+        request = Request(scope["method"], scope["path"], scope["query_string"], headers, receive, request_id)
         if tracing.is_on():
             named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
             with tracing.serving(request.method, named) as span:
@@ -110,7 +110,7 @@ class Observing:
             )
 
 
-def _request_id(headers: Mapping[bytes, bytes]) -> str:
+def _given_id(headers: Mapping[bytes, bytes]) -> str | None:
     """The client's own, if it is a decent one."""
     given = headers.get(b"x-request-id", b"")
-    return given.decode() if _is_request_id(given) else f"{_process_id}{next(_number):08x}"
+    return given.decode() if _is_request_id(given) else None
