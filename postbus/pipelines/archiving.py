@@ -117,7 +117,7 @@ class _Files:
         return self._open[day]
 
     def _close(self, day: int) -> None:
-        # It is one of both until it is closed, so that nothing is forgotten when the disk is full.
+        # Known before it is closed, so that it is discarded if that fails: the disk may be full.
         self._closed.append(self._open[day])
         self._open.pop(day).close()
 

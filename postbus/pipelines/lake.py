@@ -74,7 +74,8 @@ def folders(key_tokens: int) -> list[str]:
 
 def local_path(root: str) -> Path | None:
     """The folder of an archive, if it is one of this machine, or of all machines of a cluster."""
-    return Path(root.removeprefix("file://").removeprefix("file:")) if "://" not in root.removeprefix("file") else None
+    path = root.removeprefix("file://").removeprefix("file:")
+    return None if "://" in path else Path(path)
 
 
 def archive_slices(

@@ -56,6 +56,20 @@ def test_each_day_has_files_of_its_own_that_are_sorted(
     assert seqs_of(read(spark, url, stream, includeArchive="true")) == published
 
 
+@pytest.mark.parametrize(
+    ("root", "path"),
+    [
+        ("/lake/orders", "/lake/orders"),
+        ("file:/lake/orders", "/lake/orders"),
+        ("file:///lake/orders", "/lake/orders"),
+        ("s3a://lake/orders", None),
+        ("hdfs://lake/orders", None),
+    ],
+)
+def test_tasks_write_into_folders_of_the_machine(root: str, path: str | None) -> None:
+    assert lake.local_path(root) == (None if path is None else Path(path))
+
+
 def test_a_file_has_small_row_groups(spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path) -> None:
     # Each is a batch of its own, and two are a group.
     bus.publish_many(stream, [postbus.Message(data="x" * 4_200_000) for _ in range(4)])
