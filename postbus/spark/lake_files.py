@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final
 
 from postbus.db.arrow import BATCH_BYTES, MessageFilter
@@ -99,8 +100,11 @@ def _wanted_rows(batch: Any, wanted: LakeRange, filter: MessageFilter) -> Any:
     import pyarrow
     import pyarrow.compute as pc
 
+    # Sorted by seq: the range is a part of the batch, which need not be copied.
+    first, end = batch.column("seq").to_numpy().searchsorted((wanted.after_seq, wanted.to_seq), side="right").tolist()
+    batch = batch.slice(first, end - first)
     seq = batch.column("seq")
-    tests = [pc.greater(seq, wanted.after_seq), pc.less_equal(seq, wanted.to_seq)]
+    tests = []
     if wanted.partition is not None:
         tests.append(pc.equal(batch.column("partition"), wanted.partition))
     for partition, after_seq in wanted.ahead:
@@ -119,10 +123,7 @@ def _wanted_rows(batch: Any, wanted: LakeRange, filter: MessageFilter) -> Any:
         if time is not None:
             moment = pyarrow.scalar(time, pyarrow.timestamp("us", "UTC"))
             tests.append(compare(batch.column("published_at"), moment))
-    mask = tests[0]
-    for test in tests[1:]:
-        mask = pc.and_(mask, test)
-    return batch.filter(mask)
+    return batch.filter(reduce(pc.and_, tests)) if tests else batch
 
 
 def _complete(batch: Any, columns: Sequence[str]) -> Any:

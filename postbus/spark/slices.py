@@ -6,6 +6,7 @@ neighbouring pages. Messages of a key are in order within a piece, and a later p
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,9 +19,10 @@ from postbus.db.arrow import MessageFilter, Range, Segment
 from postbus.db.session import Session
 from postbus.model.partitioning import partition_of
 
-# A task costs tens of milliseconds: too many are as slow as too few.
+# A task costs tens of milliseconds: too many are as slow as too few. A plan knows nothing of a cluster, so it takes the driver's
+# machine for a measure, which often is all there is.
 _SMALL: Final = 50_000
-_FEW: Final = 4
+_FEW: Final = min(max(os.cpu_count() or 2, 2), 8)
 _LARGE: Final = 500_000
 
 
