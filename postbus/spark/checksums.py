@@ -21,7 +21,8 @@ _1, _2, _3, _4, _5 = (
         0x27D4EB2F165667C5,
     )
 )
-_ESCAPE: Final = re.compile(r"\\u00[01][0-9a-f]")
+# Two backslashes stand for one, and what follows them is not an escape.
+_ESCAPE: Final = re.compile(r"\\\\|\\u00[01][0-9a-f]")
 
 
 def checksums(batch: Any) -> Any:

@@ -17,6 +17,7 @@ from postbus.spark.lake import lake_schema
 TEXTS = (
     "",
     "a",
+    "\\u001f\\\\u001f",
     "é漢🂡",
     '\x00\x1f\x7f\u2028"\\/\b\f\n\r\t',
     "x" * 4,
@@ -33,10 +34,10 @@ def messages(data_type: str) -> list[dict[str, Any]]:
     rows = []
     for number in range(300):
         data: Any = chance.choice(TEXTS) + "z" * chance.randrange(80)
-        headers = {chance.choice(TEXTS[:4]) + str(n): chance.choice(TEXTS[:7]) for n in range(chance.randrange(3))}
+        headers = {chance.choice(TEXTS[:5]) + str(n): chance.choice(TEXTS[:8]) for n in range(chance.randrange(3))}
         rows.append(
             {
-                "key": chance.choice([None, *TEXTS[:4], f"orders.{number}"]),
+                "key": chance.choice([None, *TEXTS[:5], f"orders.{number}"]),
                 "data": data.encode() if data_type == "bytes" else data,
                 "headers": chance.choice([None, {}, headers]),
                 "partition": chance.choice([0, 1, 2**31 - 1]),
