@@ -86,7 +86,7 @@ def test_a_worker_goes_on_when_the_server_comes_back(own_url: str, orders: str, 
 def test_a_postgres_that_ends_under_load_is_503_with_a_hint_and_service_resumes(
     own_url: str, orders: str, end_server: Callable[[str], None], endings: int
 ) -> None:
-    with serving(own_url, connect_timeout=0.1) as api:
+    with serving(own_url, connect_timeout=0.5) as api:
         publishers = [Publisher(api.url, orders, name=f"publisher{n}", connect_timeout=5) for n in range(8)]
         for publisher in publishers:
             publisher.start()
