@@ -19,7 +19,6 @@ from postbus.model.errors import Conflict, InvalidInput
 from postbus.pipelines import delta, lake, sessions
 from postbus.pipelines.progress import Show
 from postbus.pipelines.running import Run, running
-from postbus.spark.compat import parallelism
 from postbus.spark.lake import CONSUMER, Archive, archive_of, find_archive
 from postbus.spark.options import Address
 from postbus.spark.slices import State, cut, state_of
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MOST_TOKENS: Final = 5
-_SMALL: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,18 +150,13 @@ def _write(
     after, folder = known.position_seq, lake.local_path(known.root)
     if folder is not None and options.key_tokens == 0:
         with session.transaction(url) as database:
-            slices = cut(database, state, after, to, messages=MessageFilter(), min_count=_tasks(spark, to - after))
+            slices = cut(database, state, after, to, messages=MessageFilter())
         return lake.archive_slices(spark, Address(url), slices, folder, after + 1, state.data_type)
     reader = spark.read.format("postbus").options(
         url=url, stream=options.stream, startingPosition=after + 1, endingPosition=to
     )
     written = lake.write_files(reader.load(), known.root, after + 1, options.key_tokens)
     return lake.describe(lake.read_files(spark, known.root, [written], state.data_type), known.root)
-
-
-def _tasks(spark: SparkSession, messages: int) -> int:
-    """One for each core, as far as that makes no small files."""
-    return min(parallelism(spark), -(-messages // _SMALL))
 
 
 def _commit(url: str, stream: str, after: int, to: int, files: list[lake.File], *, is_lost: bool = False) -> int:

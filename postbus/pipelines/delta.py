@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -20,6 +19,7 @@ from pyspark.sql import types
 
 from postbus.db import session, statements
 from postbus.model.errors import Conflict, Error, InvalidInput, Unavailable
+from postbus.pipelines import lake
 from postbus.spark.lake import Archive, archive_of, filesystem, lake_schema
 from postbus.spark.slices import state_of
 
@@ -29,45 +29,11 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("parquet", "delta")
 LOG: Final = "_delta_log"
-_MAX_SEQ: Final = 2**63 - 1
 _ATTEMPTS: Final = 20
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _COLOUR: Final = re.compile(r"\x1b\[\d+m")
 # Files that were replaced are deleted, so that old versions of the table cannot be read for long anyway.
 _SETTINGS: Final = {"delta.logRetentionDuration": "interval 7 days"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A file of the manifest."""
-
-    id: int
-    path: str
-    bytes: int
-    message_count: int
-    first_seq: int
-    last_seq: int
-    first_published_at: datetime
-    last_published_at: datetime
-
-    @property
-    def folders(self) -> dict[str, str | None]:
-        """What its folders say: the date, and tokens of the key."""
-        pairs = [name.split("=", 1) for name in self.path.split("/")[1:-1]]
-        return {column: None if value == _NULL else unquote(value) for column, value in pairs}
-
-    @property
-    def statistics(self) -> str:
-        """By which readers skip files."""
-        first, last = (_moment(time) for time in (self.first_published_at, self.last_published_at))
-        return json.dumps(
-            {
-                "numRecords": self.message_count,
-                "minValues": {"seq": self.first_seq, "published_at": first},
-                "maxValues": {"seq": self.last_seq, "published_at": last},
-                "nullCount": {"seq": 0, "published_at": 0},
-            }
-        )
 
 
 def require(root: str | None = None) -> None:
@@ -127,9 +93,8 @@ def _catch_up(url: str, stream: str, root: str, key_tokens: int | None) -> bool:
     table = _table(root)
     with session.transaction(url) as database:
         known, data_type = archive_of(database, stream), state_of(database, stream).data_type
-        rows = database.rows(statements.ARCHIVE_FILES, (stream, 0, _MAX_SEQ, None, None))
-    files = [_Listed(*row) for row in rows]
-    depths = [len(file.folders) for file in files] + ([] if key_tokens is None else [1 + key_tokens])
+        files = lake.listed_files(database, stream)
+    depths = [len(_folders(file)) for file in files] + ([] if key_tokens is None else [1 + key_tokens])
     if table is None:
         if depths:
             _create(root, stream, data_type, min(depths))
@@ -184,7 +149,7 @@ def _schema(data_type: str, depth: int) -> Schema:
 
 
 def _actions(
-    table: DeltaTable, known: Archive, files: Sequence[_Listed], columns: Sequence[str]
+    table: DeltaTable, known: Archive, files: Sequence[lake.Listed], columns: Sequence[str]
 ) -> list[AddAction | RemoveAction]:
     """What makes the table's files those that are listed.
 
@@ -206,10 +171,30 @@ def _actions(
         if path not in listed
     ]
     for file, written_at in zip(new, _written_at(known.root, new), strict=True):
-        values = {column: file.folders[column] for column in columns}
+        folders = _folders(file)
+        values = {column: folders[column] for column in columns}
         is_change = file.last_seq > newest
-        actions.append(AddAction(file.path, file.bytes, values, written_at or now, is_change, file.statistics))
+        actions.append(AddAction(file.path, file.bytes, values, written_at or now, is_change, _statistics(file)))
     return actions
+
+
+def _folders(file: lake.Listed) -> dict[str, str | None]:
+    """What the folders of a file say: the date, and tokens of the key."""
+    pairs = [name.split("=", 1) for name in file.path.split("/")[1:-1]]
+    return {column: None if value == _NULL else unquote(value) for column, value in pairs}
+
+
+def _statistics(file: lake.Listed) -> str:
+    """By which readers skip files."""
+    first, last = (_moment(time) for time in (file.first_published_at, file.last_published_at))
+    return json.dumps(
+        {
+            "numRecords": file.message_count,
+            "minValues": {"seq": file.first_seq, "published_at": first},
+            "maxValues": {"seq": file.last_seq, "published_at": last},
+            "nullCount": {"seq": 0, "published_at": 0},
+        }
+    )
 
 
 def _present(table: DeltaTable) -> dict[str, int]:
@@ -220,7 +205,7 @@ def _present(table: DeltaTable) -> dict[str, int]:
     return {unquote(file["path"]): file["max.seq"] or 0 for file in found}
 
 
-def _written_at(root: str, files: Sequence[_Listed]) -> list[int | None]:
+def _written_at(root: str, files: Sequence[lake.Listed]) -> list[int | None]:
     """When each was written, in milliseconds since 1970."""
     system, folder = filesystem(root)
     found = system.get_file_info([f"{folder}/{file.path}" for file in files])

@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from postbus.db import statements
+from postbus.db.session import Session
 from postbus.pipelines.archiving import RESULT, ROW_GROUP_BYTES, UNLIKE, SliceArchiver
 from postbus.spark.lake import lake_schema
 from postbus.spark.options import Address
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _UNLIKE: Final = {f"parquet.enable.dictionary#{name}": "false" for name in UNLIKE}
+_MAX_SEQ: Final = 2**63 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -52,6 +55,26 @@ class File:
     def as_json(self) -> dict[str, Any]:
         """For the manifest."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file that the manifest lists."""
+
+    id: int
+    path: str
+    bytes: int
+    message_count: int
+    first_seq: int
+    last_seq: int
+    first_published_at: datetime
+    last_published_at: datetime
+
+
+def listed_files(database: Session, stream: str) -> list[Listed]:
+    """All files that the manifest of a stream's archive lists."""
+    rows = database.rows(statements.ARCHIVE_FILES, (stream, 0, _MAX_SEQ, None, None))
+    return [Listed(*row) for row in rows]
 
 
 def checksum() -> Column:

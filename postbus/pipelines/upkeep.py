@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from postbus.db import session, statements
 from postbus.db.arrays import BigintArray
@@ -23,8 +23,6 @@ from postbus.spark.slices import state_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_MAX_SEQ: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,22 +70,6 @@ class Tended:
     deleted: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A file of the manifest."""
-
-    id: int
-    path: str
-    bytes: int
-    message_count: int
-    first_seq: int
-
-    @property
-    def place(self) -> str:
-        """Its folders by date and key, which files that become one share."""
-        return "/".join(self.path.split("/")[1:-1])
-
-
 def tend_archive(url: str, options: UpkeepOptions, *, spark: SparkSession, show: Show | None = None) -> Tended:
     """Look after an archive once.
 
@@ -124,8 +106,7 @@ def _compact(run: Run, spark: SparkSession, options: UpkeepOptions) -> Iterator[
     with session.transaction(run.url) as database:
         data_type = state_of(database, options.stream).data_type
         known = archive_of(database, options.stream)
-        rows = database.rows(statements.ARCHIVE_FILES, (options.stream, 0, _MAX_SEQ, None, None))
-    listed = [_Listed(*row[:5]) for row in rows]
+        listed = lake.listed_files(database, options.stream)
     groups = list(groups_of(listed, options.file_bytes))
     total = sum(file.message_count for group in groups for file in group)
     for group in groups:
@@ -143,13 +124,13 @@ def _compact(run: Run, spark: SparkSession, options: UpkeepOptions) -> Iterator[
         yield len(group), len(files)
 
 
-def groups_of(files: Iterable[_Listed], target: int) -> Iterator[list[_Listed]]:
+def groups_of(files: Iterable[lake.Listed], target: int) -> Iterator[list[lake.Listed]]:
     """Neighbours of one place that together are not larger than the target; files of half its size stay as they are."""
-    places: dict[str, list[_Listed]] = {}
+    places: dict[str, list[lake.Listed]] = {}
     for file in files:
-        places.setdefault(file.place, []).append(file)
+        places.setdefault(_place(file), []).append(file)
     for of_place in places.values():
-        group: list[_Listed] = []
+        group: list[lake.Listed] = []
         for file in of_place:
             is_large = file.bytes >= target / 2
             if is_large or sum(each.bytes for each in group) + file.bytes > target:
@@ -162,11 +143,16 @@ def groups_of(files: Iterable[_Listed], target: int) -> Iterator[list[_Listed]]:
             yield group
 
 
-def _key_tokens(file: _Listed) -> int:
-    return len(file.place.split("/")) - 1
+def _place(file: lake.Listed) -> str:
+    """Its folders by date and key, which files that become one share."""
+    return "/".join(file.path.split("/")[1:-1])
 
 
-def _has_more_columns(known: Archive, group: Iterable[_Listed], data_type: str) -> bool:
+def _key_tokens(file: lake.Listed) -> int:
+    return len(_place(file).split("/")) - 1
+
+
+def _has_more_columns(known: Archive, group: Iterable[lake.Listed], data_type: str) -> bool:
     """Whether a file has columns that this version does not know, and would lose."""
     from pyarrow import parquet
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,3 +65,11 @@ def serving(url: str, **settings: Any) -> Iterator[Api]:
     finally:
         api.stop()
         api.client.close()
+
+
+@contextmanager
+def connected(api: Api) -> Iterator[socket.socket]:
+    """A bare connection, for what no client of HTTP would do."""
+    host, port = api.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as line:
+        yield line

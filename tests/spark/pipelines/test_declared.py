@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +14,9 @@ import pytest
 
 import postbus
 from postbus.pipelines import DeclaredOptions, run_declared
-from postbus.spark.java import find_java
 from tests import servers
-from tests.spark.conftest import ROOT
+from tests.spark.pipelines.test_faults import last_log, pipeline
 from tests.spark.test_connect import EXAMPLE, run
-from tests.waiting import until
 
 
 def options(folder: Path, text: str, stream: str = "orders") -> DeclaredOptions:
@@ -91,47 +84,18 @@ def test_a_declarative_pipeline_that_was_killed_and_run_again_has_each_message_o
 ) -> None:
     chance = random.Random(f"declared {seed}")
     shutil.copytree(EXAMPLE, tmp_path / "example")
-    arguments = ("transform", "orders", "--pipeline", "example/spark-pipeline.yml", "--json")
+    arguments = ("transform", "orders", "--pipeline", "example/spark-pipeline.yml")
     with servers.database(spark_server.url) as url, postbus.connect(url) as bus:
         bus.create_stream("orders", partitions=4)
         bus.create_stream("large-orders", partitions=3)
         orders = [postbus.Message(key=f"o.{n % 50}", data={"customer": "c", "quantity": n}) for n in range(3000)]
         bus.publish_many("orders", orders)
         for _ in range(2):
-            with command(url, tmp_path, *arguments) as process:
-                until(lambda: is_running(bus) or process.poll() is not None, "it runs", seconds=180)
+            with pipeline(url, tmp_path, *arguments):
                 time.sleep(chance.uniform(0, 12))
-        with command(url, tmp_path, *arguments) as process:
-            assert process.wait(300) == 0, (tmp_path / "log").read_text()[-3000:]
+        with pipeline(url, tmp_path, *arguments) as process:
+            assert process.wait(300) == 0, last_log(tmp_path)
 
         found = sorted(message.data["quantity"] for message in bus.scan("large-orders"))
 
     assert found == list(range(10, 3000))
-
-
-def is_running(bus: postbus.Bus) -> bool:
-    return any(known.state == "running" for known in bus.list_pipelines())
-
-
-@contextmanager
-def command(url: str, folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A pipeline as a user runs it, which is killed in the end, with all that it has started."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_HOME": str(find_java()), "POSTBUS_URL": url}
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", "from postbus.cli.main import run; run()", "pipeline", "run", *arguments],
-            env=environment,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            cwd=folder,
-        )
-        try:
-            yield process
-        finally:
-            for other in Path("/proc").glob("[0-9]*"):
-                with suppress(OSError):
-                    if os.getsid(int(other.name)) == process.pid:
-                        os.kill(int(other.name), signal.SIGKILL)
-            process.wait()
