@@ -96,6 +96,7 @@ class Comparison:
         quantity: What every figure is.
         rounds: How many, unless the command line says.
         warm_up: Whether each contender does a round that does not count. Long rounds warm up by themselves.
+        most_stolen: A round that lost more of the machine's time to its host is measured again.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Comparison:
     quantity: Quantity = RATE
     rounds: int = 5
     warm_up: bool = True
+    most_stolen: float = 0.05
 
 
 def against_each(subject: str, contenders: tuple[Contender, ...]) -> tuple[Ratio, ...]:

@@ -43,6 +43,7 @@ def _comparison(result: ComparisonResult) -> dict[str, Any]:
         "name": result.name,
         result.quantity.name: {name: _values(values) for name, values in result.figures.items()},
         "ratios": {ratio.name: _values(result.ratio_by_round(ratio)) for ratio in result.ratios},
+        "stolen": result.stolen,
     }
 
 

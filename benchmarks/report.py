@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from benchmarks.results import ComparisonResult, Spread, WorkloadResult, spread
+
+_MENTIONED: Final = 0.02
 
 
 def table(result: WorkloadResult) -> str:
@@ -15,6 +18,8 @@ def table(result: WorkloadResult) -> str:
 def _section(result: ComparisonResult) -> str:
     rounds = len(next(iter(result.figures.values())))
     extremes = f"min .. max of {rounds} round{'s' if rounds > 1 else ''}"
+    if (stolen := max(result.stolen)) >= _MENTIONED:
+        extremes += f"; others had up to {stolen:.0%} of the machine"
     rows = [(result.name, result.quantity.unit, extremes), *_rows(result)]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     lines = [f"  {name:<{widths[0]}}  {median:>{widths[1]}}  {extremes}" for name, median, extremes in rows]

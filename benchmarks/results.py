@@ -24,12 +24,13 @@ def spread(values: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """The figures of each contender by label, round by round."""
+    """The figures of each contender by label, round by round, and which part of the machine's time others had in it."""
 
     name: str
     quantity: Quantity
     figures: dict[str, list[float]]
     ratios: tuple[Ratio, ...]
+    stolen: list[float]
 
     def ratio_by_round(self, ratio: Ratio) -> list[float]:
         """Each round's own ratio: what slows the machine for a while slows both sides of it."""

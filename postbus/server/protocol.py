@@ -6,45 +6,67 @@ from __future__ import annotations
 
 import asyncio
 import http
+from functools import cache
 from typing import Any, Final
 
 import httptools
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from postbus.server import problems
 from postbus.server.problems import Problem
+from postbus.server.requests import Event
 
 _MOST_HEAD_BYTES: Final = 64 * 1024
 _MOST_HEADERS: Final = 200
-_CONTINUE: Final = b"HTTP/1.1 100 "
 
 
-class _Joining:
-    """A transport that writes the head of an answer together with what follows: each write wakes the client up."""
+class _Answering:
+    """Sends the answer of one request, where uvicorn would write its head and its body one after the other: each write is a
+    call of the system, and wakes the client up.
+    """
 
-    __slots__ = ("_head", "_transport")
+    __slots__ = ("_cycle", "_start")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._head: bytes | None = None
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._start: Event | None = None
 
-    def write(self, data: bytes) -> None:
-        if self._head:
-            self._transport.writelines((self._head, data))
-            self._head = b""
-        elif self._head is None and not data.startswith(_CONTINUE):
-            self._head = data
-        else:
-            self._transport.write(data)
+    async def send(self, event: Event) -> None:
+        """Take the start of the answer, then its whole body."""
+        start, cycle = self._start, self._cycle
+        if start is None:
+            self._start = event
+            return
+        if cycle.flow.write_paused and not cycle.disconnected:
+            await cycle.flow.drain()
+        if cycle.disconnected:
+            return
+        cycle.response_started = True
+        cycle.waiting_for_100_continue = False
+        head = self._head(start["status"], [*cycle.default_headers, *start["headers"]])
+        cycle.transport.write(head if cycle.scope["method"] == "HEAD" else head + event["body"])
+        cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
 
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
+    def _head(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
+        if (b"connection", b"close") in headers:
+            self._cycle.keep_alive = False
+        elif not self._cycle.keep_alive:
+            headers.append((b"connection", b"close"))
+        lines = [_status_line(status), *(b"%b: %b" % header for header in headers), b"\r\n"]
+        head = b"\r\n".join(lines)
+        if head.count(b"\n") > len(lines):
+            raise RuntimeError("a header of the answer has more than one line")
+        return head
 
-    def close(self) -> None:
-        if self._head:
-            self._transport.write(self._head)
-        self._transport.close()
+
+@cache
+def _status_line(status: int) -> bytes:
+    return f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}".encode()
 
 
 class Protocol(HttpToolsProtocol):
@@ -52,12 +74,14 @@ class Protocol(HttpToolsProtocol):
 
     Args:
         arrival_timeout: How many seconds the head of a request may take, and each part of its body.
+        rest_timeout: How many seconds may pass between an answer and the next request.
         arguments: uvicorn's.
     """
 
-    def __init__(self, *, arrival_timeout: float, **arguments: Any) -> None:
+    def __init__(self, *, arrival_timeout: float, rest_timeout: float, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._arrival_timeout = arrival_timeout
+        self._rest_timeout = rest_timeout
         self._timer: asyncio.TimerHandle | None = None
         # When patience ends; None while nothing is awaited. The timer looks at it, and is not made anew for each part.
         self._deadline: float | None = None
@@ -87,7 +111,7 @@ class Protocol(HttpToolsProtocol):
         if not self._is_in_head:
             self._is_in_head = True
             self._head_bytes = 0
-            self._await_more()
+        self._await_more()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= _MOST_HEADERS:
@@ -99,8 +123,7 @@ class Protocol(HttpToolsProtocol):
         self._is_in_head = False
         self._await_more()
         super().on_headers_complete()
-        if self.scope["method"] != "HEAD":
-            self.cycle.transport = _Joining(self.transport)  # type: ignore[assignment]
+        self.cycle.send = _Answering(self.cycle).send  # type: ignore[method-assign, assignment]
 
     def on_body(self, body: bytes) -> None:
         self._await_more()
@@ -109,18 +132,44 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._await_nothing()
         super().on_message_complete()
+        if self.cycle.response_complete:
+            self._await_request()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, if one is there."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self._deadline is None:
+            self._await_request()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP, or too much of it, as everything else is answered."""
         self._refuse(self._refusal or Problem(400, "invalid_http", "this is not a request of HTTP"))
 
+    def _await_request(self) -> None:
+        self._is_in_head = True
+        self._head_bytes = 0
+        self._await(self._rest_timeout)
+
     def _await_more(self) -> None:
-        self._deadline = self.loop.time() + self._arrival_timeout
+        self._await(self._arrival_timeout)
+
+    def _await(self, seconds: float) -> None:
+        self._deadline = self.loop.time() + seconds
         if self._timer is None:
-            self._timer = self.loop.call_later(self._arrival_timeout, self._look)
+            self._look_after(seconds)
 
     def _await_nothing(self) -> None:
         self._deadline = None
+
+    def _look_after(self, seconds: float) -> None:
+        # Before that time something else may be awaited, for not so long.
+        seconds = min(seconds, self._arrival_timeout, self._rest_timeout)
+        self._timer = self.loop.call_later(seconds, self._look)
 
     def _look(self) -> None:
         self._timer = None
@@ -128,7 +177,7 @@ class Protocol(HttpToolsProtocol):
             return
         left = self._deadline - self.loop.time()
         if left > 0:
-            self._timer = self.loop.call_later(left, self._look)
+            self._look_after(left)
         else:
             self._give_up()
 
@@ -148,9 +197,6 @@ class Protocol(HttpToolsProtocol):
         # In the middle of an answer there is no place for another.
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             body = msgspec.json.encode(problems.answer(problem))
-            head = (
-                f"HTTP/1.1 {problem.status} {http.HTTPStatus(problem.status).phrase}\r\n"
-                f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-            )
-            self.transport.write(head.encode() + body)
+            headers = f"\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            self.transport.write(_status_line(problem.status) + headers.encode() + body)
         self.transport.close()

@@ -147,15 +147,18 @@ def _config(settings: Settings, app: Any) -> uvicorn.Config:
         app,
         host=settings.host,
         port=settings.port,
-        http=partial(Protocol, arrival_timeout=settings.arrival_timeout),  # type: ignore[arg-type]
+        http=partial(  # type: ignore[arg-type]
+            Protocol, arrival_timeout=settings.arrival_timeout, rest_timeout=settings.rest_timeout
+        ),
         ws="none",
         log_config=None,
         access_log=False,
+        # Only the log has the address of a client.
+        proxy_headers=settings.access_log,
         server_header=False,
         date_header=True,
         lifespan="on",
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        timeout_keep_alive=75,
         ssl_certfile=None if settings.tls_certificate is None else str(settings.tls_certificate),
         ssl_keyfile=None if settings.tls_key is None else str(settings.tls_key),
     )

@@ -26,6 +26,7 @@ class Settings:
         connect_timeout: How many seconds a request waits for a connection before it is answered 503.
         max_body_bytes: The largest body that is read.
         arrival_timeout: How many seconds a request may take to arrive: its head, and each part of its body.
+        rest_timeout: How many seconds a connection may rest between two requests.
         coalesce: Publish what arrives at the same time in one statement.
         access_log: Write a line of JSON for each request.
         services: Sweep and maintain.
@@ -44,6 +45,7 @@ class Settings:
     connect_timeout: float = 5.0
     max_body_bytes: int = 16 * 1024 * 1024
     arrival_timeout: float = 20.0
+    rest_timeout: float = 75.0
     coalesce: bool = True
     access_log: bool = True
     services: bool = True

@@ -73,6 +73,19 @@ def test_a_connection_that_was_used_may_rest(impatient: Api) -> None:
             line.sendall(request)
             assert line.recv(65536).startswith(b"HTTP/1.1 200")
             time.sleep(2 * TIMEOUT)
+        line.sendall(request[:20])
+        assert answer(line) == (408, "too_slow")
+
+
+@pytest.mark.parametrize("arrival_timeout", [TIMEOUT / 10, 10 * TIMEOUT])
+def test_a_connection_that_rests_for_too_long_is_closed(url: str, arrival_timeout: float) -> None:
+    request = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with serving(url, arrival_timeout=arrival_timeout, rest_timeout=TIMEOUT) as api, connected(api) as line:
+        line.sendall(request)
+        assert line.recv(65536).startswith(b"HTTP/1.1 200")
+        rested_since = time.monotonic()
+        assert line.recv(1) == b""
+        assert TIMEOUT / 2 < time.monotonic() - rested_since < 5 * TIMEOUT
 
 
 @pytest.mark.parametrize(

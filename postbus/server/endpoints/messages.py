@@ -165,19 +165,17 @@ def _messages(bodies: Sequence[NewMessage], trace: dict[str, str]) -> list[Messa
     return [
         Message(
             key=body.key,
-            data=_data(place, body),
-            headers={**trace, **(body.headers or {})} or None,
+            data=body.data if body.encoding is None else _decoded(place, body.data),
+            headers=({**trace, **(body.headers or {})} if trace else body.headers) or None,
             dedup_id=body.dedup_id,
         )
         for place, body in enumerate(bodies)
     ]
 
 
-def _data(place: int, body: NewMessage) -> Any:
-    if body.encoding is None:
-        return body.data
+def _decoded(place: int, data: Any) -> bytes:
     try:
-        return base64.b64decode(body.data, validate=True)
+        return base64.b64decode(data, validate=True)
     except (binascii.Error, TypeError, ValueError):
         raise problems.invalid(f"messages[{place}].data", "is not base64") from None
 
