@@ -18,25 +18,29 @@ from postbus.spark.errors import hide_traceback, plainly
 from postbus.spark.filters import Pushed, push
 from postbus.spark.lake import Archive, find_archive
 from postbus.spark.lake_files import read_files
-from postbus.spark.options import Address, Position, ReadOptions
+from postbus.spark.options import Position, ReadOptions
 from postbus.spark.slices import Slice, State, state_of
-from postbus.spark.tiers import LakeSlice, check_gap, cut_tiers, floor, start_at_time
+from postbus.spark.tiers import LakeSlice, Parts, check_gap, cut_tiers, floor, start_at_time
 
 
-def read_slice(
-    address: Address, schema: StructType, part: Slice | LakeSlice, *, fail_on_data_loss: bool, fail_on_bad_data: bool
-) -> Iterator[Any]:
-    """What a task does: connect, or open files, read its slice, turn it into columns."""
+def read_parts(options: ReadOptions, schema: StructType, task: InputPartition) -> Iterator[Any]:
+    """What a task does: read its parts. One that has nothing to do is no `Parts`."""
+    for part in task.parts if isinstance(task, Parts) else ():
+        yield from _read_part(options, schema, part)
+    compat.settle()
+
+
+def _read_part(options: ReadOptions, schema: StructType, part: Slice | LakeSlice) -> Iterator[Any]:
+    """Connect, or open files, read a slice, turn it into columns."""
     columns = fetched_columns(schema)
     try:
         if isinstance(part, LakeSlice):
             batches = read_files(part.range, columns, part.messages)
         else:
-            batches = read_batches(address.resolve(), part.system, part.range, columns, part.messages)
-        yield from Columns(schema, is_strict=fail_on_bad_data).convert(batches)
-        compat.settle()
+            batches = read_batches(options.address.resolve(), part.system, part.range, columns, part.messages)
+        yield from Columns(schema, is_strict=options.fail_on_bad_data).convert(batches)
     except SegmentDropped:
-        if fail_on_data_loss:
+        if options.fail_on_data_loss:
             hide_traceback()
             raise
     except Exception:
@@ -69,7 +73,7 @@ class Reader(DataSourceReader):
                 check_gap(database, state, archive, options.stream)
             wanted = self._narrowed(database, state, archive)
             ahead = options.start.partitions or ()
-            slices = cut_tiers(
+            tasks = cut_tiers(
                 database,
                 state,
                 archive,
@@ -84,7 +88,7 @@ class Reader(DataSourceReader):
             )
         compat.settle()
         # Spark would make one task of nothing out of an empty list, and read it.
-        return list(slices) or [InputPartition(None)]
+        return list(tasks) or [InputPartition(None)]
 
     def _narrowed(self, database: Session, state: State, archive: Archive | None) -> Pushed:
         """What is wanted, with positions and patterns turned into bounds and conditions."""
@@ -113,12 +117,4 @@ class Reader(DataSourceReader):
         return 0 if start.seq is None else start.seq - 1
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, Slice | LakeSlice):
-            return iter(())
-        return read_slice(
-            self._options.address,
-            self._schema,
-            partition,
-            fail_on_data_loss=self._options.fail_on_data_loss,
-            fail_on_bad_data=self._options.fail_on_bad_data,
-        )
+        return read_parts(self._options, self._schema, partition)

@@ -10,9 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
-
-from pyspark.sql.datasource import InputPartition
+from typing import Final, Self
 
 from postbus.db import arrow, session
 from postbus.db.arrow import MessageFilter, Range, Segment
@@ -23,7 +21,7 @@ from postbus.model.partitioning import partition_of
 # machine for a measure, which often is all there is.
 _SMALL: Final = 50_000
 _FEW: Final = min(max(os.cpu_count() or 2, 2), 8)
-_LARGE: Final = 500_000
+_LARGE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +38,8 @@ class State:
     timeline: str
 
 
-@dataclass
-class Slice(InputPartition):
+@dataclass(frozen=True, slots=True)
+class Slice:
     """What one task reads, and from which Postgres. All of it: the reader that a task has is older than the plan."""
 
     range: Range
@@ -67,23 +65,48 @@ def cut(
     ahead: tuple[tuple[int, int], ...] = (),
 ) -> list[Slice]:
     """The slices of a range; none when it is empty."""
-    if to_seq <= after_seq:
-        return []
-    found = database.rows(session.SPARK_SEGMENTS, (state.stream_id, after_seq, to_seq))
-    if not found:
-        return []
-    after_seq = max(after_seq, min(above_seq for *_, above_seq, _ in found))
-    slices = []
-    for low, high in even_ranges(after_seq, to_seq, min_count):
-        within = [
-            Segment(number, first, last)
-            for number, first, last, above_seq, last_seq in found
-            if above_seq < high and (last_seq is None or last_seq > low)
+    log = Log.between(database, state, after_seq, to_seq)
+    return [
+        part
+        for low, high in even_ranges(max(after_seq, log.above_seq), to_seq, min_count)
+        for part in log.slices(low, high, messages=messages, partition=partition, ahead=ahead)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What Postgres has of a range: its segments, each with the seqs above which and up to which it may have messages."""
+
+    state: State
+    segments: tuple[tuple[Segment, int, int | None], ...]
+    above_seq: int
+
+    @classmethod
+    def between(cls, database: Session, state: State, after_seq: int, to_seq: int) -> Self:
+        rows = database.rows(session.SPARK_SEGMENTS, (state.stream_id, after_seq, to_seq)) if after_seq < to_seq else []
+        segments = tuple((Segment(number, first, last), above, upto) for number, first, last, above, upto in rows)
+        return cls(state, segments, min((above for _, above, _ in segments), default=to_seq))
+
+    def slices(
+        self,
+        low: int,
+        high: int,
+        *,
+        messages: MessageFilter,
+        partition: int | None = None,
+        ahead: tuple[tuple[int, int], ...] = (),
+    ) -> list[Slice]:
+        """One for low < seq <= high, or one for each partition that matters; none when nothing is there."""
+        state = self.state
+        within = [each for each, above, upto in self.segments if above < high and (upto is None or upto > low)]
+        return [
+            Slice(
+                arrow.Range(state.stream_id, segments, low, high, one_partition, ahead, state.data_type == "bytes"),
+                messages,
+                state.system,
+            )
+            for one_partition, segments in _by_partition(within, partition, messages.key)
         ]
-        for one_partition, segments in _by_partition(within, partition, messages.key):
-            wanted = arrow.Range(state.stream_id, segments, low, high, one_partition, ahead, state.data_type == "bytes")
-            slices.append(Slice(wanted, messages, state.system))
-    return slices
 
 
 def even_ranges(after_seq: int, to_seq: int, min_count: int | None) -> list[tuple[int, int]]:
@@ -91,8 +114,11 @@ def even_ranges(after_seq: int, to_seq: int, min_count: int | None) -> list[tupl
     width = to_seq - after_seq
     if width <= 0:
         return []
-    few = min(-(-width // _SMALL), _FEW) if min_count is None else min_count
-    count = min(max(few, -(-width // _LARGE)), width)
+    count = min(-(-width // _SMALL), _FEW) if min_count is None else min_count
+    if width > count * _LARGE:
+        # So many rounds of as many tasks as there are cores: none is idle in the last one.
+        count = -(-width // (_LARGE * _FEW)) * _FEW
+    count = min(count, width)
     bounds = [after_seq + width * place // count for place in range(count + 1)]
     return list(pairwise(bounds))
 

@@ -44,7 +44,7 @@ class PostbusDataSource(DataSource):
     - `dataSchema`: `quantity INT, price DOUBLE`, or the JSON of a StructType. `data` is then a struct. A message that
       does not fit has null there, and its text in the column `_corrupt`.
     - `failOnBadData`: `true` fails at such a message instead; `false` is the default.
-    - `minPartitions`: so many tasks, or more: one has 500,000 messages at most. Without it one for
+    - `minPartitions`: so many tasks, or more: one has 1,000,000 messages at most. Without it one for
       every 50,000 messages, up to the number of cores of the driver's machine (2 to 8).
     - `failOnDataLoss`: `true` (default) fails when messages were purged before they were read, or the database went back
       in time (a failover, a restore); `false` goes on and warns.

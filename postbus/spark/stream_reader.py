@@ -19,9 +19,9 @@ from postbus.spark.errors import plainly
 from postbus.spark.lake import Archive, find_archive
 from postbus.spark.offsets import Offset, history_of
 from postbus.spark.options import ReadOptions
-from postbus.spark.reader import read_slice
-from postbus.spark.slices import Slice, State, state_of
-from postbus.spark.tiers import LakeSlice, cut_tiers, floor, start_at_time
+from postbus.spark.reader import read_parts
+from postbus.spark.slices import State, state_of
+from postbus.spark.tiers import cut_tiers, floor, start_at_time
 
 _log: Final = logging.getLogger("postbus.spark")
 _ON_LOSS: Final = (
@@ -167,15 +167,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, Slice | LakeSlice):
-            return iter(())
-        return read_slice(
-            self._options.address,
-            self._schema,
-            partition,
-            fail_on_data_loss=self._options.fail_on_data_loss,
-            fail_on_bad_data=self._options.fail_on_bad_data,
-        )
+        return read_parts(self._options, self._schema, partition)
 
     @plainly
     def commit(self, end: dict[str, Any]) -> None:

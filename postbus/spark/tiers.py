@@ -6,6 +6,7 @@ neither a gap nor an overlap, whatever happens between planning and reading.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,15 +18,22 @@ from postbus.db.session import Session
 from postbus.model.errors import Conflict
 from postbus.spark.lake import Archive
 from postbus.spark.lake_files import LakeRange
-from postbus.spark.slices import Slice, State, cut, even_ranges
+from postbus.spark.slices import Log, Slice, State, cut, even_ranges
 
 
-@dataclass
-class LakeSlice(InputPartition):
+@dataclass(frozen=True, slots=True)
+class LakeSlice:
     """What one task reads from files."""
 
     range: LakeRange
     messages: MessageFilter
+
+
+@dataclass
+class Parts(InputPartition):
+    """What one task reads, one after the other: a task costs as much as a hundred thousand messages."""
+
+    parts: tuple[Slice | LakeSlice, ...]
 
 
 def floor(state: State, archive: Archive | None) -> int:
@@ -64,26 +72,36 @@ def cut_tiers(
     partition: int | None = None,
     ahead: tuple[tuple[int, int], ...] = (),
     log_above: int = 0,
-) -> list[Slice | LakeSlice]:
-    """The slices of a range, none when it is empty; of the log only what lies above a seq."""
+) -> list[Parts]:
+    """What tasks read of a range, none when it is empty; of the log only what lies above a seq."""
 
-    def log(low: int, high: int) -> list[Slice]:
+    def log_alone(low: int, high: int) -> list[Parts]:
         low = max(low, log_above)
-        return cut(database, state, low, high, messages=messages, min_count=min_count, partition=partition, ahead=ahead)
+        slices = cut(
+            database, state, low, high, messages=messages, min_count=min_count, partition=partition, ahead=ahead
+        )
+        return [Parts((part,)) for part in slices]
 
     if archive is None:
-        return [*log(after_seq, to_seq)]
+        return log_alone(after_seq, to_seq)
     # What the lake has let go of already may still be in the log.
     start = min(max(after_seq, archive.start_after), to_seq)
     edge = min(max(start, archive.position_seq), to_seq)
     times = (messages.from_time, messages.to_time)
     files = database.rows(statements.ARCHIVE_FILES, (stream, start, edge, *times)) if start < edge else []
-    archived: list[Slice | LakeSlice] = []
-    for low, high in even_ranges(start, edge, min_count):
-        chosen = tuple((first, path) for _, path, _, _, first, last, _, _ in files if first <= high and last > low)
-        if chosen:
-            archived.append(LakeSlice(LakeRange(archive.root, chosen, low, high, partition, ahead), messages))
-    return [*log(after_seq, start), *archived, *log(edge, to_seq)]
+    log = Log.between(database, state, max(edge, log_above), to_seq)
+
+    def parts(low: int, high: int) -> Iterator[Slice | LakeSlice]:
+        end = min(high, edge)
+        chosen = tuple((first, path) for _, path, _, _, first, last, _, _ in files if first <= end and last > low)
+        if low < end and chosen:
+            yield LakeSlice(LakeRange(archive.root, chosen, low, end, partition, ahead), messages)
+        low = max(low, edge, log.above_seq, log_above)
+        if low < high:
+            yield from log.slices(low, high, messages=messages, partition=partition, ahead=ahead)
+
+    tasks = [tuple(parts(low, high)) for low, high in even_ranges(start, to_seq, min_count)]
+    return [*log_alone(after_seq, start), *(Parts(found) for found in tasks if found)]
 
 
 def start_at_time(database: Session, stream: str, state: State, archive: Archive | None, time: datetime) -> int:

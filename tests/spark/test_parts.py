@@ -53,7 +53,7 @@ def test_slices_cover_a_range_without_overlap(width: int, least: int | None) -> 
     assert all(before[1] == after[0] for before, after in pairwise(ranges))
     assert all(low < high for low, high in ranges)
     assert len(ranges) >= min(least or 1, width)
-    assert max(high - low for low, high in ranges) <= 500_000
+    assert max(high - low for low, high in ranges) <= 1_000_000
 
 
 def test_filters_that_postgres_cannot_apply_are_left_to_spark() -> None:

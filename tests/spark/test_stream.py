@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import postbus
+from postbus.spark.slices import Slice
 from postbus.spark.source import PostbusDataSource
 from postbus.spark.stream_reader import StreamReader
+from postbus.spark.tiers import Parts
 
 SCHEMA = StructType([StructField("key", StringType()), StructField("seq", LongType(), nullable=False)])
 
@@ -170,11 +173,12 @@ def test_a_task_on_another_server_is_refused(bus: postbus.Bus, url: str, stream:
     publish(bus, stream, 3)
     source = reader(url, stream)
     start = source.initialOffset()
-    (part,) = source.partitions(start, source.latestOffset(start, ReadAllAvailable()))
-    part.system = "1"  # type: ignore[attr-defined]
+    (task,) = source.partitions(start, source.latestOffset(start, ReadAllAvailable()))
+    assert isinstance(task, Parts)
+    elsewhere = Parts(tuple(replace(part, system="1") for part in task.parts if isinstance(part, Slice)))
 
     with pytest.raises(postbus.Conflict, match="another Postgres than the driver"):
-        list(source.read(part))
+        list(source.read(elsewhere))
 
 
 def test_a_query_shows_its_position_as_a_consumer(bus: postbus.Bus, url: str, stream: str) -> None:
