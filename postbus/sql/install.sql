@@ -4300,13 +4300,13 @@ begin
             chosen := array(
                 select h.seq
                 from unnest(held.seqs) with ordinality as h (seq, place)
-                where (named.seqs is null or h.seq = any (named.seqs))
+                where (named.seqs is null or h.seq in (select unnest(named.seqs)))
                     and not exists (select from postbus_data.settled as s where s.token = held.token and s.seq = h.seq)
                 order by h.place
             );
             extended := extended + cardinality(chosen);
             continue when cardinality(chosen) = 0 or (held.deadline >= lease_until and not shorten);
-            if held.seqs <@ chosen then
+            if cardinality(chosen) = cardinality(held.seqs) then
                 update postbus_data.lease as l
                 set deadline = lease_until
                 where l.token = held.token
@@ -4518,7 +4518,7 @@ begin
         and l.consumer_id + 0 = consumer_id
         and l.epoch = epoch
         and not l.has_history
-        and (seqs is null or (l.seqs <@ seqs and not l.is_split))
+        and (seqs is null or (cardinality(l.seqs) <= cardinality(seqs) and l.seqs <@ seqs and not l.is_split))
     returning cardinality(l.seqs), l.is_split into held, is_split;
     if held is null then
         -- Only some of its messages, its first piece is gone already, or a history is kept.
@@ -5117,7 +5117,10 @@ begin
             held.consumer_id, held.partition, (select min(m.seq) from unnest(seqs) as m (seq)), seqs,
             case
                 when held.attempts is not null then array(
-                    select held.attempts[array_position(held.seqs, m.seq)] from unnest(seqs) with ordinality as m (seq, place) order by m.place
+                    select h.attempt
+                    from unnest(seqs) with ordinality as m (seq, place)
+                    join unnest(held.seqs, held.attempts) as h (seq, attempt) on h.seq = m.seq
+                    order by m.place
                 )
             end,
             held.received_at, outcome
@@ -5130,7 +5133,9 @@ begin
         case when m.attempt >= c.max_deliver then 'dead' else record.outcome end,
         record.reason
     from (
-        select m.seq, coalesce(held.attempts[array_position(held.seqs, m.seq)], 1) as attempt from unnest(seqs) as m (seq)
+        select h.seq, coalesce(h.attempt, 1) as attempt
+        from unnest(held.seqs, held.attempts) as h (seq, attempt)
+        where h.seq in (select unnest(seqs))
     ) as m
     join postbus_data.consumer as c on c.id = held.consumer_id;
 end
@@ -5275,6 +5280,8 @@ Touches  settled, history (insert), and lease, settled (delete) when nothing of 
 Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
          Two that settle the same message meet in the key of settled; the second waits, and gets nothing. Whoever settles the last one locks
          the lease against all.
+
+A lease may have 10,000 messages: they are looked up in sets, which are hashed, and not in arrays.
 */
 #variable_conflict use_column
 declare
@@ -5300,19 +5307,20 @@ begin
                 insert into postbus_data.settled as s (token, seq)
                 select settle.token, h.seq
                 from unnest(held.seqs) as h (seq)
-                where settle.seqs is null or h.seq = any (settle.seqs)
+                where settle.seqs is null or h.seq in (select unnest(settle.seqs))
                 on conflict do nothing
                 returning s.seq
             )
             select array_agg(i.seq order by i.seq) into new_seqs from inserted as i;
             return query
-            select
-                held.partition, n.seq, coalesce(held.attempts[array_position(held.seqs, n.seq)], 1), held.keys[array_position(held.seqs, n.seq)]
-            from unnest(new_seqs) as n (seq);
+            select held.partition, h.seq, coalesce(h.attempt, 1), h.key
+            from unnest(held.seqs, held.attempts, held.keys) as h (seq, attempt, key)
+            where h.seq in (select unnest(new_seqs))
+            order by h.seq;
             if held.has_history and outcome is not null and new_seqs is not null then
                 perform postbus_data.record(held, new_seqs, outcome, reason);
             end if;
-            found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq = any (settle.seqs));
+            found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq in (select unnest(settle.seqs)));
             left_count := left_count + cardinality(held.seqs) - (
                 select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
             );
@@ -8157,29 +8165,30 @@ declare
     later bigint[];
     message record;
 begin
+    with failed as materialized (
+        select f.key, min(f.seq) as first_seq
+        from (
+            select w.key, w.seq
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = (select l.partition from postbus_data.lease as l where l.token = drag.token limit 1)
+                and w.seq = any (drag.seqs)
+            union all
+            select d.key, d.seq
+            from postbus_data.dead_letter as d
+            where d.consumer_id = reader.id
+                and d.seq = any (drag.seqs)
+                and reader.on_dead = 'hold'
+        ) as f
+        group by f.key
+    )
     select array_agg(m.seq)
     into later
     from postbus_data.lease as l
     cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+    join failed as f on f.key = m.key and f.first_seq < m.seq
     where l.token = drag.token
-        and m.seq <> all (drag.seqs)
-        and exists (
-            select
-            from postbus_data.waiting as w
-            where w.consumer_id = reader.id
-                and w.partition = l.partition
-                and w.seq = any (drag.seqs)
-                and w.key = m.key
-                and w.seq < m.seq
-            union all
-            select
-            from postbus_data.dead_letter as d
-            where d.consumer_id = reader.id
-                and d.seq = any (drag.seqs)
-                and d.key = m.key
-                and d.seq < m.seq
-                and reader.on_dead = 'hold'
-        );
+        and m.seq not in (select unnest(drag.seqs));
     if later is null then
         return;
     end if;
@@ -11295,7 +11304,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('6a3e6d63c8656115')
+insert into postbus_data.installation (functions_digest) values ('919175c287925586')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

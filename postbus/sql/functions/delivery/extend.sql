@@ -53,13 +53,13 @@ begin
             chosen := array(
                 select h.seq
                 from unnest(held.seqs) with ordinality as h (seq, place)
-                where (named.seqs is null or h.seq = any (named.seqs))
+                where (named.seqs is null or h.seq in (select unnest(named.seqs)))
                     and not exists (select from postbus_data.settled as s where s.token = held.token and s.seq = h.seq)
                 order by h.place
             );
             extended := extended + cardinality(chosen);
             continue when cardinality(chosen) = 0 or (held.deadline >= lease_until and not shorten);
-            if held.seqs <@ chosen then
+            if cardinality(chosen) = cardinality(held.seqs) then
                 update postbus_data.lease as l
                 set deadline = lease_until
                 where l.token = held.token

@@ -21,7 +21,7 @@ begin
         and l.consumer_id + 0 = consumer_id
         and l.epoch = epoch
         and not l.has_history
-        and (seqs is null or (l.seqs <@ seqs and not l.is_split))
+        and (seqs is null or (cardinality(l.seqs) <= cardinality(seqs) and l.seqs <@ seqs and not l.is_split))
     returning cardinality(l.seqs), l.is_split into held, is_split;
     if held is null then
         -- Only some of its messages, its first piece is gone already, or a history is kept.

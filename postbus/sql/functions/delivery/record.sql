@@ -16,7 +16,10 @@ begin
             held.consumer_id, held.partition, (select min(m.seq) from unnest(seqs) as m (seq)), seqs,
             case
                 when held.attempts is not null then array(
-                    select held.attempts[array_position(held.seqs, m.seq)] from unnest(seqs) with ordinality as m (seq, place) order by m.place
+                    select h.attempt
+                    from unnest(seqs) with ordinality as m (seq, place)
+                    join unnest(held.seqs, held.attempts) as h (seq, attempt) on h.seq = m.seq
+                    order by m.place
                 )
             end,
             held.received_at, outcome
@@ -29,7 +32,9 @@ begin
         case when m.attempt >= c.max_deliver then 'dead' else record.outcome end,
         record.reason
     from (
-        select m.seq, coalesce(held.attempts[array_position(held.seqs, m.seq)], 1) as attempt from unnest(seqs) as m (seq)
+        select h.seq, coalesce(h.attempt, 1) as attempt
+        from unnest(held.seqs, held.attempts) as h (seq, attempt)
+        where h.seq in (select unnest(seqs))
     ) as m
     join postbus_data.consumer as c on c.id = held.consumer_id;
 end

@@ -19,6 +19,8 @@ Touches  settled, history (insert), and lease, settled (delete) when nothing of 
 Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
          Two that settle the same message meet in the key of settled; the second waits, and gets nothing. Whoever settles the last one locks
          the lease against all.
+
+A lease may have 10,000 messages: they are looked up in sets, which are hashed, and not in arrays.
 */
 #variable_conflict use_column
 declare
@@ -44,19 +46,20 @@ begin
                 insert into postbus_data.settled as s (token, seq)
                 select settle.token, h.seq
                 from unnest(held.seqs) as h (seq)
-                where settle.seqs is null or h.seq = any (settle.seqs)
+                where settle.seqs is null or h.seq in (select unnest(settle.seqs))
                 on conflict do nothing
                 returning s.seq
             )
             select array_agg(i.seq order by i.seq) into new_seqs from inserted as i;
             return query
-            select
-                held.partition, n.seq, coalesce(held.attempts[array_position(held.seqs, n.seq)], 1), held.keys[array_position(held.seqs, n.seq)]
-            from unnest(new_seqs) as n (seq);
+            select held.partition, h.seq, coalesce(h.attempt, 1), h.key
+            from unnest(held.seqs, held.attempts, held.keys) as h (seq, attempt, key)
+            where h.seq in (select unnest(new_seqs))
+            order by h.seq;
             if held.has_history and outcome is not null and new_seqs is not null then
                 perform postbus_data.record(held, new_seqs, outcome, reason);
             end if;
-            found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq = any (settle.seqs));
+            found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq in (select unnest(settle.seqs)));
             left_count := left_count + cardinality(held.seqs) - (
                 select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
             );

@@ -13,29 +13,30 @@ declare
     later bigint[];
     message record;
 begin
+    with failed as materialized (
+        select f.key, min(f.seq) as first_seq
+        from (
+            select w.key, w.seq
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = (select l.partition from postbus_data.lease as l where l.token = drag.token limit 1)
+                and w.seq = any (drag.seqs)
+            union all
+            select d.key, d.seq
+            from postbus_data.dead_letter as d
+            where d.consumer_id = reader.id
+                and d.seq = any (drag.seqs)
+                and reader.on_dead = 'hold'
+        ) as f
+        group by f.key
+    )
     select array_agg(m.seq)
     into later
     from postbus_data.lease as l
     cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+    join failed as f on f.key = m.key and f.first_seq < m.seq
     where l.token = drag.token
-        and m.seq <> all (drag.seqs)
-        and exists (
-            select
-            from postbus_data.waiting as w
-            where w.consumer_id = reader.id
-                and w.partition = l.partition
-                and w.seq = any (drag.seqs)
-                and w.key = m.key
-                and w.seq < m.seq
-            union all
-            select
-            from postbus_data.dead_letter as d
-            where d.consumer_id = reader.id
-                and d.seq = any (drag.seqs)
-                and d.key = m.key
-                and d.seq < m.seq
-                and reader.on_dead = 'hold'
-        );
+        and m.seq not in (select unnest(drag.seqs));
     if later is null then
         return;
     end if;
