@@ -136,14 +136,13 @@ class Protocol(HttpToolsProtocol):
             self._await_request()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, if one is there."""
-        self.server_state.total_requests += 1
-        if self.transport.is_closing():
+        """Go on with the next request. If none is there, uvicorn would make a timer for it."""
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
             return
+        self.server_state.total_requests += 1
         self.flow.resume_reading()
-        if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
-        elif self._deadline is None:
+        if self._deadline is None:
             self._await_request()
 
     def send_400_response(self, msg: str) -> None:
