@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from itertools import repeat
 from typing import Any
@@ -103,8 +103,33 @@ def publisher_parameters(data_type: DataType, message: Message) -> tuple[Any, ..
     return message.key, data, headers and headers.decode()
 
 
+def as_messages(messages: Iterable[Message]) -> list[Message]:
+    """All of them.
+
+    Raises:
+        InvalidInput: One is none; the error names its place.
+    """
+    found = list(messages)
+    for place, message in enumerate(found, start=1):
+        if not isinstance(message, Message):
+            raise content.refuse(place, NotEncodable(f"it is {type(message).__name__}, not postbus.Message"))
+    return found
+
+
 def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence[Message]) -> tuple[Any, ...]:
     """What postbus.publish_many takes for a batch.
+
+    Raises:
+        InvalidInput: A message cannot be encoded; the error names its place.
+    """
+    keys, contents, headers = publisher_arrays(data_type, messages)
+    if data_type == "bytes":
+        return stream, keys, None, headers, contents, data_type
+    return stream, keys, contents, headers, None, data_type
+
+
+def publisher_arrays(data_type: DataType, messages: Sequence[Message]) -> tuple[Any, ...]:
+    """What a stream's own publisher of batches takes: keys, data, headers.
 
     Raises:
         InvalidInput: A message cannot be encoded; the error names its place.
@@ -114,18 +139,17 @@ def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence
     keys: list[bytes | None] = []
     headers: list[bytes | None] = []
     for place, message in enumerate(messages, start=1):
-        if not isinstance(message, Message):
-            raise content.refuse(place, NotEncodable(f"it is {type(message).__name__}, not postbus.Message"))
         try:
             contents.append(encode(message.data))
             keys.append(content.encode_key(message.key))
             headers.append(content.encode_headers(message.headers))
         except NotEncodable as error:
             raise content.refuse(place, error) from error
-    some_headers = JsonbArray(headers) if any(headers) else None
-    if data_type == "bytes":
-        return stream, TextArray(keys), None, some_headers, BytesArray(contents), data_type
-    return stream, TextArray(keys), TextArray(contents), some_headers, None, data_type
+    return (
+        TextArray(keys),
+        BytesArray(contents) if data_type == "bytes" else TextArray(contents),
+        JsonbArray(headers) if any(headers) else None,
+    )
 
 
 def claim(row: Row) -> Claim:

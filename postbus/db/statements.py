@@ -41,6 +41,11 @@ def publish_to(stream_id: int) -> str:
     return f"select postbus_data.publish_{stream_id:d}($1, $2, $3::jsonb)"
 
 
+def publish_many_to(stream_id: int) -> str:
+    """The same for several messages."""
+    return f"select postbus_data.publish_many_{stream_id:d}($1, $2, $3)"
+
+
 # A delay is counted by the server's clock, as are all times of delivery.
 _TIME: Final = "coalesce($8, clock_timestamp() + $9::interval)"
 PUBLISH: Final = f"""

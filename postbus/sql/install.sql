@@ -25,7 +25,8 @@ create table postbus_data.installation (
 --   postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions.
 --                             Its value is read live, whatever the reader's snapshot (a table row would not be).
 --   postbus_data.log_<id>_<n> its segments
---   postbus_data.publish_<id> a function that publishes to it; see functions/message/write_publisher.sql
+--   postbus_data.publish_<id>, postbus_data.publish_many_<id>
+--                             functions that publish to it; see functions/message/write_publisher.sql
 --   postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window
 --   postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key
 --   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql
@@ -7727,12 +7728,13 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Write the function postbus_data.publish_<stream id>, which publishes one message to one stream as postbus.publish does.
+Write the functions postbus_data.publish_<stream id> and postbus_data.publish_many_<stream id>, which publish to one stream as postbus.publish and
+postbus.publish_many do.
 
-It knows the stream's table, partitions and limits, so its insert is planned once for a session instead of at each call
-(docs/decisions/0003). Whatever it does not know or like, a layout that has moved on or a message that is not allowed, it
-leaves to postbus.publish. Written anew when the stream is created or altered and when a new segment is begun; a caller
-that still has the last one is served by that rule.
+They know the stream's table, partitions and limits, so their inserts are planned once for a session instead of at each call
+(docs/decisions/0003). Whatever they do not know or like, a layout that has moved on or a message that is not allowed, they
+leave to postbus.publish and publish_many. Written anew when the stream is created or altered and when a new segment is begun; a caller
+that still has the last ones is served by that rule. They have no search_path of their own, as enter.
 
 Touches  stream (locks the row, so that two writers do not meet).
 */
@@ -7776,7 +7778,56 @@ begin
     );
     return seq;
 end
-$body$
+$body$;
+
+create or replace function postbus_data.publish_many_%1$s(keys text[], data %2$s[], headers jsonb[])
+returns bigint[]
+language plpgsql
+as $many$
+#variable_conflict use_variable
+declare
+    message_count integer := pg_catalog.cardinality(data);
+    published_at timestamptz;
+    seqs bigint[];
+begin
+    if %11$s
+        or not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+        or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
+        or (message_count between 1 and 10000) is not true
+        or (pg_catalog.cardinality(keys) = message_count) is not true
+        or pg_catalog.array_ndims(keys) + pg_catalog.array_ndims(data) > 2
+        or (postbus_data.tokens_are_valid(pg_catalog.array_to_string(keys, '.'::text)) is false and pg_catalog.num_nonnulls(variadic keys) > 0)
+        or headers is not null
+        or (
+            select pg_catalog.max(length(m.key)) > 255
+                or pg_catalog.count(m.data) < message_count
+                or pg_catalog.max(octet_length(m.data)) > %4$s
+            from (select pg_catalog.unnest(keys) as key, pg_catalog.unnest(data) as data) as m
+        )
+    then
+        return postbus.publish_many(%5$L, keys, %6$s => data, headers => headers);
+    end if;
+    select pg_catalog.array_agg(nextval('postbus_data.seq_%1$s'::regclass)) into seqs from generate_series(1, message_count);
+    if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
+        -- See publish. These numbers stay unused.
+        return postbus.publish_many(%5$L, keys, %6$s => data);
+    end if;
+    published_at := clock_timestamp();
+    insert into %7$s (seq, published_at, partition, key, data)
+    select
+        m.seq,
+        published_at,
+        %8$s + coalesce(mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), %9$s), mod(m.seq, %9$s::bigint)::integer),
+        m.key,
+        %12$s
+    from (
+        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
+        from (select pg_catalog.unnest(seqs) as seq, pg_catalog.unnest(keys) as key, pg_catalog.unnest(data) as data) as u
+        offset 0
+    ) as m;
+    return seqs;
+end
+$many$
         $template$,
         stream.id,
         case stream.data_type when 'bytes' then 'bytea' else 'text' end,
@@ -7788,7 +7839,8 @@ $body$
         (layout >> 11) & 16777215,
         layout & 2047,
         case stream.data_type when 'json' then 'data::json' else 'data' end,
-        case when stream.is_full or stream.one_message_per_key then 'true' else 'false' end
+        case when stream.is_full or stream.one_message_per_key then 'true' else 'false' end,
+        case stream.data_type when 'json' then 'm.data::json' else 'm.data' end
     );
 end
 $$;
@@ -8965,7 +9017,7 @@ as $$
     union all
     select 'function', o.name, false
     from (
-        select prefix || stream_id as name from unnest(array['publish_', 'serve_']) as prefix
+        select prefix || stream_id as name from unnest(array['publish_', 'publish_many_', 'serve_']) as prefix
         union all
         select 'claim_' || stream_id || '_' || g.number from postbus_data.segment as g where g.stream_id = stream_objects.stream_id
     ) as o
@@ -11034,7 +11086,7 @@ begin
     -- In the order in which publishers lock: sequences first, tables last. Maintenance has to be out of the way.
     perform from postbus_data.stream as s where s.id = dropped for update;
     perform pg_advisory_xact_lock(1610612736, dropped);
-    execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.serve_%1$s', dropped);
+    execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.publish_many_%1$s, postbus_data.serve_%1$s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
     execute format('drop table if exists postbus_data.state_%s', dropped);
@@ -11304,7 +11356,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('919175c287925586')
+insert into postbus_data.installation (functions_digest) values ('0ea3befd1c226c06')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

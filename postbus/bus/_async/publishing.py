@@ -97,7 +97,7 @@ class AsyncPublishing(AsyncBusBase):
             TooLarge: A message is larger than the stream allows, or the batch is too long.
             ConnectionLost: The connection broke on the way: all messages or none have been published.
         """
-        batch = list(messages)
+        batch = rows.as_messages(messages)
         if not tracing.is_on():
             return await self._publish_many(stream, batch, ttl, deliver_at, delay, connection)
         with tracing.publishing(stream, batch) as carrying:
@@ -190,6 +190,16 @@ class AsyncPublishing(AsyncBusBase):
         connection: Connection | None,
     ) -> list[int]:
         later = (rows.seconds(ttl), deliver_at, rows.seconds(delay))
+        dedup_ids = rows.dedup_ids(messages)
+        known = self._streams.get(stream)
+        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_ids) == _PLAIN:
+            try:
+                found = await self._database.rows(
+                    statements.publish_many_to(known.own_id), rows.publisher_arrays(known.data_type, messages)
+                )
+                return _all_answered(found[0][0], messages)
+            except NotFound:
+                self._streams.pop(stream, None)
         _, found = await self._with_data_type(
             stream,
             connection,
@@ -197,14 +207,17 @@ class AsyncPublishing(AsyncBusBase):
             lambda data_type: (
                 *rows.publish_many_parameters(stream, data_type, messages),
                 *later,
-                rows.dedup_ids(messages),
+                dedup_ids,
             ),
         )
-        seqs: list[int] = found[0][0]
-        if any(message.dedup_id is not None for message in messages) or min(seqs, default=1) <= 0:
-            return [Seq.answered(seq) for seq in seqs]
-        return seqs
+        return _all_answered(found[0][0], messages)
 
 
 def _answered(answer: int, message: Message) -> int:
     return answer if answer > 0 and message.dedup_id is None else Seq.answered(answer)
+
+
+def _all_answered(answers: list[int], messages: Sequence[Message]) -> list[int]:
+    if any(message.dedup_id is not None for message in messages) or min(answers, default=1) <= 0:
+        return [Seq.answered(answer) for answer in answers]
+    return answers

@@ -3,7 +3,8 @@
 --   postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions.
 --                             Its value is read live, whatever the reader's snapshot (a table row would not be).
 --   postbus_data.log_<id>_<n> its segments
---   postbus_data.publish_<id> a function that publishes to it; see functions/message/write_publisher.sql
+--   postbus_data.publish_<id>, postbus_data.publish_many_<id>
+--                             functions that publish to it; see functions/message/write_publisher.sql
 --   postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window
 --   postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key
 --   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql

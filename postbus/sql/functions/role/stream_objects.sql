@@ -18,7 +18,7 @@ as $$
     union all
     select 'function', o.name, false
     from (
-        select prefix || stream_id as name from unnest(array['publish_', 'serve_']) as prefix
+        select prefix || stream_id as name from unnest(array['publish_', 'publish_many_', 'serve_']) as prefix
         union all
         select 'claim_' || stream_id || '_' || g.number from postbus_data.segment as g where g.stream_id = stream_objects.stream_id
     ) as o
