@@ -3572,7 +3572,8 @@ create or replace function postbus_data.claim_batches(
     reader postbus_data.consumer,
     max_messages integer,
     ack_wait interval,
-    expected_type text
+    expected_type text,
+    begin_with integer
 )
 returns setof postbus_data.batch
 language plpgsql
@@ -3580,6 +3581,8 @@ volatile
 as $$
 /*
 Lease the next messages of a consumer: what postbus.receive does, with a row for each lease. For a group, an ack_wait of 0 gives them for good: see consume.
+
+begin_with  the partition that is looked at first; null for a random one, so that none starves.
 */
 #variable_conflict use_variable
 declare
@@ -3595,7 +3598,7 @@ declare
     batch postbus_data.batch;
     found_count integer;
     last_claim postbus_data.claim;
-    busy boolean;
+    busy_due boolean;
     -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
     busy_ones integer[];
     awaited integer[];
@@ -3620,16 +3623,19 @@ begin
     end if;
 
     while remaining > 0 loop
-        busy := false;
+        busy_due := false;
         busy_ones := '{}';
         partition_base := (claim.layout >> 11) & 16777215;
         partition_count := claim.layout & 2047;
-        first := floor(random() * partition_count);
+        first := case
+            when begin_with - partition_base between 0 and partition_count - 1 then begin_with - partition_base
+            else floor(random() * partition_count)
+        end;
         -- In order "key" idle partitions come first: there, nothing has to be parked.
         step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
         if claim.has_due then
             claim := postbus_data.claim_due(reader, claim, remaining);
-            busy := claim.busy;
+            busy_due := claim.busy and postbus_data.has_due(reader.id, reader.epoch);
             if claim.messages is not null then
                 return query select b.* from postbus_data.as_batches(claim.messages) as b;
                 remaining := remaining - cardinality(claim.messages);
@@ -3644,7 +3650,6 @@ begin
             loop
                 claim := postbus_data.claim_partition(reader, claim, partition, remaining);
                 if claim.busy then
-                    busy := true;
                     busy_ones := busy_ones || partition;
                 end if;
                 if claim.messages is not null then
@@ -3683,7 +3688,13 @@ begin
                     end if;
                 else
                     -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
-                    exit when claim.horizon is not null;
+                    if claim.horizon is not null then
+                        if found_count = 0 and (claim.place).horizon - (claim.place).hi >= remaining * partition_count then
+                            -- Lest it look full the next time.
+                            perform postbus_data.move_on(claim.place, (claim.place).horizon);
+                        end if;
+                        exit;
+                    end if;
                     claim.horizon := postbus_data.horizon_of(reader.stream_id);
                 end if;
             end loop;
@@ -3691,7 +3702,13 @@ begin
         exit when remaining < max_messages or scan_left <= 0;
 
         -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
-        if busy then
+        if busy_ones <> '{}' and not postbus_data.is_behind(reader) then
+            claim.horizon := postbus_data.horizon_of(reader.stream_id);
+            busy_ones := array(
+                select p from unnest(busy_ones) as p where postbus_data.has_more(reader, p, claim.start_seq, claim.horizon)
+            );
+        end if;
+        if busy_due or busy_ones <> '{}' then
             -- One alone waits for all of the old partitions, when it is time to go on to new ones.
             exit when clock_timestamp() > wait_until
                 or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
@@ -4610,6 +4627,33 @@ as $$
     )
 $$;
 
+create or replace function postbus_data.has_more(
+    reader postbus_data.consumer,
+    partition integer,
+    start_seq bigint,
+    horizon bigint
+)
+returns boolean
+language plpgsql
+volatile
+as $$
+/*
+Whether a partition may have something for a consumer while somebody else has its mutex, by what is committed.
+
+Two receives that find nothing hold the mutexes of the partitions that they have looked at, and each would wait for those of the other. What is committed is
+proof enough that there is nothing: a claim under way only takes away, and what was published up to the horizon, which an earlier statement has found out,
+is there to be seen.
+*/
+#variable_conflict use_variable
+declare
+    place postbus_data.position := postbus_data.place_of(reader, partition);
+begin
+    return place.parked_from is not null
+        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id)
+        or postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), horizon, 1) is not null;
+end
+$$;
+
 create or replace function postbus_data.home_of(layout bigint, key text, seq bigint)
 returns integer
 language sql
@@ -5182,8 +5226,7 @@ begin
             and l.epoch = epoch;
         return;
     end if;
-    pending_since := clock_timestamp();
-    select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0), coalesce(min(l.deadline), pending_since)
+    select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0), coalesce(min(l.deadline), 'infinity')
     into pending_bound, pending_since
     from postbus_data.lease as l
     cross join lateral (
@@ -5251,7 +5294,7 @@ begin
     if ack_ids is not null then
         acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
     end if;
-    for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type) as b loop
+    for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, null) as b loop
         return next;
     end loop;
     if not found then
@@ -5581,6 +5624,9 @@ declare
     partition integer := %3$s + first;
     is_plain boolean;
     is_ready boolean := false;
+    is_busy boolean;
+    needed integer := max_messages * %4$s;
+    begin_with integer;
     partitions integer[];
     horizon bigint;
     remaining integer := max_messages;
@@ -5660,15 +5706,28 @@ begin
                     and p.partition = partition
                 order by p.hi desc
                 limit 1;
-                is_ready := place.horizon - place.hi >= max_messages * %4$s;
+                if (place.segment = %2$s and place.hi >= reader.start_after) is not true then
+                    -- It has its turn, also when others have enough.
+                    begin_with := partition;
+                elsif place.parked_from is not null then
+                    -- So it has, unless a lease in flight may be what they are parked behind.
+                    begin_with := (select partition where not exists (select from postbus_data.lease as l where l.token = any (place.leases)));
+                elsif place.horizon - place.hi < needed
+                    and pg_sequence_last_value('postbus_data.seq_%1$s'::regclass) - place.horizon >= needed
+                then
+                    -- So much was published since somebody looked that some of it is probably here.
+                    horizon := postbus_data.horizon_of(%1$s);
+                    place.horizon := horizon;
+                end if;
+                is_ready := begin_with is null and place.parked_from is null and place.horizon - place.hi >= needed;
             end if;
-            exit when is_ready or turn = 2;
+            exit when is_ready or turn = 2 or begin_with is not null;
             -- Somebody else is at it, or too little is left: one that has enough.
             partition := (
                 select p.partition
                 from generate_series(1, least(16, %4$s - 1)) as n
                 cross join lateral (
-                    select p.partition, p.horizon - p.hi as distance
+                    select p.partition, p.horizon - p.hi as distance, p.segment
                     from postbus_data.position as p
                     where p.consumer_id = reader.id
                         and p.epoch = reader.epoch
@@ -5676,7 +5735,8 @@ begin
                     order by p.hi desc
                     limit 1
                 ) as p
-                where p.distance >= max_messages * %4$s
+                where p.distance >= needed
+                    and p.segment = %2$s
                     and pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
                 limit 1
             );
@@ -5692,18 +5752,19 @@ begin
             ) as r;
         end if;
         -- The register is read after the horizon: what lies below that is in this segment.
-        is_ready := place.segment = %2$s
-            and place.hi >= reader.start_after
-            and place.pending_bound + max_messages <= reader.quota
-            and place.parked_from is null
+        is_ready := place.pending_bound + max_messages <= reader.quota
             and (not reader.is_group or place.leases is null)
             and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
         if is_ready and reader.is_keyed then
             -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
-            is_ready := not exists (select from postbus_data.lease as l where l.token = any (place.leases))
-                and not exists (
+            select
+                exists (select from postbus_data.lease as l where l.token = any (place.leases)),
+                not exists (
                     select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
-                )%12$s;
+                )%12$s
+            into is_busy, is_ready;
+            begin_with := case when not is_busy and not is_ready then partition end;
+            is_ready := is_ready and not is_busy;
         end if;
         if is_ready then
             select
@@ -5750,12 +5811,29 @@ begin
                 return next;
                 return;
             end if;
+            if seqs is null then
+                -- Lest it look full the next time.
+                with last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = partition
+                        and p.hi = place.hi
+                )
+                insert into postbus_data.position (
+                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
+                )
+                values (
+                    reader.id, reader.epoch, partition, place.horizon, place.horizon, place.pending_bound, %2$s, place.leases,
+                    place.expired_count, place.missed_count, place.pending_since
+                );
+            end if;
         end if;
     end if;
 
     -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
     -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
-    if is_plain then
+    if is_plain and begin_with is null then
         for turn in 0 .. (%4$s - 1) / %13$s loop
             exit when remaining = 0;
             partitions := array(
@@ -5874,7 +5952,7 @@ begin
 
     for batch in
         select b.*
-        from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type) as b
+        from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, begin_with) as b
     loop
         return next;
     end loop;
@@ -5952,6 +6030,7 @@ declare
     -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
     busy_ones integer[];
     awaited integer[];
+    horizon bigint;
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
 begin
     perform postbus_data.check_isolation();
@@ -5987,6 +6066,10 @@ begin
             end if;
         end loop;
         exit when remaining < max_messages;
+        if busy_ones <> '{}' and not postbus_data.is_behind(reader) then
+            horizon := postbus_data.horizon_of(reader.stream_id);
+            busy_ones := array(select p from unnest(busy_ones) as p where postbus_data.has_more(reader, p, start_seq, horizon));
+        end if;
         if busy_ones <> '{}' then
             exit when clock_timestamp() > wait_until
                 or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
@@ -6032,6 +6115,7 @@ declare
     token bigint;
     attempt integer := 1;
     newest integer;
+    last_seq bigint;
 begin
     claimed.partition := partition;
     claimed.message_count := 0;
@@ -6054,9 +6138,7 @@ begin
             place.missed_count := place.missed_count + (start_seq - 1 - place.hi) / partition_count;
         end if;
         seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
-        if seqs is null then
-            return claimed;
-        end if;
+        last_seq := coalesce(seqs[cardinality(seqs)], place.horizon);
         -- Read after the horizon: all that lies above what is claimed is in this segment, if no older one has more.
         newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
         if place.segment <> newest and not exists (
@@ -6064,9 +6146,17 @@ begin
             from postbus_data.segment as g
             where g.stream_id = reader.stream_id
                 and g.number < newest
-                and (g.last_seq is null or g.last_seq > seqs[cardinality(seqs)])
+                and (g.last_seq is null or g.last_seq > last_seq)
         ) then
             place.segment := newest;
+        end if;
+        if seqs is null then
+            if last_seq - place.hi >= wanted * partition_count then
+                -- Lest it look full the next time.
+                place.leases := null;
+                perform postbus_data.move_on(place, last_seq);
+            end if;
+            return claimed;
         end if;
     end if;
 
@@ -11356,7 +11446,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('0ea3befd1c226c06')
+insert into postbus_data.installation (functions_digest) values ('9ee6165f40638cd2')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -207,7 +207,7 @@ def test_a_receive_that_began_before_the_partitions_were_changed(fresh_url: str,
             assert receive(other) == []
 
             late.execute("update postbus_data.waiting set due_at = clock_timestamp()")
-            late.execute("select b from reader as r, postbus_data.claim_batches(r.c, 1, null, null) as b")
+            late.execute("select b from reader as r, postbus_data.claim_batches(r.c, 1, null, null, null) as b")
             # Who comes later has to know what it leased: 2 waits behind 1.
             assert receive(other) == ([] if has_mark else [2])
 

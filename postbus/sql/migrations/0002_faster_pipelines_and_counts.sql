@@ -17,3 +17,5 @@ drop function postbus_data.in_flight(integer, integer, integer, boolean, integer
 alter table postbus_data.archive add column format text collate "C" not null default 'parquet' check (format in ('parquet', 'delta'));
 
 drop function postbus_data.open_archive(text, text, text);
+
+drop function postbus_data.claim_batches(postbus_data.consumer, integer, interval, text);

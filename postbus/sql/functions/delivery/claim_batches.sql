@@ -2,7 +2,8 @@ create or replace function postbus_data.claim_batches(
     reader postbus_data.consumer,
     max_messages integer,
     ack_wait interval,
-    expected_type text
+    expected_type text,
+    begin_with integer
 )
 returns setof postbus_data.batch
 language plpgsql
@@ -10,6 +11,8 @@ volatile
 as $$
 /*
 Lease the next messages of a consumer: what postbus.receive does, with a row for each lease. For a group, an ack_wait of 0 gives them for good: see consume.
+
+begin_with  the partition that is looked at first; null for a random one, so that none starves.
 */
 #variable_conflict use_variable
 declare
@@ -25,7 +28,7 @@ declare
     batch postbus_data.batch;
     found_count integer;
     last_claim postbus_data.claim;
-    busy boolean;
+    busy_due boolean;
     -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
     busy_ones integer[];
     awaited integer[];
@@ -50,16 +53,19 @@ begin
     end if;
 
     while remaining > 0 loop
-        busy := false;
+        busy_due := false;
         busy_ones := '{}';
         partition_base := (claim.layout >> 11) & 16777215;
         partition_count := claim.layout & 2047;
-        first := floor(random() * partition_count);
+        first := case
+            when begin_with - partition_base between 0 and partition_count - 1 then begin_with - partition_base
+            else floor(random() * partition_count)
+        end;
         -- In order "key" idle partitions come first: there, nothing has to be parked.
         step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
         if claim.has_due then
             claim := postbus_data.claim_due(reader, claim, remaining);
-            busy := claim.busy;
+            busy_due := claim.busy and postbus_data.has_due(reader.id, reader.epoch);
             if claim.messages is not null then
                 return query select b.* from postbus_data.as_batches(claim.messages) as b;
                 remaining := remaining - cardinality(claim.messages);
@@ -74,7 +80,6 @@ begin
             loop
                 claim := postbus_data.claim_partition(reader, claim, partition, remaining);
                 if claim.busy then
-                    busy := true;
                     busy_ones := busy_ones || partition;
                 end if;
                 if claim.messages is not null then
@@ -113,7 +118,13 @@ begin
                     end if;
                 else
                     -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
-                    exit when claim.horizon is not null;
+                    if claim.horizon is not null then
+                        if found_count = 0 and (claim.place).horizon - (claim.place).hi >= remaining * partition_count then
+                            -- Lest it look full the next time.
+                            perform postbus_data.move_on(claim.place, (claim.place).horizon);
+                        end if;
+                        exit;
+                    end if;
                     claim.horizon := postbus_data.horizon_of(reader.stream_id);
                 end if;
             end loop;
@@ -121,7 +132,13 @@ begin
         exit when remaining < max_messages or scan_left <= 0;
 
         -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
-        if busy then
+        if busy_ones <> '{}' and not postbus_data.is_behind(reader) then
+            claim.horizon := postbus_data.horizon_of(reader.stream_id);
+            busy_ones := array(
+                select p from unnest(busy_ones) as p where postbus_data.has_more(reader, p, claim.start_seq, claim.horizon)
+            );
+        end if;
+        if busy_due or busy_ones <> '{}' then
             -- One alone waits for all of the old partitions, when it is time to go on to new ones.
             exit when clock_timestamp() > wait_until
                 or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));

@@ -38,8 +38,7 @@ begin
             and l.epoch = epoch;
         return;
     end if;
-    pending_since := clock_timestamp();
-    select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0), coalesce(min(l.deadline), pending_since)
+    select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0), coalesce(min(l.deadline), 'infinity')
     into pending_bound, pending_since
     from postbus_data.lease as l
     cross join lateral (

@@ -25,7 +25,7 @@ begin
     if ack_ids is not null then
         acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
     end if;
-    for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type) as b loop
+    for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, null) as b loop
         return next;
     end loop;
     if not found then

@@ -32,6 +32,9 @@ declare
     partition integer := %3$s + first;
     is_plain boolean;
     is_ready boolean := false;
+    is_busy boolean;
+    needed integer := max_messages * %4$s;
+    begin_with integer;
     partitions integer[];
     horizon bigint;
     remaining integer := max_messages;
@@ -111,15 +114,28 @@ begin
                     and p.partition = partition
                 order by p.hi desc
                 limit 1;
-                is_ready := place.horizon - place.hi >= max_messages * %4$s;
+                if (place.segment = %2$s and place.hi >= reader.start_after) is not true then
+                    -- It has its turn, also when others have enough.
+                    begin_with := partition;
+                elsif place.parked_from is not null then
+                    -- So it has, unless a lease in flight may be what they are parked behind.
+                    begin_with := (select partition where not exists (select from postbus_data.lease as l where l.token = any (place.leases)));
+                elsif place.horizon - place.hi < needed
+                    and pg_sequence_last_value('postbus_data.seq_%1$s'::regclass) - place.horizon >= needed
+                then
+                    -- So much was published since somebody looked that some of it is probably here.
+                    horizon := postbus_data.horizon_of(%1$s);
+                    place.horizon := horizon;
+                end if;
+                is_ready := begin_with is null and place.parked_from is null and place.horizon - place.hi >= needed;
             end if;
-            exit when is_ready or turn = 2;
+            exit when is_ready or turn = 2 or begin_with is not null;
             -- Somebody else is at it, or too little is left: one that has enough.
             partition := (
                 select p.partition
                 from generate_series(1, least(16, %4$s - 1)) as n
                 cross join lateral (
-                    select p.partition, p.horizon - p.hi as distance
+                    select p.partition, p.horizon - p.hi as distance, p.segment
                     from postbus_data.position as p
                     where p.consumer_id = reader.id
                         and p.epoch = reader.epoch
@@ -127,7 +143,8 @@ begin
                     order by p.hi desc
                     limit 1
                 ) as p
-                where p.distance >= max_messages * %4$s
+                where p.distance >= needed
+                    and p.segment = %2$s
                     and pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
                 limit 1
             );
@@ -143,18 +160,19 @@ begin
             ) as r;
         end if;
         -- The register is read after the horizon: what lies below that is in this segment.
-        is_ready := place.segment = %2$s
-            and place.hi >= reader.start_after
-            and place.pending_bound + max_messages <= reader.quota
-            and place.parked_from is null
+        is_ready := place.pending_bound + max_messages <= reader.quota
             and (not reader.is_group or place.leases is null)
             and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
         if is_ready and reader.is_keyed then
             -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
-            is_ready := not exists (select from postbus_data.lease as l where l.token = any (place.leases))
-                and not exists (
+            select
+                exists (select from postbus_data.lease as l where l.token = any (place.leases)),
+                not exists (
                     select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
-                )%12$s;
+                )%12$s
+            into is_busy, is_ready;
+            begin_with := case when not is_busy and not is_ready then partition end;
+            is_ready := is_ready and not is_busy;
         end if;
         if is_ready then
             select
@@ -201,12 +219,29 @@ begin
                 return next;
                 return;
             end if;
+            if seqs is null then
+                -- Lest it look full the next time.
+                with last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = partition
+                        and p.hi = place.hi
+                )
+                insert into postbus_data.position (
+                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
+                )
+                values (
+                    reader.id, reader.epoch, partition, place.horizon, place.horizon, place.pending_bound, %2$s, place.leases,
+                    place.expired_count, place.missed_count, place.pending_since
+                );
+            end if;
         end if;
     end if;
 
     -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
     -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
-    if is_plain then
+    if is_plain and begin_with is null then
         for turn in 0 .. (%4$s - 1) / %13$s loop
             exit when remaining = 0;
             partitions := array(
@@ -325,7 +360,7 @@ begin
 
     for batch in
         select b.*
-        from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type) as b
+        from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, begin_with) as b
     loop
         return next;
     end loop;

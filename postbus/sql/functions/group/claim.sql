@@ -39,6 +39,7 @@ declare
     -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
     busy_ones integer[];
     awaited integer[];
+    horizon bigint;
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
 begin
     perform postbus_data.check_isolation();
@@ -74,6 +75,10 @@ begin
             end if;
         end loop;
         exit when remaining < max_messages;
+        if busy_ones <> '{}' and not postbus_data.is_behind(reader) then
+            horizon := postbus_data.horizon_of(reader.stream_id);
+            busy_ones := array(select p from unnest(busy_ones) as p where postbus_data.has_more(reader, p, start_seq, horizon));
+        end if;
         if busy_ones <> '{}' then
             exit when clock_timestamp() > wait_until
                 or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));

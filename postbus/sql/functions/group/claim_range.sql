@@ -25,6 +25,7 @@ declare
     token bigint;
     attempt integer := 1;
     newest integer;
+    last_seq bigint;
 begin
     claimed.partition := partition;
     claimed.message_count := 0;
@@ -47,9 +48,7 @@ begin
             place.missed_count := place.missed_count + (start_seq - 1 - place.hi) / partition_count;
         end if;
         seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
-        if seqs is null then
-            return claimed;
-        end if;
+        last_seq := coalesce(seqs[cardinality(seqs)], place.horizon);
         -- Read after the horizon: all that lies above what is claimed is in this segment, if no older one has more.
         newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
         if place.segment <> newest and not exists (
@@ -57,9 +56,17 @@ begin
             from postbus_data.segment as g
             where g.stream_id = reader.stream_id
                 and g.number < newest
-                and (g.last_seq is null or g.last_seq > seqs[cardinality(seqs)])
+                and (g.last_seq is null or g.last_seq > last_seq)
         ) then
             place.segment := newest;
+        end if;
+        if seqs is null then
+            if last_seq - place.hi >= wanted * partition_count then
+                -- Lest it look full the next time.
+                place.leases := null;
+                perform postbus_data.move_on(place, last_seq);
+            end if;
+            return claimed;
         end if;
     end if;
 
