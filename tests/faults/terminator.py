@@ -11,7 +11,7 @@ import psycopg
 _TERMINATE: Final = """
 select count(pg_terminate_backend(a.pid))
 from pg_stat_activity as a
-where a.datname = current_database() and a.state = 'active' and a.query like '%postbus.publish_many%'
+where a.datname = current_database() and a.state = 'active' and a.query like '%publish_many%'
     and a.pid <> pg_backend_pid()
 """
 

@@ -128,24 +128,41 @@ begin
                     place.horizon := horizon;
                 end if;
                 is_ready := begin_with is null and place.parked_from is null and place.horizon - place.hi >= needed;
+                if is_ready and reader.is_keyed then
+                    -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
+                    select
+                        exists (select from postbus_data.lease as l where l.token = any (place.leases)),
+                        not exists (
+                            select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
+                        )%12$s
+                    into is_busy, is_ready;
+                    begin_with := case when not is_busy and not is_ready then partition end;
+                    is_ready := is_ready and not is_busy;
+                end if;
             end if;
             exit when is_ready or turn = 2 or begin_with is not null;
-            -- Somebody else is at it, or too little is left: one that has enough.
+            -- Somebody else is at it, or too little is left: one that has enough, and in order "key" nothing in flight.
             partition := (
                 select p.partition
-                from generate_series(1, least(16, %4$s - 1)) as n
-                cross join lateral (
-                    select p.partition, p.horizon - p.hi as distance, p.segment
-                    from postbus_data.position as p
-                    where p.consumer_id = reader.id
-                        and p.epoch = reader.epoch
-                        and p.partition = %3$s + mod(partition - %3$s + n, %4$s)
-                    order by p.hi desc
-                    limit 1
+                from (
+                    select p.partition
+                    from generate_series(1, least(16, %4$s - 1)) as n
+                    cross join lateral (
+                        select p.partition, p.hi, p.horizon - p.hi as distance, p.segment, p.leases
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = %3$s + mod(partition - %3$s + n, %4$s)
+                        order by p.hi desc
+                        limit 1
+                    ) as p
+                    where p.distance >= needed
+                        and p.segment = %2$s
+                        and (not reader.is_keyed or not exists (select from postbus_data.lease as l where l.token = any (p.leases)))
+                    order by p.hi
+                    offset 0
                 ) as p
-                where p.distance >= needed
-                    and p.segment = %2$s
-                    and pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
+                where pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
                 limit 1
             );
             is_ready := partition is not null;
@@ -163,17 +180,6 @@ begin
         is_ready := place.pending_bound + max_messages <= reader.quota
             and (not reader.is_group or place.leases is null)
             and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
-        if is_ready and reader.is_keyed then
-            -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
-            select
-                exists (select from postbus_data.lease as l where l.token = any (place.leases)),
-                not exists (
-                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
-                )%12$s
-            into is_busy, is_ready;
-            begin_with := case when not is_busy and not is_ready then partition end;
-            is_ready := is_ready and not is_busy;
-        end if;
         if is_ready then
             select
                 array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
