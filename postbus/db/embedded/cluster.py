@@ -157,6 +157,7 @@ class Cluster:
             "maintenance_work_mem": "128MB",
             "wal_level": "logical",
             "max_wal_size": "4GB",
+            "wal_writer_delay": "20ms",
             "max_locks_per_transaction": 256,
             "max_prepared_transactions": 20,
             "log_timezone": "UTC",

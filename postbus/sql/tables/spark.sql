@@ -30,7 +30,8 @@ alter table postbus_data.spark_staging
     alter column data set storage external,
     alter column headers set storage external,
     alter column bytes set storage external,
-    alter column contents set storage external;
+    alter column contents set storage external,
+    alter column hashes set storage external;
 
 -- What is left of earlier batches of a writer.
 create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);
