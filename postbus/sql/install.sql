@@ -3690,8 +3690,11 @@ begin
                 else
                     -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
                     if claim.horizon is not null then
-                        if found_count = 0 and (claim.place).horizon - (claim.place).hi >= remaining * partition_count then
-                            -- Lest it look full the next time.
+                        if found_count = 0 and (
+                            (claim.place).hi = reader.start_after
+                            or (claim.place).horizon - (claim.place).hi >= remaining * partition_count
+                        ) then
+                            -- Lest it look new, or full, the next time.
                             perform postbus_data.move_on(claim.place, (claim.place).horizon);
                         end if;
                         exit;
@@ -4650,7 +4653,7 @@ declare
     place postbus_data.position := postbus_data.place_of(reader, partition);
 begin
     return place.parked_from is not null
-        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id)
+        or (reader.ordering <> 'none' and exists (select from postbus_data.waiting as w where w.consumer_id = reader.id))
         or postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), horizon, 1) is not null;
 end
 $$;
@@ -5626,7 +5629,7 @@ declare
     is_plain boolean;
     is_ready boolean := false;
     is_busy boolean;
-    needed integer := max_messages * %4$s;
+    needed bigint := max_messages::bigint * %4$s;
     begin_with integer;
     partitions integer[];
     horizon bigint;
@@ -6158,8 +6161,8 @@ begin
             place.segment := newest;
         end if;
         if seqs is null then
-            if last_seq - place.hi >= wanted * partition_count then
-                -- Lest it look full the next time.
+            if last_seq > place.hi and (place.hi = reader.start_after or last_seq - place.hi >= wanted * partition_count) then
+                -- Lest it look new, or full, the next time.
                 place.leases := null;
                 perform postbus_data.move_on(place, last_seq);
             end if;
@@ -11453,7 +11456,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('097491d7f0066870')
+insert into postbus_data.installation (functions_digest) values ('a7ff7ccfa47dbd2c')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

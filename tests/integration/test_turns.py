@@ -103,6 +103,32 @@ async def test_in_order_key_what_was_parked_has_its_turn(bus: Any, stream: str) 
     assert await comes_in_turn(consumer, lambda d: d.data == "parked")
 
 
+def test_partitions_that_never_had_a_message_are_looked_at_once(fresh_url: str) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("s", partitions=_PARTITIONS)
+        consumer = bus.create_consumer("s", "c", order="none")
+        bus.publish("s", key="k", data=0)
+        while batch := consumer.receive(1):
+            consumer.ack(batch)
+        change(
+            fresh_url, "postbus_data.claim_batches", "while remaining > 0 loop", "raise exception 'the long way'; loop"
+        )
+
+        for number in range(30):
+            bus.publish("s", key="k", data=number)
+            batch = consumer.receive(1)
+            consumer.ack(batch)
+            assert [delivery.data for delivery in batch] == [number]
+
+
+async def test_any_number_that_is_too_large_is_refused(bus: Any, stream: str) -> None:
+    consumer = await bus.create_consumer(stream, "c", order="none")
+    await bus.publish(stream, data=1)
+    for number in (10_001, 2**31 - 1):
+        with pytest.raises(postbus.InvalidInput, match="is not between 1 and 10000"):
+            await consumer.receive(number)
+
+
 @pytest.mark.parametrize("finds_something", [True, False])
 def test_a_receive_waits_for_another_only_if_that_may_leave_something(fresh_url: str, finds_something: bool) -> None:
     with postbus.connect(fresh_url) as bus:

@@ -119,8 +119,11 @@ begin
                 else
                     -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
                     if claim.horizon is not null then
-                        if found_count = 0 and (claim.place).horizon - (claim.place).hi >= remaining * partition_count then
-                            -- Lest it look full the next time.
+                        if found_count = 0 and (
+                            (claim.place).hi = reader.start_after
+                            or (claim.place).horizon - (claim.place).hi >= remaining * partition_count
+                        ) then
+                            -- Lest it look new, or full, the next time.
                             perform postbus_data.move_on(claim.place, (claim.place).horizon);
                         end if;
                         exit;

@@ -20,7 +20,7 @@ declare
     place postbus_data.position := postbus_data.place_of(reader, partition);
 begin
     return place.parked_from is not null
-        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id)
+        or (reader.ordering <> 'none' and exists (select from postbus_data.waiting as w where w.consumer_id = reader.id))
         or postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), horizon, 1) is not null;
 end
 $$;

@@ -33,7 +33,7 @@ declare
     is_plain boolean;
     is_ready boolean := false;
     is_busy boolean;
-    needed integer := max_messages * %4$s;
+    needed bigint := max_messages::bigint * %4$s;
     begin_with integer;
     partitions integer[];
     horizon bigint;

@@ -61,8 +61,8 @@ begin
             place.segment := newest;
         end if;
         if seqs is null then
-            if last_seq - place.hi >= wanted * partition_count then
-                -- Lest it look full the next time.
+            if last_seq > place.hi and (place.hi = reader.start_after or last_seq - place.hi >= wanted * partition_count) then
+                -- Lest it look new, or full, the next time.
                 place.leases := null;
                 perform postbus_data.move_on(place, last_seq);
             end if;
