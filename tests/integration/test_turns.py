@@ -157,7 +157,7 @@ def test_so_does_a_claim(fresh_url: str, finds_something: bool) -> None:
         bus.publish_many("s", [Message(key="k", data=n) for n in range(3)])
         if not finds_something:
             bus.group("s", "g").claim(3)
-    change(fresh_url, "postbus.claim", "perform pg_sleep(0.0005)", "raise exception 'it waits'")
+    change(fresh_url, "postbus_data.claim_ranges", "perform pg_sleep(0.0005)", "raise exception 'it waits'")
     claim = "select c.message_count from postbus.claim('s', 'g', 1) as c"
 
     with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():

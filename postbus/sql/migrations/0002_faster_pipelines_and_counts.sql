@@ -19,3 +19,4 @@ alter table postbus_data.archive add column format text collate "C" not null def
 drop function postbus_data.open_archive(text, text, text);
 
 drop function postbus_data.claim_batches(postbus_data.consumer, integer, interval, text);
+drop function postbus_data.consume(postbus_data.consumer, integer, text);

@@ -34,7 +34,7 @@ declare
     awaited integer[];
 begin
     if reader.is_group and ack_wait = interval '0' then
-        return query select b.* from postbus_data.consume(reader, max_messages, expected_type) as b;
+        return query select b.* from postbus_data.consume(reader, max_messages, expected_type, begin_with) as b;
         return;
     end if;
     claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);

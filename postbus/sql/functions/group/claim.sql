@@ -25,74 +25,9 @@ Raises   PB400 for arguments out of range, PB404, PB409 for a consumer that is n
 Touches  position, lease (insert, delete).
 Locks    the partition's mutex, until the transaction ends; partitions that somebody else claims from are passed over.
 */
-#variable_conflict use_variable
-declare
-    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
-    partition_base integer := reader.partition_base;
-    partition_count integer := reader.partition_count;
-    start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
-    first integer := floor(random() * partition_count);
-    partition integer;
-    remaining integer := max_messages;
-    claimed postbus.claimed;
-    owned integer[];
-    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
-    busy_ones integer[];
-    awaited integer[];
-    horizon bigint;
-    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
 begin
-    perform postbus_data.check_isolation();
-    if (max_messages between 1 and 10000) is not true or (lease between interval '1 millisecond' and interval '7 days') is false then
-        raise exception using
-            errcode = 'PB400',
-            message = format('max_messages = %s or lease = %s is not allowed', coalesce(max_messages::text, 'null'), lease),
-            hint = 'max_messages is between 1 and 10000, a lease between 1 millisecond and 7 days';
-    end if;
-    if reader.expire_after is not null then
-        perform postbus_data.note_use(reader);
-    end if;
-    if worker is not null then
-        owned := postbus_data.owned_partitions(reader.id, worker);
-    end if;
-    if reader.paused then
-        return;
-    end if;
-    loop
-        busy_ones := '{}';
-        for step in 0 .. partition_count - 1 loop
-            exit when remaining <= 0;
-            partition := partition_base + mod(first + step, partition_count);
-            continue when not partition = any (owned) or not partition = any (awaited);
-            if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
-                busy_ones := busy_ones || partition;
-                continue;
-            end if;
-            claimed := postbus_data.claim_range(reader, partition, start_seq, partition_count, remaining, lease);
-            if claimed.message_count > 0 then
-                remaining := remaining - claimed.message_count;
-                return next claimed;
-            end if;
-        end loop;
-        exit when remaining < max_messages;
-        if busy_ones <> '{}' and not postbus_data.is_behind(reader) then
-            horizon := postbus_data.horizon_of(reader.stream_id);
-            busy_ones := array(select p from unnest(busy_ones) as p where postbus_data.has_more(reader, p, start_seq, horizon));
-        end if;
-        if busy_ones <> '{}' then
-            exit when clock_timestamp() > wait_until
-                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
-            awaited := busy_ones;
-            perform pg_sleep(0.0005);
-        else
-            awaited := null;
-            exit when not postbus_data.is_behind(reader);
-            reader := postbus_data.change_layout(reader);
-            exit when partition_base = reader.partition_base;
-            partition_base := reader.partition_base;
-            partition_count := reader.partition_count;
-            first := floor(random() * partition_count);
-        end if;
-    end loop;
+    return query
+    select c.*
+    from postbus_data.claim_ranges(postbus_data.find_group(stream, "group"), max_messages, lease, worker, null) as c;
 end
 $$;

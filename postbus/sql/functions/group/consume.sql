@@ -1,9 +1,14 @@
-create or replace function postbus_data.consume(reader postbus_data.consumer, max_messages integer, expected_type text)
+create or replace function postbus_data.consume(
+    reader postbus_data.consumer,
+    max_messages integer,
+    expected_type text,
+    begin_with integer
+)
 returns setof postbus_data.batch
 language plpgsql
 volatile
 as $$
-/* Claim the next messages of a group without a lease, and fetch them, in one call: what a stream's serve_<id> leaves to others. */
+/* Claim the next messages of a group without a lease, and fetch them, in one call: what a stream's serve_<id> leaves to others. See claim_ranges. */
 declare
     claimed postbus.claimed;
     messages postbus.delivery[];
@@ -14,7 +19,7 @@ begin
             errcode = 'PB409',
             message = format('stream "%s" holds %s, not %s', reader.stream_name, data_type, expected_type);
     end if;
-    for claimed in select c.* from postbus.claim(reader.stream_name, reader.name, max_messages) as c loop
+    for claimed in select c.* from postbus_data.claim_ranges(reader, max_messages, null, null, begin_with) as c loop
         messages := postbus_data.fetch_messages(
             reader.stream_id, claimed.partition, claimed.from_seq - 1, claimed.to_seq, claimed.message_count
         );
