@@ -34,7 +34,7 @@ packages: java chromium
 	done
 
 # Spark's tests need Java 17 or later, and fail without it.
-java:
+java: $(STAMP)
 	@if ! $(BIN)/python -c 'from postbus.spark.java import find_java; find_java()' 2>/dev/null; then \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null; \

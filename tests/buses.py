@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -99,5 +99,9 @@ def _awaitable(method: Any) -> Any:
 
 async def _iterate(values: Iterator[Any]) -> AsyncIterator[Any]:
     end = object()
-    while (value := await _in_thread(next, values, end)) is not end:
-        yield value
+    try:
+        while (value := await _in_thread(next, values, end)) is not end:
+            yield value
+    finally:
+        if isinstance(values, Generator):
+            await _in_thread(values.close)

@@ -34,6 +34,7 @@ RENAMED = {
     "AsyncReading": "Reading",
     "AsyncQueue": "Queue",
     "AsyncGroup": "Group",
+    "AsyncGroupLoop": "GroupLoop",
     "AsyncUpkeep": "Upkeep",
     "AsyncMember": "Member",
     "AsyncConsumer": "Consumer",

@@ -1,7 +1,8 @@
 """Logs that groups read by position: Postbus, and the pattern of pg-messaging, where a counter row numbers messages.
 
 There a group claims by moving its row on, and reads what it has claimed by a second statement, at most once. Postbus is
-asked for the same, which it does in one call. Its partitions are topics there, which a worker visits in turn.
+asked for the same, which it does in one call, and for a loop over batches at least once. Its partitions are topics there,
+which a worker visits in turn.
 """
 
 from __future__ import annotations
@@ -52,6 +53,33 @@ class PostbusGroups(Postbus):
     def open_consumer(self, url: str, place: str, *, worker: int = 0, worker_count: int = 1) -> Iterator[Consumer]:
         with postbus.connect(url) as bus:
             yield PostbusGroupReader(bus.group(place, f"group_{0 if self._shared else worker}"))
+
+
+class PostbusGroupLoopReader:
+    """Asks its loop for one batch after the other; what is read was claimed in larger pieces."""
+
+    def __init__(self, group: postbus.Group) -> None:
+        self._group = group
+        self._loop: Iterator[list[postbus.Message]] | None = None
+
+    def receive_and_ack(self, max_messages: int) -> int:
+        self._loop = self._loop or self._group.batches(max_messages, wait=0)
+        messages = next(self._loop, None)
+        if messages is None:
+            self._loop = None
+            return 0
+        return look_into(message.data for message in messages)
+
+
+class PostbusGroupLoops(PostbusGroups):
+    """The same at least once: ranges with a lease, committed when they are done."""
+
+    name = "postbus-group-loops"
+
+    @contextmanager
+    def open_consumer(self, url: str, place: str, *, worker: int = 0, worker_count: int = 1) -> Iterator[Consumer]:
+        with postbus.connect(url) as bus:
+            yield PostbusGroupLoopReader(bus.group(place, f"group_{0 if self._shared else worker}"))
 
 
 _CREATE: Final = """
@@ -191,4 +219,4 @@ class CounterRow:
             yield CounterRowReader(connection, place, f"group_{0 if self._shared else worker}")
 
 
-__all__ = ["GROUPS", "PARTITIONS", "CounterRow", "PostbusGroups", "PostbusPublisher"]
+__all__ = ["GROUPS", "PARTITIONS", "CounterRow", "PostbusGroupLoops", "PostbusGroups", "PostbusPublisher"]

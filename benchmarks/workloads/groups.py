@@ -10,14 +10,18 @@ from benchmarks.comparison import Comparison, Contender, Ratio
 from benchmarks.jobs.fan_out import fan_out
 from benchmarks.jobs.receive import ReceiveLoad, receive_contenders
 from benchmarks.systems.base import ExchangingSystem
-from benchmarks.systems.groups import GROUPS, PARTITIONS, CounterRow, PostbusGroups
+from benchmarks.systems.groups import GROUPS, PARTITIONS, CounterRow, PostbusGroupLoops, PostbusGroups
 from benchmarks.workloads.base import Bench, Workload
 
 
 @contextmanager
 def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
-    shared = (PostbusGroups(), CounterRow())
-    each: tuple[ExchangingSystem, ...] = (PostbusGroups(shared=False), CounterRow(shared=False))
+    shared = (PostbusGroups(), PostbusGroupLoops(), CounterRow())
+    each: tuple[ExchangingSystem, ...] = (
+        PostbusGroups(shared=False),
+        PostbusGroupLoops(shared=False),
+        CounterRow(shared=False),
+    )
     load = ReceiveLoad(worker_count=2, batch_size=100, message_count=bench.size(100_000, quick=10_000))
     message_count = bench.size(40_000, quick=4_000)
     with bench.database(*shared) as url:
@@ -27,7 +31,7 @@ def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
             Comparison(
                 f"one group, {PARTITIONS} partitions, {load.name}",
                 receive_contenders(shared, url, load),
-                (Ratio(PostbusGroups.name, CounterRow.name),),
+                (Ratio(PostbusGroups.name, CounterRow.name), Ratio(PostbusGroupLoops.name, CounterRow.name)),
             ),
             Comparison(f"1 writer and {GROUPS} groups, batches of 100", contenders, ratios, rounds=3),
         )

@@ -25,7 +25,7 @@ from postbus.model.consumer import (
 )
 from postbus.model.delivery import Batch, Delivery
 from postbus.model.errors import InvalidInput
-from postbus.model.group import Claim
+from postbus.model.group import Claim, Fetched
 from postbus.model.message import Message, Page, Scheduled
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
@@ -211,15 +211,21 @@ def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
 
 def consumed(data_type: DataType, rows: Sequence[Row]) -> list[Message]:
     """The messages that a group has received: a row for each partition, or one without."""
-    messages: list[Message] = []
+    return [message for each in ranges(data_type, rows) for message in each.messages]
+
+
+def ranges(data_type: DataType, rows: Sequence[Row]) -> list[Fetched]:
+    """The same by ranges."""
+    found: list[Fetched] = []
     for _, lease, partition, seqs, _, keys, data, data_bytes, headers, published_at in rows:
         if lease is not None:
             values = map(content.decode_json, data) if data_type == "json" else data_bytes or data
-            messages += [
+            messages = [
                 Message(key=key, data=value, headers=header, seq=seq, partition=partition, published_at=time)
                 for seq, key, value, header, time in zip(seqs, keys, values, headers, published_at, strict=False)
             ]
-    return messages
+            found.append(Fetched(Claim.of(lease, partition, seqs), messages))
+    return found
 
 
 def text_array(values: Sequence[str]) -> TextArray:

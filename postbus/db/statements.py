@@ -94,10 +94,8 @@ CREATE_GROUP: Final = """
 select postbus.create_group($1, $2, keep_unread => $3, expire_after => $4, start => $5, from_seq => $6, from_time => $7)
 """
 CLAIM: Final = "select c.* from postbus.claim($1, $2, max_messages => $3, lease => $4, worker => $5) as c"
-# Ranges without a lease are given for good, so this one waits for its flush.
-CONSUME: Final = """
-select b.acked, (b.batch).* from postbus_data.serve($1, $2, $3, interval '0', $4, null) as b
-"""
+# What is given without a lease is given for good, so this one waits for its flush. With a lease, it commits the ranges before.
+CONSUME: Final = "select b.* from postbus_data.serve($1, $2, $3, $4, $5, $6, true) as b"
 FETCH: Final = """
 select m.*
 from unnest($2::bigint[], $3::bigint[], $4::bigint[]) with ordinality as c (partition, from_seq, to_seq, place)
@@ -118,12 +116,12 @@ SEEK: Final = "select postbus.seek($1, $2, start => $3, from_seq => $4, from_tim
 # A claim need not wait for its flush: losing it in a crash means a redelivery, which at least once allows. Only a statement that
 # is a transaction of its own may say so; a function that did would take the durability of the caller's other writes with it.
 RECEIVE: Final = """
-select b.acked, (b.batch).*
+select b.*
 from (select set_config('synchronous_commit', 'off', true)) as s
-cross join lateral postbus_data.serve($1, $2, $3, $4, $5, $6) as b
+cross join lateral postbus_data.serve($1, $2, $3, $4, $5, $6, false) as b
 """
 # The ack has to be durable, so this one waits for its flush: one round trip and one commit where two of each would be needed.
-ACK_AND_RECEIVE: Final = "select b.acked, (b.batch).* from postbus_data.serve($1, $2, $3, $4, $5, $6) as b"
+ACK_AND_RECEIVE: Final = "select b.* from postbus_data.serve($1, $2, $3, $4, $5, $6, false) as b"
 
 
 def receive_from(stream_id: int, statement: str) -> str:

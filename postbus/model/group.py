@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
+
+from postbus.model.message import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +30,29 @@ class Claim:
     token: str | None
     deadline: datetime | None
 
+    @classmethod
+    def of(cls, token: str, partition: int, seqs: Sequence[int]) -> Self:
+        """The one of these messages, for somebody who knows by himself when it ends."""
+        return cls(
+            partition=partition, from_seq=seqs[0], to_seq=seqs[-1], message_count=len(seqs), token=token, deadline=None
+        )
+
 
 Claims = Claim | Sequence[Claim]
 
 
 def as_list(claims: Claims) -> list[Claim]:
     return [claims] if isinstance(claims, Claim) else list(claims)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fetched:
+    """A range that was claimed, and its messages."""
+
+    claim: Claim
+    messages: list[Message]
+
+    def batches(self, max_messages: int) -> Iterator[list[Message]]:
+        """The messages in order, at most so many at a time."""
+        for start in range(0, len(self.messages), max_messages):
+            yield self.messages[start : start + max_messages]

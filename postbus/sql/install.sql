@@ -193,6 +193,17 @@ create table postbus_data.consumer (
     partition_base integer not null,
     partition_count integer not null,
     created_at timestamptz not null default clock_timestamp(),
+    -- Nothing has to be decided about its messages: they are given as they come. Only for such consumers receiving goes the shortest way.
+    is_plain boolean generated always as (
+        not paused
+        and on_dead <> 'hold'
+        and max_per_key is null
+        and keep_history is null
+        and filter_key_regex is null
+        and filter_headers is null
+        and filter_headers_not is null
+        and filter_data is null
+    ) stored,
     unique (stream_name, name)
 );
 
@@ -3581,7 +3592,7 @@ language plpgsql
 volatile
 as $$
 /*
-Lease the next messages of a consumer: what postbus.receive does, with a row for each lease. For a group, an ack_wait of 0 gives them for good: see consume.
+Lease the next messages of a consumer: what postbus.receive does, with a row for each lease.
 
 begin_with  the partition that is looked at first; null for a random one, so that none starves.
 */
@@ -3604,10 +3615,6 @@ declare
     busy_ones integer[];
     awaited integer[];
 begin
-    if reader.is_group and ack_wait = interval '0' then
-        return query select b.* from postbus_data.consume(reader, max_messages, expected_type, begin_with) as b;
-        return;
-    end if;
     claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
     if reader.expire_after is not null then
         perform postbus_data.note_use(reader);
@@ -4605,6 +4612,167 @@ begin
 end
 $$;
 
+create or replace function postbus_data.gathering()
+returns text
+language sql
+immutable
+as $$
+/* The part of write_server's template that takes what there is in several partitions. */
+    select $template$
+    -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
+    -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
+    if is_plain and begin_with is null then
+        is_whole := true;
+        for turn in 0 .. (%4$s - 1) / %13$s loop
+            exit when remaining = 0;
+            partitions := array(
+                select %3$s + mod(g.n, %4$s)
+                from generate_series(first + turn * %13$s, first + least((turn + 1) * %13$s, %4$s) - 1) as g (n)
+                where pg_try_advisory_xact_lock(1610612736 + reader.id, %3$s + mod(g.n, %4$s))
+            );
+            horizon := coalesce(horizon, postbus_data.horizon_of(%1$s));
+            is_ready := pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
+            is_whole := is_whole and is_ready;
+            exit when not is_ready;
+            for lease, partition, seqs, keys, %8$s, headers, published_at in
+                with place as materialized (
+                    select
+                        n as partition, p.hi, p.horizon, p.pending_bound, p.expired_count, p.missed_count, p.pending_since,
+                        p.segment = %2$s
+                        and p.hi >= reader.start_after
+                        and p.pending_bound + remaining <= reader.quota
+                        and p.parked_from is null
+                        and (
+                            not (reader.is_keyed or reader.is_group)
+                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
+                        )
+                        and (
+                            not reader.is_keyed
+                            or (
+                                not exists (
+                                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = n
+                                )%12$s
+                            )
+                        ) as is_usable
+                    from unnest(partitions) as n
+                    left join lateral (
+                        select p.*
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = n
+                        order by p.hi desc
+                        limit 1
+                    ) as p on true
+                    where p.hi < horizon
+                        or (p.hi is null and exists (select from %10$s as l where l.partition = n))
+                ),
+                message as materialized (
+                    select l.*
+                    from place as p
+                    cross join lateral (
+                        select l.partition, l.seq, l.key, l.data, l.headers, l.published_at, l.expires_at
+                        from %10$s as l
+                        where l.partition = p.partition
+                            and l.seq > p.hi
+                            and l.seq <= horizon
+                        order by l.seq
+                        limit remaining
+                    ) as l
+                    where p.is_usable
+                    order by l.seq
+                    limit remaining
+                ),
+                -- What is not so simple: some have expired, or they are too large together for an array.
+                unfit as materialized (
+                    select from message as m where m.expires_at <= clock_timestamp()
+                    union all
+                    select from message as m having sum(octet_length(m.data::%9$s)) >= 67108864
+                ),
+                found as materialized (
+                    select
+                        postbus_data.new_token() as token, m.partition, array_agg(m.seq) as seqs, array_agg(m.key) as keys,
+                        array_agg(m.data::%9$s) as data, array_agg(m.headers) as headers, array_agg(m.published_at) as published_at
+                    from (select m.* from message as m order by m.partition, m.seq) as m
+                    where not exists (select from unfit)
+                    group by m.partition
+                ),
+                last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = any (array(select f.partition from found as f))
+                        and p.hi = any (array(select p.hi from found as f join place as p on p.partition = f.partition))
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    select
+                        f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
+                        lease_until
+                    from found as f
+                    where reader.is_leased
+                ),
+                moved as (
+                    insert into postbus_data.position (
+                        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
+                    )
+                    select
+                        reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
+                        case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, %2$s,
+                        case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[f.token] end, p.expired_count, p.missed_count,
+                        case when p.pending_since is not null then least(p.pending_since, lease_until) end
+                    from found as f
+                    join place as p on p.partition = f.partition
+                )
+                select lpad(to_hex(f.token), 16, '0'::text), f.partition, f.seqs, f.keys, f.data, f.headers, f.published_at
+                from found as f
+                union all
+                -- Something is left that is not so simple.
+                select null, null, null, null, null, null, null
+                where exists (select from unfit) or exists (select from place as p where p.is_usable is not true)
+            loop
+                if lease is null then
+                    is_whole := false;
+                else
+                    remaining := remaining - cardinality(seqs);
+                    return next;
+                end if;
+            end loop;
+        end loop;
+        if remaining = 0 or (remaining < max_messages and is_whole) then
+            return;
+        end if;
+    end if;
+    $template$
+$$;
+
+create or replace function postbus_data.give(
+    reader postbus_data.consumer,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    by_position boolean,
+    begin_with integer
+)
+returns setof postbus_data.batch
+language plpgsql
+volatile
+as $$
+/*
+Receive where something has to be decided: as a group, or message by message. See serve.
+
+Raises  PB409 for a group that is not received from by position, or a consumer that is.
+*/
+begin
+    if not by_position then
+        return query select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        return;
+    end if;
+    perform postbus_data.find_group(reader.stream_name, reader.name);
+    return query select b.* from postbus_data.consume(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+end
+$$;
+
 create or replace function postbus_data.has_due(consumer_id integer, epoch integer)
 returns boolean
 language sql
@@ -5118,11 +5286,9 @@ Touches  lease, position (insert), the consumer's other tables when it sweeps.
 Locks    the mutex of each partition it takes from, until the transaction ends: keep it short, or others wait for those partitions.
 */
     select
-        (s.batch).lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, (s.batch).partition, m.key, m.data, m.bytes, m.headers, m.published_at
-    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null) as s
-    cross join lateral unnest(
-        (s.batch).seqs, (s.batch).attempts, (s.batch).keys, (s.batch).data, (s.batch).bytes, (s.batch).headers, (s.batch).published_at
-    )
+        s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
+    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null, false) as s
+    cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
 $$;
 
@@ -5132,9 +5298,13 @@ create or replace function postbus_data.receive_batches(
     max_messages integer,
     ack_wait interval,
     expected_type text,
-    ack_ids text[]
+    ack_ids text[],
+    by_position boolean
 )
-returns table (acked integer, batch postbus_data.batch)
+returns table (
+    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
+    published_at timestamptz[]
+)
 language sql
 volatile
 set enable_seqscan = off
@@ -5145,7 +5315,7 @@ as $$
 /*
 What serve does, in a session that is not the library's own.
 */
-    select s.acked, s.batch from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids) as s
+    select s.* from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position) as s
 $$;
 
 create or replace function postbus_data.record(held postbus_data.lease, seqs bigint[], outcome text, reason text)
@@ -5277,14 +5447,22 @@ create or replace function postbus_data.serve(
     max_messages integer,
     ack_wait interval,
     expected_type text,
-    ack_ids text[]
+    ack_ids text[],
+    by_position boolean
 )
-returns table (acked integer, batch postbus_data.batch)
+returns table (
+    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
+    published_at timestamptz[]
+)
 language plpgsql
 volatile
 as $$
 /*
-Ack, then receive: one call for what a worker does all day. Null for ack_ids acks nothing.
+Ack, then receive: one call for what a worker does all day.
+
+ack_ids      null acks nothing.
+by_position  the consumer is a group: without an ack_wait what is received is given for good, with one it is a range with a lease, and ack_ids are the tokens of
+             ranges.
 
 It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
 streams that a session uses have a faster function of their own; see write_server.
@@ -5298,9 +5476,7 @@ begin
     if ack_ids is not null then
         acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
     end if;
-    for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, null) as b loop
-        return next;
-    end loop;
+    return query select serve.acked, b.* from postbus_data.give(reader, max_messages, ack_wait, expected_type, by_position, null) as b;
     if not found then
         return next;
     end if;
@@ -5603,8 +5779,8 @@ as $$
 Write the function postbus_data.serve_<stream id>, which acks and receives as postbus_data.serve does.
 
 It goes the shortest way when nothing has to be decided about messages of the newest segment, which is nearly always so: those of one partition that has
-enough of them, or else what there is in several. Few statements, planned once for a session (docs/decisions/0008). Whatever it does not know or like
-it leaves to claim_batches. Written anew when the stream is created or altered and when a new segment is begun.
+enough of them, or else what there is in several (gathering). Few statements, planned once for a session (docs/decisions/0008). Whatever it does not know
+or like it leaves to give. Written anew when the stream is created or altered and when a new segment is begun.
 */
 declare
     stream postbus_data.stream;
@@ -5614,9 +5790,12 @@ begin
     execute format(
         $template$
 create or replace function postbus_data.serve_%1$s(
-    stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[]
+    stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[], by_position boolean
 )
-returns table (acked integer, batch postbus_data.batch)
+returns table (
+    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
+    published_at timestamptz[]
+)
 language plpgsql
 volatile
 as $body$
@@ -5625,41 +5804,40 @@ declare
     reader record;
     place record;
     first integer := floor(random() * %4$s);
-    partition integer := %3$s + first;
+    chosen integer := %3$s + first;
     is_plain boolean;
     is_ready boolean := false;
     is_busy boolean;
-    needed bigint := max_messages::bigint * %4$s;
+    is_over boolean;
     begin_with integer;
     partitions integer[];
     horizon bigint;
-    remaining integer := max_messages;
-    is_whole boolean := true;
-    seqs bigint[];
+    remaining integer;
+    is_whole boolean;
     has_expired boolean;
     token bigint;
     lease_until timestamptz;
 begin
-    acked := 0;
+    -- Each expression outside a statement is set up anew in every transaction, which takes longer than to evaluate it: so they are few.
     select
         c.id,
         c.epoch,
         c.ordering = 'key'::text as is_keyed,
         c.is_group,
-        c.ack_wait,
         c.expire_after,
         c.max_ack_pending / (%4$s + 1) as quota,
         s.start_seq - 1 as start_after,
+        not c.is_group or ack_wait is not null as is_leased,
+        clock_timestamp() + case when c.is_group then ack_wait else c.ack_wait end as lease_until,
         %11$s
-        and not c.paused
-        and case when c.is_group then ack_wait = interval '0' else ack_wait is null and c.ordering <> 'partition'::text end
-        and c.on_dead <> 'hold'::text
-        and c.max_per_key is null
-        and c.keep_history is null
-        and c.filter_key_regex is null
-        and c.filter_headers is null
-        and c.filter_headers_not is null
-        and c.filter_data is null
+        and c.is_plain
+        and c.max_ack_pending / (%4$s + 1) >= 100
+        and max_messages between 1 and 1000
+        and c.is_group = by_position
+        and case
+            when by_position then (ack_wait between interval '1 millisecond' and interval '7 days') is not false
+            else ack_wait is null and c.ordering <> 'partition'::text
+        end
         and not exists (
             select
             from postbus_data.due as d
@@ -5683,14 +5861,29 @@ begin
     join postbus_data.stream as s on s.id = %1$s
     where c.stream_name = %5$L
         and c.name = consumer;
+    acked := 0;
     if ack_ids is not null and reader.id is not null then
-        acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
+        -- As finish does, which takes longer to call than to run: nearly always one lease as a whole.
+        delete from postbus_data.lease as l
+        where l.token = postbus_data.parse_token(ack_ids[1])
+            and l.piece = 0
+            and l.consumer_id + 0 = reader.id
+            and l.epoch = reader.epoch
+            and not l.has_history
+            and not l.is_split
+            and cardinality(ack_ids) = 1
+        returning l.token, cardinality(l.seqs) into token, acked;
+        if token is null then
+            acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
+        elsif exists (select from postbus_data.settled as s where s.token = token) then
+            -- In a later statement: the first has waited for whoever was settling some of its messages.
+            with settled as (delete from postbus_data.settled as s where s.token = token returning s.seq)
+            select acked - count(*) into acked from settled as s;
+        end if;
     end if;
 
     -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
     is_plain := reader.is_plain
-        and max_messages between 1 and %6$s
-        and reader.quota >= 100
         and current_setting('transaction_isolation'::text) = 'read committed'::text
         and (
             random() < 0.9::float8
@@ -5698,47 +5891,63 @@ begin
             or not postbus_data.tend(postbus_data.find_consumer(stream, consumer))
         );
     if is_plain then
-        lease_until := clock_timestamp() + reader.ack_wait;
-        is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, partition);
+        lease_until := reader.lease_until;
+        is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, chosen);
         for turn in 1 .. 2 loop
             if is_ready then
-                select p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count, p.pending_since
+                select
+                    p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count, p.pending_since,
+                    p.horizon - p.hi >= max_messages::bigint * %4$s as has_enough,
+                    p.leases is null
+                    and not reader.is_keyed
+                    and p.segment = %2$s
+                    and p.hi >= reader.start_after
+                    and p.parked_from is null
+                    and p.horizon - p.hi >= max_messages::bigint * %4$s as is_simple
                 into place
                 from postbus_data.position as p
                 where p.consumer_id = reader.id
                     and p.epoch = reader.epoch
-                    and p.partition = partition
+                    and p.partition = chosen
                 order by p.hi desc
                 limit 1;
+                exit when place.is_simple;
                 if (place.segment = %2$s and place.hi >= reader.start_after) is not true then
                     -- It has its turn, also when others have enough.
-                    begin_with := partition;
+                    begin_with := chosen;
                 elsif place.parked_from is not null then
                     -- So it has, unless a lease in flight may be what they are parked behind.
-                    begin_with := (select partition where not exists (select from postbus_data.lease as l where l.token = any (place.leases)));
-                elsif place.horizon - place.hi < needed
-                    and pg_sequence_last_value('postbus_data.seq_%1$s'::regclass) - place.horizon >= needed
+                    begin_with := (select chosen where not exists (select from postbus_data.lease as l where l.token = any (place.leases)));
+                elsif not place.has_enough
+                    and pg_sequence_last_value('postbus_data.seq_%1$s'::regclass) - place.horizon >= max_messages::bigint * %4$s
                 then
                     -- So much was published since somebody looked that some of it is probably here.
                     horizon := postbus_data.horizon_of(%1$s);
                     place.horizon := horizon;
                 end if;
-                is_ready := begin_with is null and place.parked_from is null and place.horizon - place.hi >= needed;
+                is_ready := begin_with is null and place.parked_from is null and place.horizon - place.hi >= max_messages::bigint * %4$s;
                 if is_ready and reader.is_keyed then
                     -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
                     select
                         exists (select from postbus_data.lease as l where l.token = any (place.leases)),
                         not exists (
-                            select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = partition
+                            select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = chosen
                         )%12$s
                     into is_busy, is_ready;
-                    begin_with := case when not is_busy and not is_ready then partition end;
+                    begin_with := case when not is_busy and not is_ready then chosen end;
                     is_ready := is_ready and not is_busy;
+                elsif is_ready and reader.is_group and place.leases is not null then
+                    select count(*) > 0, bool_or(l.deadline <= clock_timestamp())
+                    into is_busy, is_over
+                    from postbus_data.lease as l
+                    where l.token = any (place.leases);
+                    begin_with := case when is_over then chosen end;
+                    is_ready := not is_busy;
                 end if;
             end if;
             exit when is_ready or turn = 2 or begin_with is not null;
             -- Somebody else is at it, or too little is left: one that has enough, and in order "key" nothing in flight.
-            partition := (
+            chosen := (
                 select p.partition
                 from (
                     select p.partition
@@ -5748,76 +5957,91 @@ begin
                         from postbus_data.position as p
                         where p.consumer_id = reader.id
                             and p.epoch = reader.epoch
-                            and p.partition = %3$s + mod(partition - %3$s + n, %4$s)
+                            and p.partition = %3$s + mod(chosen - %3$s + n, %4$s)
                         order by p.hi desc
                         limit 1
                     ) as p
-                    where p.distance >= needed
+                    where p.distance >= max_messages::bigint * %4$s
                         and p.segment = %2$s
-                        and (not reader.is_keyed or not exists (select from postbus_data.lease as l where l.token = any (p.leases)))
+                        and (
+                            not (reader.is_keyed or reader.is_group)
+                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
+                        )
                     order by p.hi
                     offset 0
                 ) as p
                 where pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
                 limit 1
             );
-            is_ready := partition is not null;
+            is_ready := chosen is not null;
         end loop;
     end if;
     if is_ready then
         if place.pending_bound + max_messages > reader.quota then
             select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
             from postbus_data.recount(
-                reader.id, reader.epoch, partition, %3$s, case when reader.is_keyed then coalesce(place.leases, '{}'::bigint[]) end,
+                reader.id, reader.epoch, chosen, %3$s, case when reader.is_keyed then coalesce(place.leases, '{}'::bigint[]) end,
                 place.pending_since
             ) as r;
         end if;
-        -- The register is read after the horizon: what lies below that is in this segment.
-        is_ready := place.pending_bound + max_messages <= reader.quota
-            and (not reader.is_group or place.leases is null)
-            and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
-        if is_ready then
-            select
-                array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
-                bool_or(m.expires_at <= clock_timestamp())
-            into seqs, batch.keys, batch.%8$s, batch.headers, batch.published_at, has_expired
+        if max_messages > %6$s then
+            -- If all were as large as they may be, they would not fit into an array.
+            select sum(octet_length(m.data)) < 67108864
+            into is_ready
             from (
-                select l.seq, l.key, l.data::%9$s as data, l.headers, l.published_at, l.expires_at
+                select l.data::%9$s as data
                 from %10$s as l
-                where l.partition = partition
+                where l.partition = chosen
                     and l.seq > place.hi
                     and l.seq <= place.horizon
                 order by l.seq
                 limit max_messages
             ) as m;
-            if cardinality(seqs) = max_messages and not coalesce(has_expired, false) then
+        end if;
+        -- The register is read after the horizon: what lies below that is in this segment.
+        if is_ready
+            and place.pending_bound + max_messages <= reader.quota
+            and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
+        then
+            select
+                array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+                bool_or(m.expires_at <= clock_timestamp())
+            into seqs, keys, %8$s, headers, published_at, has_expired
+            from (
+                select l.seq, l.key, l.data::%9$s as data, l.headers, l.published_at, l.expires_at
+                from %10$s as l
+                where l.partition = chosen
+                    and l.seq > place.hi
+                    and l.seq <= place.horizon
+                order by l.seq
+                limit max_messages
+            ) as m;
+            if cardinality(seqs) = max_messages and has_expired is not true then
                 token := postbus_data.new_token();
                 with last_place as (
                     delete from postbus_data.position as p
                     where p.consumer_id = reader.id
                         and p.epoch = reader.epoch
-                        and p.partition = partition
+                        and p.partition = chosen
                         and p.hi = place.hi
                 ),
                 leased as (
                     insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
                     select
-                        token, reader.id, reader.epoch, partition, seqs, case when reader.is_keyed then batch.keys end, clock_timestamp(),
-                        lease_until
-                    where not reader.is_group
+                        token, reader.id, reader.epoch, chosen, seqs, case when reader.is_keyed then keys end, clock_timestamp(), lease_until
+                    where reader.is_leased
                 )
                 insert into postbus_data.position (
                     consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
                 )
                 values (
-                    reader.id, reader.epoch, partition, seqs[max_messages], place.horizon,
-                    case when reader.is_group then 0 else place.pending_bound + max_messages end, %2$s,
-                    case when reader.is_keyed then array[token] end, place.expired_count, place.missed_count,
+                    reader.id, reader.epoch, chosen, seqs[cardinality(seqs)], place.horizon,
+                    case when reader.is_group then 0 else place.pending_bound + cardinality(seqs) end, %2$s,
+                    case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[token] end, place.expired_count, place.missed_count,
                     case when place.pending_since is not null then least(place.pending_since, lease_until) end
                 );
-                batch.seqs := seqs;
-                batch.partition := partition;
-                batch.lease := lpad(to_hex(token), 16, '0'::text);
+                lease := lpad(to_hex(token), 16, '0'::text);
+                partition := chosen;
                 return next;
                 return;
             end if;
@@ -5827,147 +6051,27 @@ begin
                     delete from postbus_data.position as p
                     where p.consumer_id = reader.id
                         and p.epoch = reader.epoch
-                        and p.partition = partition
+                        and p.partition = chosen
                         and p.hi = place.hi
                 )
                 insert into postbus_data.position (
                     consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
                 )
                 values (
-                    reader.id, reader.epoch, partition, place.horizon, place.horizon, place.pending_bound, %2$s, place.leases,
+                    reader.id, reader.epoch, chosen, place.horizon, place.horizon, place.pending_bound, %2$s, place.leases,
                     place.expired_count, place.missed_count, place.pending_since
                 );
             end if;
         end if;
     end if;
 
-    -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
-    -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
-    if is_plain and begin_with is null then
-        for turn in 0 .. (%4$s - 1) / %13$s loop
-            exit when remaining = 0;
-            partitions := array(
-                select %3$s + mod(g.n, %4$s)
-                from generate_series(first + turn * %13$s, first + least((turn + 1) * %13$s, %4$s) - 1) as g (n)
-                where pg_try_advisory_xact_lock(1610612736 + reader.id, %3$s + mod(g.n, %4$s))
-            );
-            horizon := coalesce(horizon, postbus_data.horizon_of(%1$s));
-            is_ready := pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
-            is_whole := is_whole and is_ready;
-            exit when not is_ready;
-            for batch in
-                with place as materialized (
-                    select
-                        n as partition, p.hi, p.horizon, p.pending_bound, p.expired_count, p.missed_count, p.pending_since,
-                        p.segment = %2$s
-                        and p.hi >= reader.start_after
-                        and p.pending_bound + remaining <= reader.quota
-                        and p.parked_from is null
-                        and (not reader.is_group or p.leases is null)
-                        and (
-                            not reader.is_keyed
-                            or (
-                                not exists (select from postbus_data.lease as l where l.token = any (p.leases))
-                                and not exists (
-                                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = n
-                                )%12$s
-                            )
-                        ) as is_usable
-                    from unnest(partitions) as n
-                    left join lateral (
-                        select p.*
-                        from postbus_data.position as p
-                        where p.consumer_id = reader.id
-                            and p.epoch = reader.epoch
-                            and p.partition = n
-                        order by p.hi desc
-                        limit 1
-                    ) as p on true
-                    where p.hi < horizon
-                        or (p.hi is null and exists (select from %10$s as l where l.partition = n))
-                ),
-                message as materialized (
-                    select l.*
-                    from place as p
-                    cross join lateral (
-                        select l.partition, l.seq, l.key, l.data, l.headers, l.published_at, l.expires_at
-                        from %10$s as l
-                        where l.partition = p.partition
-                            and l.seq > p.hi
-                            and l.seq <= horizon
-                        order by l.seq
-                        limit remaining
-                    ) as l
-                    where p.is_usable
-                    order by l.seq
-                    limit remaining
-                ),
-                expired as materialized (
-                    select from message as m where m.expires_at <= clock_timestamp()
-                ),
-                found as materialized (
-                    select
-                        postbus_data.new_token() as token, m.partition, array_agg(m.seq) as seqs, array_agg(m.key) as keys,
-                        array_agg(m.data::%9$s) as data, array_agg(m.headers) as headers, array_agg(m.published_at) as published_at
-                    from (select m.* from message as m order by m.partition, m.seq) as m
-                    where not exists (select from expired)
-                    group by m.partition
-                ),
-                last_place as (
-                    delete from postbus_data.position as p
-                    where p.consumer_id = reader.id
-                        and p.epoch = reader.epoch
-                        and p.partition = any (array(select f.partition from found as f))
-                        and p.hi = any (array(select p.hi from found as f join place as p on p.partition = f.partition))
-                ),
-                leased as (
-                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
-                    select
-                        f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
-                        lease_until
-                    from found as f
-                    where not reader.is_group
-                ),
-                moved as (
-                    insert into postbus_data.position (
-                        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
-                    )
-                    select
-                        reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
-                        case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, %2$s,
-                        case when reader.is_keyed then array[f.token] end, p.expired_count, p.missed_count,
-                        case when p.pending_since is not null then least(p.pending_since, lease_until) end
-                    from found as f
-                    join place as p on p.partition = f.partition
-                )
-                select lpad(to_hex(f.token), 16, '0'::text), f.partition, f.seqs, null, f.keys, %14$s, f.headers, f.published_at
-                from found as f
-                union all
-                -- Something is left that is not so simple.
-                select null, null, null, null, null, null, null, null, null
-                where exists (select from expired) or exists (select from place as p where p.is_usable is not true)
-            loop
-                if batch.lease is null then
-                    is_whole := false;
-                else
-                    remaining := remaining - cardinality(batch.seqs);
-                    return next;
-                end if;
-            end loop;
-        end loop;
-        if remaining = 0 or (remaining < max_messages and is_whole) then
-            return;
-        end if;
-    end if;
-
-    for batch in
-        select b.*
-        from postbus_data.claim_batches(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, begin_with) as b
-    loop
-        return next;
-    end loop;
+    remaining := max_messages;
+        $template$ || postbus_data.gathering() || $template$
+    return query
+    select acked, b.*
+    from postbus_data.give(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
     if not found and remaining = max_messages then
-        batch := null;
+        lease := null;
         return next;
     end if;
 end
@@ -5993,8 +6097,7 @@ $body$
             else ''
         end,
         -- Not all of them, so that another worker finds some too.
-        least(16, ((layout & 2047) + 1) / 2)::text,
-        case stream.data_type when 'bytes' then 'null, f.data' else 'f.data, null' end
+        least(16, ((layout & 2047) + 1) / 2)::text
     );
 end
 $$;
@@ -6065,8 +6168,15 @@ begin
     claimed.partition := partition;
     claimed.message_count := 0;
     if place.leases is not null then
-        select l.* into held from postbus_data.lease as l where l.token = place.leases[1] and l.piece = 0 for update;
+        select l.* into held from postbus_data.lease as l where l.token = place.leases[1] and l.piece = 0;
         if held.deadline > clock_timestamp() then
+            return claimed;
+        end if;
+    end if;
+    if held.token is not null then
+        -- Whoever is just committing or extending it may have committed others before, and be waiting for one of this transaction's: never wait for him.
+        select l.* into held from postbus_data.lease as l where l.token = held.token and l.piece = 0 for update skip locked;
+        if held.token is null or held.deadline > clock_timestamp() then
             return claimed;
         end if;
     end if;
@@ -6267,6 +6377,7 @@ $$;
 create or replace function postbus_data.consume(
     reader postbus_data.consumer,
     max_messages integer,
+    lease interval,
     expected_type text,
     begin_with integer
 )
@@ -6274,7 +6385,11 @@ returns setof postbus_data.batch
 language plpgsql
 volatile
 as $$
-/* Claim the next messages of a group without a lease, and fetch them, in one call: what a stream's serve_<id> leaves to others. See claim_ranges. */
+/*
+Claim the next messages of a group, and fetch them, in one call: what a stream's serve_<id> leaves to others. See claim_ranges.
+
+lease  null gives them for good.
+*/
 declare
     claimed postbus.claimed;
     messages postbus.delivery[];
@@ -6285,7 +6400,7 @@ begin
             errcode = 'PB409',
             message = format('stream "%s" holds %s, not %s', reader.stream_name, data_type, expected_type);
     end if;
-    for claimed in select c.* from postbus_data.claim_ranges(reader, max_messages, null, null, begin_with) as c loop
+    for claimed in select c.* from postbus_data.claim_ranges(reader, max_messages, lease, null, begin_with) as c loop
         messages := postbus_data.fetch_messages(
             reader.stream_id, claimed.partition, claimed.from_seq - 1, claimed.to_seq, claimed.message_count
         );
@@ -6293,7 +6408,7 @@ begin
         select b.*
         from postbus_data.as_batches(
             array(
-                select row('0000000000000000-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+                select row(coalesce(claimed.token, '0000000000000000') || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
                 from unnest(messages) as m
             )
         ) as b;
@@ -11487,7 +11602,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('ad0acffa2bb47159')
+insert into postbus_data.installation (functions_digest) values ('a6618f1985da1b74')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

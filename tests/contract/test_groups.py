@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -63,3 +65,53 @@ async def test_members_share_the_partitions(bus: Any, stream: str) -> None:
             await member.fetch(claims)
             assert await member.commit(claims) == len(claims)
     assert (await group.stats()).lag_estimate == 0
+
+
+async def test_a_loop_gives_each_message_once_in_order_of_its_partition_and_commits(bus: Any, stream: str) -> None:
+    await bus.create_group(stream, "g")
+    group = bus.group(stream, "g")
+    await bus.publish_many(stream, [postbus.Message(key=f"k{n}", data=n) for n in range(250)])
+
+    seqs: dict[int, list[int]] = {}
+    async for batch in group.batches(7, ahead=40, wait=0):
+        (partition,) = {message.partition for message in batch}
+        assert len(batch) <= 7
+        seqs.setdefault(partition, []).extend(message.seq for message in batch)
+    assert all(found == sorted(found) for found in seqs.values())
+    assert sorted(seq for found in seqs.values() for seq in found) == list(range(1, 251))
+    stats = await group.stats()
+    assert (stats.lag_estimate, stats.in_flight) == (0, 0)
+
+
+async def test_leaving_a_loop_commits_what_is_done_and_gives_the_rest_back_at_once(bus: Any, name: str) -> None:
+    await bus.create_stream(name, partitions=1)
+    await bus.create_group(name, "g")
+    group = bus.group(name, "g")
+    await bus.publish_many(name, [postbus.Message(data=n) for n in range(10)])
+
+    async with aclosing(group.batches(3, wait=0)) as batches:
+        async for batch in batches:
+            if batch[0].data == 6:
+                break
+    left = [[message.data for message in batch] async for batch in group.batches(3, wait=0)]
+    assert left == [[6, 7, 8], [9]]
+
+
+async def test_a_loop_waits_for_messages(bus: Any, stream: str) -> None:
+    await bus.create_group(stream, "g")
+
+    async def first_data() -> Any:
+        async with aclosing(bus.group(stream, "g").batches(wait=20)) as batches:
+            return (await anext(batches))[0].data
+
+    waiting = asyncio.create_task(first_data())
+    await asyncio.sleep(0.2)
+    await bus.publish(stream, data="late")
+    assert await waiting == "late"
+
+
+async def test_a_loop_over_nothing_at_a_time_is_refused(bus: Any, stream: str) -> None:
+    await bus.create_group(stream, "g")
+    for size in (0, 10_001):
+        with pytest.raises(postbus.InvalidInput, match="is not between 1 and 10,000"):
+            await anext(bus.group(stream, "g").batches(size, wait=0))

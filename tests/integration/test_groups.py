@@ -266,3 +266,54 @@ async def test_a_group_and_a_consumer_are_not_mistaken_for_each_other(bus: Any, 
     await group.drop()
     with pytest.raises(postbus.NotFound):
         await group.claim()
+
+
+async def one_partition(bus: Any, name: str, count: int) -> Any:
+    await bus.create_stream(name, partitions=1)
+    group = await group_of(bus, name)
+    await bus.publish_many(name, [Message(data=n) for n in range(count)])
+    return group
+
+
+async def test_what_a_loop_that_went_silent_held_is_given_to_others_and_no_more_to_it(bus: Any, name: str) -> None:
+    group = await one_partition(bus, name, 4)
+    silent = group.batches(1, lease=0.2, wait=0)
+    assert [m.data for m in await anext(silent)] == [0]
+
+    found = [m.data async for batch in group.batches(2, wait=5, lease=30) for m in batch if len(batch) == 2]
+    assert found == [0, 1, 2, 3]
+    assert [batch async for batch in silent] == []
+
+
+async def test_a_loop_keeps_what_it_works_on_for_long(bus: Any, name: str) -> None:
+    group = await one_partition(bus, name, 5)
+    found = []
+    async for batch in group.batches(1, lease=0.9, wait=0):
+        await asyncio.sleep(0.35)
+        found += [m.data for m in batch]
+        assert await group.claim(lease=30) == []
+    assert found == [0, 1, 2, 3, 4]
+
+
+async def test_a_claim_never_waits_for_a_commit_that_is_open(bus: Any, name: str, connect: Any) -> None:
+    group = await one_partition(bus, name, 2)
+    (claimed,) = await group.claim(1, lease=30)
+    committing, other = connect(autocommit=False), connect()
+    committing.execute("select postbus.commit(%s, 'g', %s)", (name, [claimed.token]))
+    other.execute("set lock_timeout = '2s'")
+    claim = "select c.message_count from postbus.claim(%s, 'g', 1, '30 s') as c"
+    assert other.execute(claim, (name,)).fetchall() == []
+
+    committing.commit()
+    assert other.execute(claim, (name,)).fetchall() == [(1,)]
+
+
+async def test_loops_at_the_same_time_share_the_messages(bus: Any, stream: str) -> None:
+    group = await group_of(bus, stream)
+    await fill(bus, stream, 2000)
+
+    async def loop() -> list[int]:
+        return [m.data async for batch in group.batches(10, ahead=30, wait=0.5) for m in batch]
+
+    found = await asyncio.gather(*(loop() for _ in range(6)))
+    assert Counter(n for part in found for n in part) == Counter(range(2000))

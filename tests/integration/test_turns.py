@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -55,6 +57,19 @@ async def test_a_group_reads_all_partitions_from_the_beginning(bus: Any, stream:
 
     seen = {(await bus.group(stream, "g").receive(1))[0].partition for _ in range(_TURNS)}
     assert seen == set(range(_PARTITIONS))
+
+
+async def test_a_range_that_a_group_lost_comes_in_turn(bus: Any, stream: str) -> None:
+    for partition in range(_PARTITIONS):
+        await fill(bus, stream, key_of(partition), 200)
+    await bus.create_group(stream, "g")
+    group = bus.group(stream, "g")
+    (lost,) = await group.claim(1, lease=0.01)
+    await asyncio.sleep(0.02)
+
+    async with aclosing(group.batches(1, ahead=1, wait=0)) as batches:
+        seqs = [(await anext(batches))[0].seq for _ in range(_TURNS)]
+    assert lost.from_seq in seqs
 
 
 @pytest.mark.parametrize("was_read", [True, False])

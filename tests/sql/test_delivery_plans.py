@@ -56,7 +56,7 @@ def typical_pages(connection: Connection, serve: str = "serve_1") -> tuple[float
     receives, acks = [], []
     for turn in range(30):
         receives.append(
-            pages(connection, f"select s.* from postbus_data.{serve}('s', 'c', 1, null, 'json', null) as s")
+            pages(connection, f"select s.* from postbus_data.{serve}('s', 'c', 1, null, 'json', null, false) as s")
         )
         tokens = connection.execute("select lpad(to_hex(l.token), 16, '0') from postbus_data.lease as l").fetchall()
         acks += [pages(connection, f"select postbus.ack('s', 'c', array['{token}'])") for (token,) in tokens]
@@ -121,6 +121,7 @@ SETTLING = (
     "select postbus.ack('s', 'c', array['{lease}'])",
     "select postbus.extend('s', 'c', array['{one}'])",
     "select postbus.terminate('s', 'c', array['{one}'])",
+    "select s.acked from postbus_data.serve_1('s', 'c', 1, null, 'json', array['{lease}'], false) as s",
 )
 
 

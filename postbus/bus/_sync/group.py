@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from postbus.bus import rows
 from postbus.bus._sync.base import is_large
+from postbus.bus._sync.group_loop import GroupLoop
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
-from postbus.model.group import Claim, Claims, as_list
+from postbus.model.errors import InvalidInput
+from postbus.model.group import Claim, Claims, Fetched, as_list
 from postbus.model.message import Message
 from postbus.model.stream import DataType
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 # A member says that it is alive this many times in its session.
 _HEARTBEATS: Final = 3
+_MOST_MESSAGES: Final = 10_000
+_Loaded = TypeVar("_Loaded")
 
 
 class Group:
@@ -105,11 +109,73 @@ class Group:
         return messages
 
     def _receive(self, max_messages: int) -> list[Message]:
+        return self._consume(max_messages, None, (), rows.consumed)
+
+    def batches(
+        self,
+        max_messages: int = 100,
+        *,
+        lease: float | timedelta = 30,
+        ahead: int = 1000,
+        wait: float | timedelta | None = None,
+    ) -> Iterator[list[Message]]:
+        """Loop over messages in batches, each of one partition and in order, at least once.
+
+        A batch is done when the loop asks for the next one. Messages are claimed and read several batches at a time, with a
+        lease that is extended meanwhile, and committed together: when this process is killed they come again, also those of
+        batches that were done. Leaving the loop commits what is done and gives the rest back; the batch at which it was left is
+        not done.
+
+        Args:
+            max_messages: How many messages a batch has at most.
+            lease: After how many seconds without a sign of life others get what this loop holds.
+            ahead: How many messages are claimed at a time, 1 to 10,000, and at least one batch.
+            wait: How many seconds to wait for messages before the loop ends; None for ever.
+
+        Raises:
+            InvalidInput: A number is out of range.
+        """
+        if not 1 <= max_messages <= _MOST_MESSAGES:
+            raise InvalidInput(f"max_messages = {max_messages} is not between 1 and {_MOST_MESSAGES:,}")
+        loop = GroupLoop(self, rows.seconds(lease) or timedelta())
+        try:
+            while loop.take(max(max_messages, ahead), rows.seconds(wait)):
+                for fetched in list(loop.ranges):
+                    for messages in fetched.batches(max_messages):
+                        if not loop.holds(fetched):
+                            break
+                        yield messages
+                        loop.note(fetched, messages)
+        finally:
+            loop.leave()
+
+    def _take(
+        self, max_messages: int, lease: timedelta, finished: Sequence[Claim], wait_seconds: float
+    ) -> list[Fetched]:
+        """Commit ranges, claim others and fetch them, in one round trip. Waits for messages only after it has committed."""
+        found = self._consume(max_messages, lease, finished, rows.ranges)
+        if found or not wait_seconds:
+            return found
+        waiter = self._bus._wakeups.waiter(self.stream, self.name, timedelta(seconds=wait_seconds))
+        with waiter:
+            while not found and waiter.wait():
+                found = self._consume(max_messages, lease, (), rows.ranges)
+        return found
+
+    def _consume(
+        self,
+        max_messages: int,
+        lease: timedelta | None,
+        finished: Sequence[Claim],
+        load: Callable[[DataType, Sequence[rows.Row]], _Loaded],
+    ) -> _Loaded:
+        tokens = _tokens(finished) if finished else None
+
         def parameters(data_type: DataType) -> tuple[Any, ...]:
-            return self.stream, self.name, max_messages, data_type
+            return self.stream, self.name, max_messages, lease, data_type, tokens
 
         early = is_large(max_messages)
-        return self._bus._serve(self.stream, None, statements.CONSUME, parameters, rows.consumed, early=early)
+        return self._bus._serve(self.stream, None, statements.CONSUME, parameters, load, early=early)
 
     def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
         """Finish ranges that were claimed with a lease: all of each, or only up to a seq.

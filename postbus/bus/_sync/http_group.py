@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from postbus.bus import bodies, rows, wire
 from postbus.bus._sync.group import Group
 from postbus.bus._sync.http_consumer import refuse
-from postbus.model.group import Claim, Claims, as_list
+from postbus.model.group import Claim, Claims, Fetched, as_list
 from postbus.model.message import Message
 
 if TYPE_CHECKING:
@@ -55,6 +56,18 @@ class HttpGroup(Group):
     def receive(self, max_messages: int = 100, *, wait: float | timedelta = 0) -> list[Message]:
         return self.fetch(self.claim(max_messages, wait=wait))
 
+    def _take(
+        self, max_messages: int, lease: timedelta, finished: Sequence[Claim], wait_seconds: float
+    ) -> list[Fetched]:
+        if finished:
+            self.commit(finished)
+        claims = self.claim(max_messages, lease=lease, wait=wait_seconds)
+        messages = self.fetch(claims)
+        return [
+            Fetched(claim, [each for each in messages if each.partition == claim.partition and _is_in(claim, each)])
+            for claim in claims
+        ]
+
     def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
         refuse(connection)
         return int((self._post("commit", tokens=_tokens(claims), to_seq=to_seq)).data["count"])
@@ -97,6 +110,10 @@ class HttpGroup(Group):
 
     def _path(self, *more: str) -> str:
         return bodies.path("streams", self.stream, "groups", self.name, *more)
+
+
+def _is_in(claim: Claim, message: Message) -> bool:
+    return message.seq is not None and claim.from_seq <= message.seq <= claim.to_seq
 
 
 def _tokens(claims: Claims) -> list[str]:

@@ -20,3 +20,28 @@ drop function postbus_data.open_archive(text, text, text);
 
 drop function postbus_data.claim_batches(postbus_data.consumer, integer, interval, text);
 drop function postbus_data.consume(postbus_data.consumer, integer, text);
+
+-- Which consumers need no decisions is known beforehand, and a batch is received as columns.
+alter table postbus_data.consumer add column is_plain boolean generated always as (
+    not paused
+    and on_dead <> 'hold'
+    and max_per_key is null
+    and keep_history is null
+    and filter_key_regex is null
+    and filter_headers is null
+    and filter_headers_not is null
+    and filter_data is null
+) stored;
+
+drop function postbus_data.receive_batches(text, text, integer, interval, text, text[]);
+drop function postbus_data.serve(text, text, integer, interval, text, text[]);
+
+do $$
+declare
+    stream_id integer;
+begin
+    for stream_id in select s.id from postbus_data.stream as s loop
+        execute format('drop function postbus_data.serve_%s(text, text, integer, interval, text, text[])', stream_id);
+    end loop;
+end
+$$;

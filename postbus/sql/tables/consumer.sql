@@ -51,6 +51,17 @@ create table postbus_data.consumer (
     partition_base integer not null,
     partition_count integer not null,
     created_at timestamptz not null default clock_timestamp(),
+    -- Nothing has to be decided about its messages: they are given as they come. Only for such consumers receiving goes the shortest way.
+    is_plain boolean generated always as (
+        not paused
+        and on_dead <> 'hold'
+        and max_per_key is null
+        and keep_history is null
+        and filter_key_regex is null
+        and filter_headers is null
+        and filter_headers_not is null
+        and filter_data is null
+    ) stored,
     unique (stream_name, name)
 );
 

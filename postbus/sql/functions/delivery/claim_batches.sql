@@ -10,7 +10,7 @@ language plpgsql
 volatile
 as $$
 /*
-Lease the next messages of a consumer: what postbus.receive does, with a row for each lease. For a group, an ack_wait of 0 gives them for good: see consume.
+Lease the next messages of a consumer: what postbus.receive does, with a row for each lease.
 
 begin_with  the partition that is looked at first; null for a random one, so that none starves.
 */
@@ -33,10 +33,6 @@ declare
     busy_ones integer[];
     awaited integer[];
 begin
-    if reader.is_group and ack_wait = interval '0' then
-        return query select b.* from postbus_data.consume(reader, max_messages, expected_type, begin_with) as b;
-        return;
-    end if;
     claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
     if reader.expire_after is not null then
         perform postbus_data.note_use(reader);

@@ -25,10 +25,8 @@ Touches  lease, position (insert), the consumer's other tables when it sweeps.
 Locks    the mutex of each partition it takes from, until the transaction ends: keep it short, or others wait for those partitions.
 */
     select
-        (s.batch).lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, (s.batch).partition, m.key, m.data, m.bytes, m.headers, m.published_at
-    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null) as s
-    cross join lateral unnest(
-        (s.batch).seqs, (s.batch).attempts, (s.batch).keys, (s.batch).data, (s.batch).bytes, (s.batch).headers, (s.batch).published_at
-    )
+        s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
+    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null, false) as s
+    cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
 $$;

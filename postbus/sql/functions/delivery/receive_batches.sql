@@ -4,9 +4,13 @@ create or replace function postbus_data.receive_batches(
     max_messages integer,
     ack_wait interval,
     expected_type text,
-    ack_ids text[]
+    ack_ids text[],
+    by_position boolean
 )
-returns table (acked integer, batch postbus_data.batch)
+returns table (
+    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
+    published_at timestamptz[]
+)
 language sql
 volatile
 set enable_seqscan = off
@@ -17,5 +21,5 @@ as $$
 /*
 What serve does, in a session that is not the library's own.
 */
-    select s.acked, s.batch from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids) as s
+    select s.* from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position) as s
 $$;

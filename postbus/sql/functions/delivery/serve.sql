@@ -4,14 +4,22 @@ create or replace function postbus_data.serve(
     max_messages integer,
     ack_wait interval,
     expected_type text,
-    ack_ids text[]
+    ack_ids text[],
+    by_position boolean
 )
-returns table (acked integer, batch postbus_data.batch)
+returns table (
+    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
+    published_at timestamptz[]
+)
 language plpgsql
 volatile
 as $$
 /*
-Ack, then receive: one call for what a worker does all day. Null for ack_ids acks nothing.
+Ack, then receive: one call for what a worker does all day.
+
+ack_ids      null acks nothing.
+by_position  the consumer is a group: without an ack_wait what is received is given for good, with one it is a range with a lease, and ack_ids are the tokens of
+             ranges.
 
 It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
 streams that a session uses have a faster function of their own; see write_server.
@@ -25,9 +33,7 @@ begin
     if ack_ids is not null then
         acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
     end if;
-    for batch in select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, null) as b loop
-        return next;
-    end loop;
+    return query select serve.acked, b.* from postbus_data.give(reader, max_messages, ack_wait, expected_type, by_position, null) as b;
     if not found then
         return next;
     end if;

@@ -30,8 +30,15 @@ begin
     claimed.partition := partition;
     claimed.message_count := 0;
     if place.leases is not null then
-        select l.* into held from postbus_data.lease as l where l.token = place.leases[1] and l.piece = 0 for update;
+        select l.* into held from postbus_data.lease as l where l.token = place.leases[1] and l.piece = 0;
         if held.deadline > clock_timestamp() then
+            return claimed;
+        end if;
+    end if;
+    if held.token is not null then
+        -- Whoever is just committing or extending it may have committed others before, and be waiting for one of this transaction's: never wait for him.
+        select l.* into held from postbus_data.lease as l where l.token = held.token and l.piece = 0 for update skip locked;
+        if held.token is null or held.deadline > clock_timestamp() then
             return claimed;
         end if;
     end if;

@@ -1,6 +1,7 @@
 create or replace function postbus_data.consume(
     reader postbus_data.consumer,
     max_messages integer,
+    lease interval,
     expected_type text,
     begin_with integer
 )
@@ -8,7 +9,11 @@ returns setof postbus_data.batch
 language plpgsql
 volatile
 as $$
-/* Claim the next messages of a group without a lease, and fetch them, in one call: what a stream's serve_<id> leaves to others. See claim_ranges. */
+/*
+Claim the next messages of a group, and fetch them, in one call: what a stream's serve_<id> leaves to others. See claim_ranges.
+
+lease  null gives them for good.
+*/
 declare
     claimed postbus.claimed;
     messages postbus.delivery[];
@@ -19,7 +24,7 @@ begin
             errcode = 'PB409',
             message = format('stream "%s" holds %s, not %s', reader.stream_name, data_type, expected_type);
     end if;
-    for claimed in select c.* from postbus_data.claim_ranges(reader, max_messages, null, null, begin_with) as c loop
+    for claimed in select c.* from postbus_data.claim_ranges(reader, max_messages, lease, null, begin_with) as c loop
         messages := postbus_data.fetch_messages(
             reader.stream_id, claimed.partition, claimed.from_seq - 1, claimed.to_seq, claimed.message_count
         );
@@ -27,7 +32,7 @@ begin
         select b.*
         from postbus_data.as_batches(
             array(
-                select row('0000000000000000-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+                select row(coalesce(claimed.token, '0000000000000000') || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
                 from unnest(messages) as m
             )
         ) as b;
