@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.messages import batches
-from benchmarks.processes import Job, run_jobs
+from benchmarks.processes import Job, Span, run_jobs
 from benchmarks.systems.base import ExchangingSystem, fresh_place
 from benchmarks.systems.groups import GROUPS
 
@@ -21,10 +21,11 @@ _IDLE_SECONDS: Final = 0.002
 class FannedOut:
     writes: float
     reads: float
+    backlog_reads: float
 
     @property
     def figures(self) -> Mapping[str, float]:
-        return {"writes": self.writes, "reads": self.reads}
+        return {"writes": self.writes, "reads": self.reads, "reads of a backlog": self.backlog_reads}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +59,37 @@ class GroupJob:
     @contextmanager
     def prepared(self) -> Iterator[Callable[[], int]]:
         with self.system.open_consumer(self.url, self.place, worker=self.group, worker_count=GROUPS) as reader:
-            reader.receive_and_ack(_BATCH_SIZE)
+            first_count = reader.receive_and_ack(_BATCH_SIZE)
 
             def work() -> int:
-                read = 0
+                read = first_count
                 while read < self.message_count:
                     found = reader.receive_and_ack(_BATCH_SIZE)
                     read += found
                     if not found:
                         time.sleep(_IDLE_SECONDS)
-                return read
+                return read - first_count
 
             yield work
 
 
 def fan_out(system: ExchangingSystem, url: str, message_count: int) -> FannedOut:
-    """One round: how fast it was written, and how fast all groups together have read it, to the end of the last."""
+    """One round: how fast it was written, how fast all groups together have read it meanwhile, to the end of the last, and how
+    fast they read what is there already.
+    """
     with fresh_place(system, url) as place:
-        jobs: list[Job[int]] = [WriteJob(system, url, place, message_count)]
-        jobs += [GroupJob(system, url, place, group, message_count) for group in range(GROUPS)]
-        writer, *readers = run_jobs(jobs)
-    seconds = max(span.ended_at for span in readers) - writer.started_at
+        readers = [GroupJob(system, url, place, group, message_count) for group in range(GROUPS)]
+        jobs: list[Job[int]] = [WriteJob(system, url, place, message_count), *readers]
+        written, *read = run_jobs(jobs)
+    with fresh_place(system, url) as place:
+        system.fill(url, place, message_count)
+        backlog = run_jobs([GroupJob(system, url, place, group, message_count) for group in range(GROUPS)])
     return FannedOut(
-        writes=message_count / (writer.ended_at - writer.started_at),
-        reads=sum(span.result for span in readers) / seconds,
+        writes=message_count / (written.ended_at - written.started_at),
+        reads=_rate(read, written.started_at),
+        backlog_reads=_rate(backlog, min(span.started_at for span in backlog)),
     )
+
+
+def _rate(spans: Sequence[Span[int]], started_at: float) -> float:
+    return sum(span.result for span in spans) / (max(span.ended_at for span in spans) - started_at)

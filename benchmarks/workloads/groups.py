@@ -22,11 +22,15 @@ def _prepare(bench: Bench) -> Iterator[tuple[Comparison, ...]]:
         PostbusGroupLoops(shared=False),
         CounterRow(shared=False),
     )
-    load = ReceiveLoad(worker_count=2, batch_size=100, message_count=bench.size(100_000, quick=10_000))
+    load = ReceiveLoad(worker_count=2, batch_size=100, message_count=bench.size(300_000, quick=10_000))
     message_count = bench.size(40_000, quick=4_000)
     with bench.database(*shared) as url:
         contenders = tuple(Contender(system.name, partial(fan_out, system, url, message_count)) for system in each)
-        ratios = tuple(Ratio(f"{system.name}, reads", f"{system.name}, writes") for system in each)
+        ratios = tuple(
+            Ratio(f"{system.name}, {reads}", f"{system.name}, writes")
+            for system in each
+            for reads in ("reads", "reads of a backlog")
+        )
         yield (
             Comparison(
                 f"one group, {PARTITIONS} partitions, {load.name}",

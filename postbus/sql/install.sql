@@ -263,6 +263,9 @@ create table postbus_data.lease (
     primary key (token, piece)
 );
 
+-- A lease lives for moments: to compress the seqs of a large one takes longer than to write them.
+alter table postbus_data.lease alter column seqs set storage external;
+
 -- The leases of a consumer that have expired, and how many there are in all. Who looks for a token writes consumer_id + 0: when the table was
 -- last analyzed with few rows in it, this index looks as good as the key, and would lead through all leases.
 create index lease_deadline on postbus_data.lease (consumer_id, deadline);

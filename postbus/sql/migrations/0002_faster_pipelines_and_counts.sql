@@ -33,6 +33,8 @@ alter table postbus_data.consumer add column is_plain boolean generated always a
     and filter_data is null
 ) stored;
 
+alter table postbus_data.lease alter column seqs set storage external;
+
 drop function postbus_data.receive_batches(text, text, integer, interval, text, text[]);
 drop function postbus_data.serve(text, text, integer, interval, text, text[]);
 
