@@ -131,7 +131,12 @@ class RawTable:
         """Postgres is all it needs."""
 
     def create_place(self, url: str, place: str) -> None:
-        self._run(url, _statement(_CREATE, place))
+        self.create_places(url, [place])
+
+    def create_places(self, url: str, places: Sequence[str]) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            for place in places:
+                connection.execute(_statement(_CREATE, place))
 
     def drop_place(self, url: str, place: str) -> None:
         self._run(url, _statement("drop table {place}", place))
@@ -186,5 +191,7 @@ class RawSelect(RawTable):
 
 
 def _connect(url: str) -> _Connection:
-    """One commit per statement, each prepared at once."""
-    return psycopg.connect(url, autocommit=True, prepare_threshold=0)
+    """One commit per statement, each prepared at once and kept, however many there are."""
+    connection = psycopg.connect(url, autocommit=True, prepare_threshold=0)
+    connection.prepared_max = None
+    return connection

@@ -38,6 +38,9 @@ class _Answering:
         if start is None:
             self._start = event
             return
+        # The two hold each other: left so, each request would be garbage that only the collector finds, in whose pauses nobody
+        # is answered.
+        del cycle.send
         if cycle.flow.write_paused and not cycle.disconnected:
             await cycle.flow.drain()
         if cycle.disconnected:

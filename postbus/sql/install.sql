@@ -6908,8 +6908,12 @@ returns integer
 language sql
 immutable parallel safe
 as $$
-/* The low 32 bits of a seq as the signed key of an advisory lock; pg_locks shows the same bits unsigned. */
-    select ((seq & 4294967295) - ((seq & 2147483648) << 1))::integer
+/*
+The low 32 bits of a seq as the signed key of an advisory lock; pg_locks shows the same bits unsigned.
+
+The seq is named once, so that a call of this with a live number is inlined.
+*/
+    select ((seq << 32) >> 32)::integer
 $$;
 
 create or replace function postbus_data.publisher_locks(stream_id integer, last_seq bigint)
@@ -7985,6 +7989,9 @@ They know the stream's table, partitions and limits, so their inserts are planne
 leave to postbus.publish and publish_many. Written anew when the stream is created or altered and when a new segment is begun; a caller
 that still has the last ones is served by that rule. They have no search_path of their own, as enter.
 
+A transaction without an id has published nothing, so it takes the lock of hold_horizon without looking for what it holds, and without noting it: the
+library calls these in transactions of their own, where no other publish follows. One that does takes another lock, and notes that.
+
 Touches  stream (locks the row, so that two writers do not meet).
 */
 declare
@@ -8004,7 +8011,13 @@ declare
     seq bigint;
 begin
     if %11$s
-        or not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared(%13$s, postbus_data.lock_key(pg_sequence_last_value('postbus_data.seq_%1$s'::regclass)))
+                else postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+            end
+        ) is not true
         or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
         or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
         or (octet_length(data) <= %4$s) is not true
@@ -8040,7 +8053,13 @@ declare
     seqs bigint[];
 begin
     if %11$s
-        or not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared(%13$s, postbus_data.lock_key(pg_sequence_last_value('postbus_data.seq_%1$s'::regclass)))
+                else postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+            end
+        ) is not true
         or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
         or (message_count between 1 and 10000) is not true
         or (pg_catalog.cardinality(keys) = message_count) is not true
@@ -8089,7 +8108,8 @@ $many$
         layout & 2047,
         case stream.data_type when 'json' then 'data::json' else 'data' end,
         case when stream.is_full or stream.one_message_per_key then 'true' else 'false' end,
-        case stream.data_type when 'json' then 'm.data::json' else 'm.data' end
+        case stream.data_type when 'json' then 'm.data::json' else 'm.data' end,
+        postbus_data.lock_class(stream.id)
     );
 end
 $$;
@@ -11605,7 +11625,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('a6618f1985da1b74')
+insert into postbus_data.installation (functions_digest) values ('4cf4c14c1001859e')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

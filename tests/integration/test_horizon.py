@@ -189,3 +189,34 @@ def test_a_stale_session_setting_does_not_stand_for_the_lock(plain: postbus.Bus,
     assert [m.data for m in plain.read(name)] == []
     publisher.commit()
     assert [m.data for m in plain.read(name)] == ["late", "early"]
+
+
+@pytest.mark.parametrize("own", ["publish_{}('k', '1', null)", "publish_many_{}('{{k}}', '{{1}}', null)"])
+@pytest.mark.parametrize("before", ["", "select pg_current_xact_id();", "savepoint s; select {}; rollback to s;"])
+def test_a_streams_own_publisher_holds_the_horizon_until_its_transaction_ends(
+    plain: postbus.Bus, name: str, connect: Any, own: str, before: str
+) -> None:
+    call = "postbus_data." + own.format(plain.stream_info(name).id)
+    publisher = connect(autocommit=False)
+    publisher.execute(f"{before.format(call)} select {call}")
+    at = plain.horizon(name)
+    plain.publish(name, data="early")
+    publisher.execute(f"select {call}")
+
+    assert plain.horizon(name) == at
+    assert list(plain.read(name)) == []
+    publisher.commit()
+    assert [message.data for message in plain.read(name)] == [1, "early", 1]
+
+
+def test_a_streams_own_publisher_does_not_publish_without_the_lock(
+    plain: postbus.Bus, name: str, connect: Any, sql: Any
+) -> None:
+    plain.publish(name, data=1)
+    info = plain.stream_info(name)
+    connect(autocommit=False).execute(
+        "select pg_advisory_xact_lock(postbus_data.lock_class(%s), postbus_data.lock_key(1))", (info.id,)
+    )
+
+    with pytest.raises(psycopg.Error, match="another application holds an advisory lock"):
+        sql.execute(f"select postbus_data.publish_{info.id}('k', '2', null)")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 from typing import BinaryIO
+
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from tests.server.serving import Api, connected
 
@@ -36,6 +39,20 @@ def test_a_body_that_is_asked_for_first_is_asked_for(api: Api) -> None:
         assert head_of(answers)[0] == 100
         line.sendall(body)
         assert whole_answer(answers)[0] == 200
+
+
+def test_a_request_that_was_answered_leaves_nothing_to_the_garbage_collector(api: Api) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(50):
+            assert api.get("/health/live").status_code == 200
+        left = [each for each in gc.get_objects() if isinstance(each, RequestResponseCycle)]
+    finally:
+        gc.enable()
+
+    # A connection keeps the last one of its requests.
+    assert len(left) <= len(api.server.server_state.connections)
 
 
 def head_of(answers: BinaryIO) -> tuple[int, int]:

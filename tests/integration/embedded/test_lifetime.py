@@ -44,6 +44,11 @@ def test_any_usual_path_will_do(folder: Path, name: str) -> None:
     assert socket.parent == path or not socket.exists()
 
 
+def test_the_write_ahead_log_of_a_new_server_lies_in_small_files(path: Path) -> None:
+    with EmbeddedServer(path, linger=0) as server:
+        assert execute(server.url, "show wal_segment_size") == [("4MB",)]
+
+
 def test_two_processes_share_one_server(path: Path, new_user: NewUser) -> None:
     first = new_user().ready()
     pid = server_pid(path)

@@ -12,6 +12,9 @@ They know the stream's table, partitions and limits, so their inserts are planne
 leave to postbus.publish and publish_many. Written anew when the stream is created or altered and when a new segment is begun; a caller
 that still has the last ones is served by that rule. They have no search_path of their own, as enter.
 
+A transaction without an id has published nothing, so it takes the lock of hold_horizon without looking for what it holds, and without noting it: the
+library calls these in transactions of their own, where no other publish follows. One that does takes another lock, and notes that.
+
 Touches  stream (locks the row, so that two writers do not meet).
 */
 declare
@@ -31,7 +34,13 @@ declare
     seq bigint;
 begin
     if %11$s
-        or not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared(%13$s, postbus_data.lock_key(pg_sequence_last_value('postbus_data.seq_%1$s'::regclass)))
+                else postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+            end
+        ) is not true
         or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
         or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
         or (octet_length(data) <= %4$s) is not true
@@ -67,7 +76,13 @@ declare
     seqs bigint[];
 begin
     if %11$s
-        or not postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared(%13$s, postbus_data.lock_key(pg_sequence_last_value('postbus_data.seq_%1$s'::regclass)))
+                else postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+            end
+        ) is not true
         or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
         or (message_count between 1 and 10000) is not true
         or (pg_catalog.cardinality(keys) = message_count) is not true
@@ -116,7 +131,8 @@ $many$
         layout & 2047,
         case stream.data_type when 'json' then 'data::json' else 'data' end,
         case when stream.is_full or stream.one_message_per_key then 'true' else 'false' end,
-        case stream.data_type when 'json' then 'm.data::json' else 'm.data' end
+        case stream.data_type when 'json' then 'm.data::json' else 'm.data' end,
+        postbus_data.lock_class(stream.id)
     );
 end
 $$;
