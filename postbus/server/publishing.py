@@ -1,8 +1,7 @@
 """Publishes what arrives at the same time in one statement.
 
-A request that finds its stream idle is sent at once, with those that arrived together with it. Those that come while it is
-under way gather, and go together as soon as it is back: under load a statement carries as many messages as came in during the
-last one, and a lone one waits for nobody.
+A request that finds its stream idle is sent at once. Those that come while it is under way gather, and go together as soon as
+it is back: under load a statement carries as many messages as came in during the last one, and a lone one waits for nobody.
 """
 
 from __future__ import annotations
@@ -43,16 +42,17 @@ class Publishing:
         """Publish messages, all or none; the seqs, in their order."""
         if not self._coalesce or len(messages) > SMALL:
             return await self._send(stream, messages)
-        waiting = _Waiting(messages, asyncio.get_running_loop().create_future())
         if stream in self._busy:
+            waiting = _Waiting(messages, asyncio.get_running_loop().create_future())
             self._busy[stream].append(waiting)
-        else:
-            self._busy[stream] = deque([waiting])
+            return await waiting.seqs
+        self._busy[stream] = deque()
+        try:
+            return await self._send(stream, messages)
+        finally:
             self._go_on(stream)
-        return await waiting.seqs
 
     def _go_on(self, stream: str) -> None:
-        """Send what waits, after those requests that have arrived already had their turn: they go along."""
         if self._busy[stream]:
             task = asyncio.create_task(self._send_waiting(stream))
             self._tasks.add(task)
@@ -65,13 +65,12 @@ class Publishing:
             together = _take(self._busy[stream])
             try:
                 seqs = await self._send(stream, [message for each in together for message in each.messages])
+            except (InvalidInput, TooLarge):
+                # Nothing was published. Each for itself, so that one that is refused does not take the others with it.
+                await asyncio.gather(*(self._send_alone(stream, each) for each in together))
             except Exception as error:
-                if len(together) > 1 and isinstance(error, InvalidInput | TooLarge):
-                    # Nothing was published. Each for itself, so that one that is refused does not take the others with it.
-                    await asyncio.gather(*(self._send_alone(stream, each) for each in together))
-                else:
-                    for each in together:
-                        _fail(each, error)
+                for each in together:
+                    _fail(each, error)
             else:
                 _share(together, seqs)
         finally:

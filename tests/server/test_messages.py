@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-import postbus
-from postbus.server.connection import Connection
-from postbus.server.publishing import Publishing
 from tests.server.conftest import Stream
 from tests.server.serving import Api, serving
 from tests.waiting import until
@@ -175,18 +170,6 @@ def test_single_publishes_at_the_same_time_share_statements_and_each_gets_its_ow
     assert stored == {seq: f"{worker} {n}" for worker, n, seq in answers if seq}
     assert max(sizes) > 1
     assert len(sizes) < 320
-
-
-async def test_single_publishes_that_arrive_together_go_in_one_statement(url: str) -> None:
-    name = secrets.token_hex(6)
-    async with await postbus.connect_async(url) as bus:
-        await bus.create_stream(name)
-        publishing = Publishing(cast(Connection, SimpleNamespace(bus=bus)), coalesce=True)
-        await asyncio.gather(*(publishing.publish(name, [postbus.Message(key="k", data=n)]) for n in range(3)))
-        times = [message.published_at for message in await bus.read(name)]
-
-    assert len(times) == 3
-    assert len(set(times)) == 1
 
 
 def test_scheduled_messages_come_by_themselves(fresh_url: str) -> None:
