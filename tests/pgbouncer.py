@@ -41,8 +41,8 @@ def program() -> str | None:
 
 
 @contextmanager
-def running(url: str) -> Iterator[str]:
-    """The URL of the same database through a PgBouncer of its own, which has POOL_SIZE connections to it."""
+def running(url: str, *, pool_size: int = POOL_SIZE) -> Iterator[str]:
+    """The URL of the same database through a PgBouncer of its own, which has so many connections to it."""
     settings = conninfo_to_dict(url)
     database = settings.pop("dbname")
     # It refuses to run as root, and a server that root started lets nobody in but its own user.
@@ -52,7 +52,7 @@ def running(url: str) -> Iterator[str]:
         port = _free_port()
         configuration = folder / "pgbouncer.ini"
         server = " ".join(f"{name}={value}" for name, value in settings.items())
-        configuration.write_text(_CONFIGURATION.format(server=server, pool_size=POOL_SIZE, port=port, folder=folder))
+        configuration.write_text(_CONFIGURATION.format(server=server, pool_size=pool_size, port=port, folder=folder))
         command = [str(program()), "-q", str(configuration)]
         with subprocess.Popen(command, cwd=folder, **who.run_as()) as process:
             try:

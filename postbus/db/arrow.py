@@ -24,13 +24,15 @@ HISTORY_COLUMNS: Final = ("partition", "seqs", "attempts", "received_at", "finis
 _BY_SQLSTATE: Final = {error.sqlstate: error for error in errors.all_errors()}
 _UNDEFINED_TABLE: Final = "42P01"
 _SNAPSHOT: Final = re.compile("[0-9A-F]+(-[0-9A-F]+)*")
-# A slice is read through its index, in order: to collect and sort it would take longer, and room on disk.
+# A slice is read through its index, in order: to collect and sort it would take longer, and room on disk. A plan without
+# another choice looks expensive enough to be compiled, which takes longer than it saves.
 _CHECK: Final = """
 select
     postbus_data.spark_check($1),
     set_config('enable_bitmapscan', 'off', true),
     set_config('enable_sort', 'off', true),
-    set_config('max_parallel_workers_per_gather', '0', true)
+    set_config('max_parallel_workers_per_gather', '0', true),
+    set_config('jit', 'off', true)
 """
 _COLUMNS: Final = {
     "key": "l.key",

@@ -71,6 +71,12 @@ def snapshot_gone() -> errors.Unavailable:
     return errors.Unavailable("the snapshot that is read is gone: the connection that held it was lost", "run it again")
 
 
+def refused_row(error: psycopg.DataError) -> errors.InvalidInput:
+    """The error of a row that COPY did not take, with what Postgres says of its content."""
+    said = error.diag.message_primary, error.diag.message_detail, (error.diag.context or "").partition("\n")[0]
+    return errors.InvalidInput(": ".join(part for part in said if part))
+
+
 def is_passing(error: psycopg.Error) -> bool:
     """Whether a statement that was a transaction of its own should be run once more, as things have changed under it.
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
+from postbus.db import log_rows
 from postbus.db._sync.connection import LeanConnection
-from postbus.db.errors import snapshot_gone, translate
+from postbus.db.errors import refused_row, snapshot_gone, translate
 
 SPARK_STATE: Final = "select s.* from postbus_data.spark_state($1) as s"
 SPARK_START: Final = "select postbus_data.spark_start($1, $2, $3, $4)"
@@ -21,6 +22,20 @@ SPARK_COMMIT: Final = "select postbus_data.spark_commit($1, $2, $3)"
 SPARK_STAGE: Final = (
     "select postbus_data.spark_stage($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::timestamptz[])"
 )
+SPARK_STAGE_ROWS: Final = "select postbus_data.spark_stage_rows($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+SPARK_BEGIN_BATCH: Final = "select postbus_data.spark_begin_batch($1, $2, $3, $4, $5, $6)"
+SPARK_STAGED: Final = "select s.* from postbus_data.spark_staged($1::text[]::uuid[]) as s"
+SPARK_ENTER: Final = "select e.layout from postbus_data.enter($1, null) as e"
+# Rows that a function returned would be copied several times.
+SPARK_PLACE_ROWS: Final = """
+select p.*, s.encoded
+from postbus_data.spark_place_rows($1, $2, $3) as p
+left join postbus_data.spark_staging as s on s.attempt = $2 and s.chunk = $3
+"""
+SPARK_PUBLISH_CHUNK: Final = """
+select postbus_data.spark_publish_chunk($1, s) from postbus_data.spark_staging as s where s.attempt = $2 and s.chunk = $3
+"""
+SPARK_END_BATCH: Final = "select postbus_data.spark_end_batch($1, $2, $3, $4::text[]::uuid[], $5, $6)"
 SPARK_PUBLISH: Final = "select postbus_data.spark_publish($1, $2, $3, $4, $5, $6::text[]::uuid[], $7)"
 SPARK_DISCARD: Final = "select postbus_data.spark_discard($1, $2, $3::text[]::uuid[])"
 SEQ_SINCE: Final = "select postbus_data.seq_since(postbus_data.stream_id($1), $2::timestamptz + interval '1 second')"
@@ -42,6 +57,23 @@ class Session:
         """The one value that a statement yields."""
         ((value,),) = self.rows(statement, parameters)
         return value
+
+    def copy_rows(self, stream_id: int, segment: int, rows: bytes) -> int:
+        """Write rows, as `log_rows` makes them, to a segment; how many there were.
+
+        Raises:
+            InvalidInput: The data of one is not what the stream holds.
+        """
+        table = sql.Identifier("postbus_data", f"log_{stream_id:d}_{segment:d}")
+        columns = sql.SQL(", ").join(map(sql.Identifier, log_rows.COLUMNS))
+        statement = sql.SQL("copy {} ({}) from stdin (format binary)").format(table, columns)
+        try:
+            with self._connection.cursor() as cursor:
+                with cursor.copy(statement) as copy:
+                    copy.write(rows)
+                return cursor.rowcount
+        except psycopg.DataError as error:
+            raise refused_row(error) from error
 
 
 @contextmanager

@@ -10,4 +10,9 @@ def partition_of(key: str, partitions: int) -> int:
 
     The first three bytes of the key's SHA-256, modulo their number: the same in every language and for ever.
     """
-    return int.from_bytes(sha256(key.encode()).digest()[:3], "big") % partitions
+    return hash_of(key.encode()) % partitions
+
+
+def hash_of(key: bytes) -> int:
+    """What of a key decides on its partition, in UTF-8."""
+    return int.from_bytes(sha256(key).digest()[:3], "big")

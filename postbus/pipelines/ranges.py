@@ -21,7 +21,7 @@ from postbus.db.table_messages import Shape, statement_for
 from postbus.db.tables import SETTINGS, KeyRange, Table
 from postbus.spark.errors import plainly
 from postbus.spark.options import Address
-from postbus.spark.writer import chunks
+from postbus.spark.staging import chunks
 
 RESULT: Final = "messages bigint, bad bigint"
 _SETTINGS: Final = [line.strip() for line in SETTINGS.split(";")]

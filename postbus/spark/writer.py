@@ -9,44 +9,20 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
 from pyspark.sql import types
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from postbus.db import arrays, session
-from postbus.db.session import Session
 from postbus.model.errors import ConnectionLost, InvalidInput
 from postbus.spark import compat
 from postbus.spark.errors import plainly
 from postbus.spark.options import WriteOptions
+from postbus.spark.publishing import Identity, Staged, publish
+from postbus.spark.staging import Area, chunks
 
-# What publish_many takes at once, and what is a good size for a row.
-CHUNK_MESSAGES: Final = 10_000
-CHUNK_BYTES: Final = 8 * 1024 * 1024
 _HEADERS: Final = types.MapType(types.StringType(), types.StringType())
-
-
-@dataclass(frozen=True, slots=True)
-class Staged(WriterCommitMessage):
-    """What a task has staged: which attempt at which task, for whom, how many messages."""
-
-    attempt: str
-    task: int
-    count: int
-    query: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Whose batch it is: the name and number by which Postgres knows whether it was published."""
-
-    writer: str
-    batch_id: int
-    query: str | None = None
-    is_once: bool = False
 
 
 def check_columns(schema: types.StructType, data_type: str) -> None:
@@ -96,61 +72,38 @@ class _Writer:
     def _stage(self, batches: Iterable[Any], identity: Identity) -> Staged:
         """Stage a task's rows in one transaction: a task that fails leaves nothing."""
         attempt = str(uuid.uuid4())
-        count = 0
+        count, has_rows = 0, False
         with session.transaction(self._options.address.resolve()) as database:
-            for number, chunk in enumerate(chunks(batches)):
-                count += chunk.num_rows
-                self._stage_chunk(database, attempt, number, identity, chunk)
-        compat.settle()
-        return Staged(attempt, compat.task_partition(), count, identity.query)
-
-    def _stage_chunk(self, database: Session, attempt: str, number: int, identity: Identity, chunk: Any) -> None:
-        data = _bytes_of(chunk, "data")
-        database.rows(
-            session.SPARK_STAGE,
-            (
+            area = Area(
+                database,
                 self._options.stream,
+                self._data_type == "bytes",
                 attempt,
-                number,
                 self._staged_by(identity),
                 identity.batch_id,
-                chunk.num_rows,
-                _array(arrays.TextArray, _bytes_of(chunk, "key")),
-                None if self._data_type == "bytes" else _array(arrays.TextArray, data),
-                _array(arrays.JsonbArray, _headers_of(chunk)),
-                _array(arrays.BytesArray, data) if self._data_type == "bytes" else None,
-                _array(arrays.TextArray, _times_of(chunk, "deliver_at")),
-            ),
-        )
+            )
+            for number, chunk in enumerate(chunks(batches)):
+                count += chunk.num_rows
+                has_rows |= area.stage(number, chunk)
+        compat.settle()
+        return Staged(attempt, compat.task_partition(), count, identity.query, has_rows)
 
     def _publish(self, staged: Sequence[Staged], identity: Identity) -> None:
-        in_order = sorted(staged, key=lambda one: one.task)
-        parameters = (
-            self._options.stream,
-            identity.writer,
-            identity.batch_id,
-            identity.query,
-            identity.is_once,
-            arrays.TextArray([one.attempt.encode() for one in in_order]),
-            arrays.BigintArray([one.count for one in in_order]),
-        )
+        url = self._options.address.resolve()
         try:
-            self._run(session.SPARK_PUBLISH, parameters)
+            publish(url, self._options.stream, identity, staged)
         except ConnectionLost:
             # It may have been published: asking again finds out, and publishes if not.
-            self._run(session.SPARK_PUBLISH, parameters)
+            publish(url, self._options.stream, identity, staged)
 
     def _discard(self, staged: Sequence[Staged], identity: Identity) -> None:
         attempts = arrays.TextArray([one.attempt.encode() for one in staged])
-        self._run(session.SPARK_DISCARD, (self._staged_by(identity), identity.batch_id, attempts))
+        with session.transaction(self._options.address.resolve()) as database:
+            database.rows(session.SPARK_DISCARD, (self._staged_by(identity), identity.batch_id, attempts))
 
     def _staged_by(self, identity: Identity) -> str:
         """Whose rows they are in the staging area: a writer may write to several streams at once."""
         return f"{self._options.stream}/{identity.writer}"
-
-    def _run(self, statement: str, parameters: Sequence[Any]) -> None:
-        with session.transaction(self._options.address.resolve()) as database:
-            database.rows(statement, parameters)
 
 
 class Writer(_Writer, DataSourceArrowWriter):
@@ -209,45 +162,5 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         return Identity(writer, batch_id, query)
 
 
-def chunks(batches: Iterable[Any]) -> Iterator[Any]:
-    """Record batches cut to what is staged as one row."""
-    for batch in batches:
-        rows = min(CHUNK_MESSAGES, max(1, batch.num_rows * CHUNK_BYTES // max(batch.nbytes, 1)))
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
-
-
 def _staged(messages: Iterable[WriterCommitMessage | None]) -> list[Staged]:
     return [message for message in messages if isinstance(message, Staged)]
-
-
-def _array(kind: Any, values: list[bytes | None] | None) -> Any:
-    return None if values is None else kind(values)
-
-
-def _bytes_of(chunk: Any, name: str) -> list[bytes | None] | None:
-    import pyarrow
-
-    if name not in chunk.schema.names:
-        return None
-    column = chunk.column(name)
-    if not pyarrow.types.is_binary(column.type) and not pyarrow.types.is_large_binary(column.type):
-        column = column.cast(pyarrow.binary())
-    values: list[bytes | None] = column.to_pylist()
-    return values
-
-
-def _headers_of(chunk: Any) -> list[bytes | None] | None:
-    if "headers" not in chunk.schema.names:
-        return None
-    column = chunk.column("headers")
-    if column.null_count == len(column):
-        return None
-    return [None if pairs is None else orjson.dumps(dict(pairs)) for pairs in column.to_pylist()]
-
-
-def _times_of(chunk: Any, name: str) -> list[bytes | None] | None:
-    """Times as text; None when there are none."""
-    if name not in chunk.schema.names or chunk.column(name).null_count == chunk.num_rows:
-        return None
-    return [None if time is None else time.isoformat().encode() for time in chunk.column(name).to_pylist()]

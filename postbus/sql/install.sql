@@ -405,6 +405,9 @@ create unlogged table postbus_data.spark_staging (
     contents json[],
     -- What decides on the partition of each key: see partition_of, which takes it modulo their number.
     hashes integer[],
+    -- Instead of all these: rows of a segment as COPY takes them, and the stream that they were checked for.
+    encoded_for integer,
+    encoded bytea,
     primary key (attempt, chunk)
 );
 
@@ -415,7 +418,8 @@ alter table postbus_data.spark_staging
     alter column headers set storage external,
     alter column bytes set storage external,
     alter column contents set storage external,
-    alter column hashes set storage external;
+    alter column hashes set storage external,
+    alter column encoded set storage external;
 
 -- What is left of earlier batches of a writer.
 create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);
@@ -10277,6 +10281,57 @@ $body$
 end
 $$;
 
+create or replace function postbus_data.spark_begin_batch(
+    stream text,
+    writer text,
+    batch_id bigint,
+    query text,
+    is_once boolean,
+    message_count bigint
+)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note that a writer publishes a batch in this transaction.
+
+Returns  false when it was published before.
+Raises   PB404, PB409 when the writer belongs to another query.
+Touches  spark_writer (insert or update).
+Locks    the writer's row, so that two drivers cannot both publish a batch.
+*/
+declare
+    target_id integer := postbus_data.stream_id(stream);
+    known postbus_data.spark_writer;
+begin
+    insert into postbus_data.spark_writer as w (stream_id, writer, query, batch_id, is_once, message_count)
+    values (target_id, writer, query, batch_id, is_once, message_count)
+    on conflict on constraint spark_writer_pkey do update
+    set batch_id = excluded.batch_id,
+        message_count = excluded.message_count,
+        published_at = clock_timestamp()
+    where w.batch_id < excluded.batch_id
+        and w.query is not distinct from excluded.query
+    returning w.* into known;
+    if known.writer is not null then
+        return true;
+    end if;
+
+    select w.* into known
+    from postbus_data.spark_writer as w
+    where w.stream_id = target_id
+        and w.writer = spark_begin_batch.writer;
+    if known.query is distinct from query then
+        raise exception using
+            errcode = 'PB409',
+            message = format('writer "%s" counts the batches of another query', writer),
+            hint = 'a query with a new checkpoint counts from 0 again: give it a writerId of its own, or none';
+    end if;
+    return false;
+end
+$$;
+
 create or replace function postbus_data.spark_check(system text)
 returns void
 language plpgsql
@@ -10423,6 +10478,45 @@ begin
 end
 $$;
 
+create or replace function postbus_data.spark_end_batch(
+    stream text,
+    writer text,
+    batch_id bigint,
+    attempts uuid[],
+    published bigint,
+    expected bigint
+)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Remove what was staged for a batch that is published now or was before, and what nobody will ask for any more.
+
+published, expected  how many messages were found, null when it was published before, and how many its tasks have staged.
+
+Raises   PB503 when some are missing.
+Touches  spark_staging (delete), spark_writer (delete).
+*/
+begin
+    if published <> expected then
+        raise exception using
+            errcode = 'PB503',
+            message = format('%s of %s staged messages are gone: Postgres crashed, or the batch took more than two days', expected - published, expected),
+            hint = 'nothing was published; run the batch again';
+    end if;
+    delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
+    -- What attempts that do not count, and drivers that died, have left.
+    delete from postbus_data.spark_staging as s
+    where s.writer = stream || '/' || spark_end_batch.writer
+        and s.batch_id <= spark_end_batch.batch_id;
+    delete from postbus_data.spark_staging as s where s.staged_at < clock_timestamp() - interval '2 days';
+    delete from postbus_data.spark_writer as w
+    where w.is_once
+        and w.published_at < clock_timestamp() - interval '7 days';
+end
+$$;
+
 create or replace function postbus_data.spark_flush()
 returns void
 language plpgsql
@@ -10462,6 +10556,60 @@ begin
 end
 $$;
 
+create or replace function postbus_data.spark_place_rows(
+    stream text,
+    attempt uuid,
+    chunk integer,
+    out stream_id integer,
+    out segment integer,
+    out partition_base integer,
+    out partition_count integer,
+    out published_at bytea,
+    out first_seq bigint,
+    out seqs bigint[]
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make this transaction a publisher of the stream, draw the numbers of a staged row's messages, and say where to COPY them, in the same transaction.
+Nothing else may be written to a segment by COPY.
+
+published_at  as the protocol sends it.
+seqs          null when they follow each other from first_seq on.
+
+Raises   PB404, PB503 when they are gone, or the stream was dropped and another has its name; as enter.
+Locks    as hold_horizon.
+*/
+declare
+    entry postbus_data.entry := postbus_data.enter(stream, null);
+    message_count integer;
+begin
+    select s.message_count
+    into message_count
+    from postbus_data.spark_staging as s
+    where s.attempt = spark_place_rows.attempt
+        and s.chunk = spark_place_rows.chunk
+        and s.encoded_for = entry.stream_id;
+    if message_count is null then
+        raise exception using
+            errcode = 'PB503',
+            message = 'staged messages are gone, or of another stream of that name',
+            hint = 'nothing was published; run the batch again';
+    end if;
+    select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+    stream_id := entry.stream_id;
+    segment := entry.layout >> 35;
+    partition_base := (entry.layout >> 11) & 16777215;
+    partition_count := entry.layout & 2047;
+    published_at := timestamptz_send(clock_timestamp());
+    first_seq := seqs[1];
+    if seqs[message_count] - first_seq = message_count - 1 then
+        seqs := null;
+    end if;
+end
+$$;
+
 create or replace function postbus_data.spark_publish(
     stream text,
     writer text,
@@ -10476,7 +10624,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Publish what the tasks of a batch have staged, in the order of the tasks and of their rows, unless the writer has published that batch before.
+Publish what the tasks of a batch have staged as arrays, in the order of the tasks and of their rows, unless the writer has published that batch
+before.
 
 attempts, message_counts  the attempt of each task that counts, and how many messages it staged.
 query                     the streaming query, when the writer is one.
@@ -10487,35 +10636,12 @@ Touches  spark_staging (delete), spark_writer (insert or update), the current se
 Locks    the writer's row, so that two drivers cannot both publish a batch; the stream's horizon, shared, until the transaction ends.
 */
 declare
-    target_id integer := postbus_data.stream_id(stream);
     staged postbus_data.spark_staging;
-    known postbus_data.spark_writer;
-    published bigint := 0;
+    published bigint;
     expected bigint := (select coalesce(sum(n), 0) from unnest(message_counts) as n);
 begin
-    insert into postbus_data.spark_writer as w (stream_id, writer, query, batch_id, is_once, message_count)
-    values (target_id, writer, query, batch_id, is_once, expected)
-    on conflict on constraint spark_writer_pkey do update
-    set batch_id = excluded.batch_id,
-        message_count = excluded.message_count,
-        published_at = clock_timestamp()
-    where w.batch_id < excluded.batch_id
-        and w.query is not distinct from excluded.query
-    returning w.* into known;
-
-    if known.writer is null then
-        select w.* into known
-        from postbus_data.spark_writer as w
-        where w.stream_id = target_id
-            and w.writer = spark_publish.writer;
-        if known.query is distinct from query then
-            raise exception using
-                errcode = 'PB409',
-                message = format('writer "%s" counts the batches of another query', writer),
-                hint = 'a query with a new checkpoint counts from 0 again: give it a writerId of its own, or none';
-        end if;
-        published := null;
-    else
+    if postbus_data.spark_begin_batch(stream, writer, batch_id, query, is_once, expected) then
+        published := 0;
         for staged in
             select s.*
             from unnest(attempts) with ordinality as a (attempt, place)
@@ -10525,23 +10651,8 @@ begin
             perform postbus_data.spark_publish_chunk(stream, staged);
             published := published + staged.message_count;
         end loop;
-        if published <> expected then
-            raise exception using
-                errcode = 'PB503',
-                message = format('%s of %s staged messages are gone: Postgres crashed, or the batch took more than two days', expected - published, expected),
-                hint = 'nothing was published; run the batch again';
-        end if;
     end if;
-
-    delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
-    -- What attempts that do not count, and drivers that died, have left.
-    delete from postbus_data.spark_staging as s
-    where s.writer = stream || '/' || spark_publish.writer
-        and s.batch_id <= spark_publish.batch_id;
-    delete from postbus_data.spark_staging as s where s.staged_at < clock_timestamp() - interval '2 days';
-    delete from postbus_data.spark_writer as w
-    where w.is_once
-        and w.published_at < clock_timestamp() - interval '7 days';
+    perform postbus_data.spark_end_batch(stream, writer, batch_id, attempts, published, expected);
     return published;
 end
 $$;
@@ -10555,13 +10666,19 @@ as $$
 Publish the messages of one row of the staging area, in their order. Those with a deliver_at that is not over yet are scheduled, those with the same one
 in their order.
 
-Raises   as publish_many.
+Raises   as publish_many; PB409 for rows that are encoded, which a later release of the library has staged.
 */
 declare
     entry postbus_data.entry := postbus_data.enter(stream, null);
     seqs bigint[];
     part record;
 begin
+    if staged.encoded is not null then
+        raise exception using
+            errcode = 'PB409',
+            message = 'the tasks have a later release of Postbus than the driver',
+            hint = 'nothing was published; install the same one on both';
+    end if;
     -- Release 0.1.0 staged them without hashes, and unchecked.
     if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then
         select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, staged.message_count) as d;
@@ -10669,6 +10786,56 @@ begin
         contents, hashes
     );
 end
+$$;
+
+create or replace function postbus_data.spark_stage_rows(
+    stream text,
+    attempt uuid,
+    chunk integer,
+    writer text,
+    batch_id bigint,
+    message_count integer,
+    is_bytes boolean,
+    longest integer,
+    encoded bytea
+)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Put messages that a task has checked and encoded where the driver finds them; see spark_place_rows.
+
+is_bytes  whether their data is.
+longest   how many bytes the longest data has.
+
+Returns  false, and does nothing, when the stream does not take them as they are: spark_stage says why, or takes them.
+Raises   PB404.
+Touches  spark_staging (insert).
+*/
+begin
+    insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, encoded_for, encoded)
+    select attempt, chunk, writer, batch_id, message_count, s.id, encoded
+    from postbus_data.stream as s
+    where s.id = postbus_data.stream_id(stream)
+        and not s.one_message_per_key
+        and (s.data_type = 'bytes') = is_bytes
+        and s.max_message_bytes >= longest;
+    return found;
+end
+$$;
+
+create or replace function postbus_data.spark_staged(attempts uuid[])
+returns table (attempt text, chunk integer, message_count integer, is_encoded boolean)
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* What these attempts have staged, in the order in which it is to be published. */
+    select s.attempt::text, s.chunk, s.message_count, s.encoded is not null
+    from unnest(attempts) with ordinality as a (attempt, place)
+    join postbus_data.spark_staging as s on s.attempt = a.attempt
+    order by a.place, s.chunk
 $$;
 
 create or replace function postbus_data.spark_start(stream text, "start" text, from_seq bigint, from_time timestamptz)
@@ -11625,7 +11792,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('4cf4c14c1001859e')
+insert into postbus_data.installation (functions_digest) values ('b9748a2154ae7689')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

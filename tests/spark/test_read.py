@@ -13,6 +13,8 @@ from pyspark.errors import AnalysisException
 
 import postbus
 import postbus.spark
+from postbus.db import arrow, session
+from postbus.spark.slices import state_of
 
 
 def read(spark: Any, url: str, stream: str, **options: Any) -> Any:
@@ -259,3 +261,12 @@ def test_a_schema_that_cannot_be_is_refused(spark: Any, url: str, stream: str) -
         reader.schema("seq STRING").load().collect()
     with pytest.raises(AnalysisException, match='a stream has no column "quantity"'):
         reader.schema("quantity INT").load().collect()
+
+
+def test_the_server_does_not_compile_the_plan_of_a_slice(bus: postbus.Bus, url: str, stream: str) -> None:
+    with session.transaction(url) as database:
+        system = state_of(database, stream).system
+
+    (batch,) = arrow._copied(url, system, "select current_setting('jit') as jit", {})
+
+    assert batch.to_pylist() == [{"jit": "off"}]

@@ -16,7 +16,9 @@ from pyspark.errors import AnalysisException, PythonException
 
 import postbus
 from postbus.spark.options import Address, WriteOptions
-from postbus.spark.writer import Staged, Writer, chunks
+from postbus.spark.publishing import Staged
+from postbus.spark.staging import chunks
+from postbus.spark.writer import Writer
 
 
 def save(frame: Any, url: str, stream: str, **options: Any) -> None:

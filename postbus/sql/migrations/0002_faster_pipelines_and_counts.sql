@@ -1,7 +1,12 @@
--- Tasks of Spark check what they stage, keep JSON as such, and hash its keys, so that publishing it need not.
+-- Tasks of Spark check what they stage, keep JSON as such, and hash its keys, so that publishing it need not; or encode it as COPY takes it.
 alter table postbus_data.spark_staging add column contents json[];
 alter table postbus_data.spark_staging add column hashes integer[];
-alter table postbus_data.spark_staging alter column contents set storage external, alter column hashes set storage external;
+alter table postbus_data.spark_staging add column encoded_for integer;
+alter table postbus_data.spark_staging add column encoded bytea;
+alter table postbus_data.spark_staging
+    alter column contents set storage external,
+    alter column hashes set storage external,
+    alter column encoded set storage external;
 
 drop function postbus_data.spark_stage(uuid, integer, text, bigint, integer, text[], text[], jsonb[], bytea[], timestamptz[]);
 

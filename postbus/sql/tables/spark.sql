@@ -21,6 +21,9 @@ create unlogged table postbus_data.spark_staging (
     contents json[],
     -- What decides on the partition of each key: see partition_of, which takes it modulo their number.
     hashes integer[],
+    -- Instead of all these: rows of a segment as COPY takes them, and the stream that they were checked for.
+    encoded_for integer,
+    encoded bytea,
     primary key (attempt, chunk)
 );
 
@@ -31,7 +34,8 @@ alter table postbus_data.spark_staging
     alter column headers set storage external,
     alter column bytes set storage external,
     alter column contents set storage external,
-    alter column hashes set storage external;
+    alter column hashes set storage external,
+    alter column encoded set storage external;
 
 -- What is left of earlier batches of a writer.
 create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);

@@ -7,13 +7,19 @@ as $$
 Publish the messages of one row of the staging area, in their order. Those with a deliver_at that is not over yet are scheduled, those with the same one
 in their order.
 
-Raises   as publish_many.
+Raises   as publish_many; PB409 for rows that are encoded, which a later release of the library has staged.
 */
 declare
     entry postbus_data.entry := postbus_data.enter(stream, null);
     seqs bigint[];
     part record;
 begin
+    if staged.encoded is not null then
+        raise exception using
+            errcode = 'PB409',
+            message = 'the tasks have a later release of Postbus than the driver',
+            hint = 'nothing was published; install the same one on both';
+    end if;
     -- Release 0.1.0 staged them without hashes, and unchecked.
     if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then
         select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, staged.message_count) as d;

@@ -1,0 +1,36 @@
+create or replace function postbus_data.spark_stage_rows(
+    stream text,
+    attempt uuid,
+    chunk integer,
+    writer text,
+    batch_id bigint,
+    message_count integer,
+    is_bytes boolean,
+    longest integer,
+    encoded bytea
+)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Put messages that a task has checked and encoded where the driver finds them; see spark_place_rows.
+
+is_bytes  whether their data is.
+longest   how many bytes the longest data has.
+
+Returns  false, and does nothing, when the stream does not take them as they are: spark_stage says why, or takes them.
+Raises   PB404.
+Touches  spark_staging (insert).
+*/
+begin
+    insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, encoded_for, encoded)
+    select attempt, chunk, writer, batch_id, message_count, s.id, encoded
+    from postbus_data.stream as s
+    where s.id = postbus_data.stream_id(stream)
+        and not s.one_message_per_key
+        and (s.data_type = 'bytes') = is_bytes
+        and s.max_message_bytes >= longest;
+    return found;
+end
+$$;
