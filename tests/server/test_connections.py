@@ -45,14 +45,14 @@ def test_a_request_that_was_answered_leaves_nothing_to_the_garbage_collector(api
     gc.collect()
     gc.disable()
     try:
-        for _ in range(50):
+        for _ in range(100):
             assert api.get("/health/live").status_code == 200
         left = [each for each in gc.get_objects() if isinstance(each, RequestResponseCycle)]
     finally:
         gc.enable()
 
-    # A connection keeps the last one of its requests.
-    assert len(left) <= len(api.server.server_state.connections)
+    # Each connection keeps the last of its requests, also those of other servers in this process.
+    assert len(left) < 50
 
 
 def head_of(answers: BinaryIO) -> tuple[int, int]:
