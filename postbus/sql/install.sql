@@ -9051,7 +9051,10 @@ language sql
 immutable
 as $$
 /* How old a segment becomes: space is freed by whole ones, so that a bound on age is kept to a tenth of it. */
-    select least(stream.segment_age, greatest(interval '1 second', stream.retain_up_to / 10))
+    select least(
+        stream.segment_age,
+        case when stream.retain_up_to is not null then greatest(interval '1 second', stream.retain_up_to / 10) end
+    )
 $$;
 
 create or replace function postbus_data.roll_bytes(stream postbus_data.stream)
@@ -9059,8 +9062,15 @@ returns bigint
 language sql
 immutable
 as $$
-/* How large a segment becomes: space is freed by whole ones, so that a bound on storage is kept to a tenth of it. */
-    select least(stream.segment_bytes, greatest(65536, stream.max_storage / 10))
+/*
+How large a segment becomes: space is freed by whole ones, so that a bound on storage is kept to a tenth of it, and what keeps a number of messages, or
+those of a queue, takes little more room than these.
+*/
+    select least(
+        stream.segment_bytes,
+        case when stream.max_storage is not null then greatest(65536, stream.max_storage / 10) end,
+        case when stream.until_acked or stream.max_messages is not null then 16777216 end
+    )
 $$;
 
 create or replace function postbus_data.room_edge(stream postbus_data.stream, horizon bigint)
@@ -11792,7 +11802,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('b9748a2154ae7689')
+insert into postbus_data.installation (functions_digest) values ('b9aec982b3ab8b53')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from typing import Any
 
@@ -44,6 +45,32 @@ def test_nothing_happens_while_a_segment_is_neither_full_nor_old(plain: postbus.
     plain.publish(name, data=1)
     assert plain.maintain(name) == 0
     assert len(segments(sql, plain, name)) == 1
+
+
+def test_a_stream_without_bounds_keeps_its_segment_for_a_day_or_256_megabytes(url: str, name: str, sql: Any) -> None:
+    with postbus.connect(url) as bus:
+        bus.create_stream(name)
+        fill(bus, name, 500)
+        sql.execute(
+            "update postbus_data.segment set prepared_at = prepared_at - interval '1 hour' where stream_id = %s",
+            (bus.stream_info(name).id,),
+        )
+        assert bus.maintain(name) == 0
+
+
+@pytest.mark.parametrize("bound", [{"until_acked": True}, {"max_messages": 10}])
+def test_what_keeps_few_messages_has_small_segments(url: str, name: str, bound: dict[str, Any]) -> None:
+    with postbus.connect(url) as bus:
+        bus.create_stream(name, data_type="bytes", **bound)
+        bus.create_consumer(name, "c", order="none")
+        message = Message(data=random.Random(1).randbytes(1024 * 1024))
+        bus.publish_many(name, [message] * 8)
+        bus.maintain(name)
+        assert bus.stream_info(name).segment_count == 1
+
+        bus.publish_many(name, [message] * 8)
+        bus.maintain(name)
+        assert bus.stream_info(name).segment_count == 2
 
 
 def test_an_old_segment_is_followed_by_the_next_and_an_empty_one_never(plain: postbus.Bus, name: str, sql: Any) -> None:
