@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import math
 import queue
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -16,6 +18,8 @@ from postbus.bus.hand import Job
 from postbus.model.errors import InvalidInput
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+# A signal that another thread takes, or that comes in the moment before the main thread goes to sleep, does not wake it.
+_SIGNAL_SECONDS: Final = 0.5
 
 
 class GivenUp(Exception):
@@ -233,7 +237,7 @@ class Crew:
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
         self._stop: Callable[[], None] = lambda: None
-        self._seconds_left: float | None = None
+        self._leave_at = math.inf
 
     def oversee(self, clerk: Callable[[], None], stop: Callable[[], None]) -> None:
         """Run the clerk until it is done. Signals stop it, and its error is raised."""
@@ -257,7 +261,7 @@ class Crew:
 
     def hurry(self, seconds: float) -> None:
         """Leave after that time, whatever the clerk is about."""
-        self._seconds_left = seconds
+        self._leave_at = time.monotonic() + seconds
 
     def handle(self, job: Job, *arguments: Any) -> None:
         """Call the handler."""
@@ -283,17 +287,18 @@ class Crew:
 
     def _wait_for_clerk(self) -> KeyboardInterrupt | None:
         interrupted = None
-        while True:
+        while (left := self._leave_at - time.monotonic()) > 0:
             try:
-                call = self._calls.get(timeout=self._seconds_left)
+                call = self._calls.get(timeout=min(left, _SIGNAL_SECONDS))
                 if call is None:
-                    return interrupted
+                    break
                 call()
             except queue.Empty:
-                return interrupted
+                continue
             except KeyboardInterrupt as error:
                 interrupted = error
                 self._calls.put(self._stop)
+        return interrupted
 
     @contextmanager
     def _signals(self, stop: Callable[[], None]) -> Iterator[None]:

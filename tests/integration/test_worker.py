@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import signal
 import threading
 import time
 from collections import Counter
@@ -518,3 +519,18 @@ def test_the_snippets_of_the_how_to_run(fresh_url: str, capsys: pytest.CaptureFi
         assert (scope["shipped"].acked_count, scope["booked"].acked_count) == (3, 3)
         assert connection.execute("select sum(amount) from invoice").fetchone() == (11,)
         scope["bus"].close()
+
+
+@pytest.mark.timeout(20)
+def test_a_signal_that_another_thread_takes_stops_the_worker_too(url: str, name: str) -> None:
+    with postbus.connect(url) as bus:
+        bus.create_stream(name)
+        consumer = bus.create_consumer(name, "c")
+        bus.publish(name, data=1)
+
+        def handle(delivery: Delivery) -> None:
+            # Long enough for the main thread to sleep, which such a signal does not wake.
+            time.sleep(0.2)
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+        assert consumer.run(handle).acked_count == 1

@@ -1,6 +1,6 @@
 """A driver of its own, to be killed: copies one stream to another until it is told that there is no more.
 
-python -m tests.spark.copy_stream URL SOURCE TARGET CHECKPOINT MASTER
+python -m tests.spark.copy_stream URL SOURCE TARGET CHECKPOINT MASTER MESSAGES_PER_TRIGGER
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import postbus.spark
 
 
-def main(url: str, source: str, target: str, checkpoint: str, master: str) -> None:
+def main(url: str, source: str, target: str, checkpoint: str, master: str, per_trigger: str) -> None:
     spark = postbus.spark.session(
         master=master,
         settings={
@@ -23,7 +23,7 @@ def main(url: str, source: str, target: str, checkpoint: str, master: str) -> No
     spark.sparkContext.setLogLevel("ERROR")
     query = (
         spark.readStream.format("postbus")
-        .options(url=url, stream=source, maxMessagesPerTrigger=500, minPartitions=3)
+        .options(url=url, stream=source, maxMessagesPerTrigger=per_trigger, minPartitions=3)
         .load()
         .select("key", "data")
         .writeStream.format("postbus")
@@ -38,4 +38,4 @@ def main(url: str, source: str, target: str, checkpoint: str, master: str) -> No
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:6])
+    main(*sys.argv[1:7])

@@ -22,7 +22,9 @@ from tests import servers
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
-MESSAGES = 6000
+# How many messages there are, and how many a micro-batch has: tasks with a thousand and more stage them for COPY.
+SMALL = (6_000, 500)
+LARGE = (60_000, 6_000)
 pytestmark = pytest.mark.slow
 
 
@@ -34,7 +36,9 @@ def own_server() -> Iterator[servers.Server]:
 
 
 @contextmanager
-def copying(url: str, checkpoint: Path, master: str = "local[2,8]") -> Iterator[subprocess.Popen[str]]:
+def copying(
+    url: str, checkpoint: Path, per_trigger: int, master: str = "local[2,8]"
+) -> Iterator[subprocess.Popen[str]]:
     """A driver that copies "source" to "target", in a process group of its own."""
     environment = {
         **os.environ,
@@ -42,7 +46,8 @@ def copying(url: str, checkpoint: Path, master: str = "local[2,8]") -> Iterator[
         "PYSPARK_PYTHON": sys.executable,
         "JAVA_HOME": str(find_java()),
     }
-    command = [sys.executable, "-m", "tests.spark.copy_stream", url, "source", "target", str(checkpoint), master]
+    names = [url, "source", "target", str(checkpoint), master, str(per_trigger)]
+    command = [sys.executable, "-m", "tests.spark.copy_stream", *names]
     driver = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
     )
@@ -80,18 +85,20 @@ def python_workers(driver: int) -> list[int]:
     return sorted(found)
 
 
-def fill(url: str) -> None:
+def fill(url: str, count: int) -> None:
     with postbus.connect(url) as bus:
         bus.create_stream("source", partitions=4)
         bus.create_stream("target", partitions=3)
-        bus.publish_many("source", [postbus.Message(key=f"k.{n % 50}", data=n) for n in range(MESSAGES)])
+        for start in range(0, count, 6000):
+            messages = [postbus.Message(key=f"k.{n % 50}", data=n) for n in range(start, start + 6000)]
+            bus.publish_many("source", messages)
 
 
-def assert_copied(url: str) -> None:
+def assert_copied(url: str, count: int) -> None:
     with postbus.connect(url) as bus:
         copied = [(message.key, message.data) for message in bus.scan("target")]
-    assert len(copied) == MESSAGES
-    assert sum(data for _, data in copied) == MESSAGES * (MESSAGES - 1) // 2
+    assert len(copied) == count
+    assert sum(data for _, data in copied) == count * (count - 1) // 2
     last: dict[Any, int] = {}
     for key, data in copied:
         assert last.get(key, -1) < data
@@ -100,14 +107,15 @@ def assert_copied(url: str) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("what", ["driver", "python worker", "postgres"])
+@pytest.mark.parametrize(("count", "per_trigger"), [SMALL, LARGE], ids=["small", "large"])
 def test_a_query_that_is_killed_and_restarted_copies_each_message_once(
-    own_server: servers.Server, tmp_path: Path, what: str, seed: int
+    own_server: servers.Server, tmp_path: Path, what: str, seed: int, count: int, per_trigger: int
 ) -> None:
     chance = random.Random(f"{what} {seed}")
     with servers.database(own_server.url) as url:
-        fill(url)
+        fill(url, count)
         for _ in range(3):
-            with copying(url, tmp_path) as driver:
+            with copying(url, tmp_path, per_trigger) as driver:
                 assert driver.stdout is not None
                 driver.stdout.readline()
                 time.sleep(chance.uniform(0, 8))
@@ -116,9 +124,9 @@ def test_a_query_that_is_killed_and_restarted_copies_each_message_once(
                 with suppress(subprocess.TimeoutExpired):
                     driver.wait(20 if what == "python worker" else 3)
         wait_until_up(url)
-        with copying(url, tmp_path) as driver:
+        with copying(url, tmp_path, per_trigger) as driver:
             assert driver.wait(180) == 0
-        assert_copied(url)
+        assert_copied(url, count)
 
 
 def wait_until_up(url: str) -> None:
@@ -185,13 +193,14 @@ def test_a_standalone_cluster_of_two_workers_copies_each_message_once(
     own_server: servers.Server, tmp_path: Path
 ) -> None:
     with servers.database(own_server.url) as url, cluster(tmp_path) as master:
-        fill(url)
-        with copying(url, tmp_path / "checkpoint", master) as driver:
+        count, per_trigger = SMALL
+        fill(url, count)
+        with copying(url, tmp_path / "checkpoint", per_trigger, master) as driver:
             assert driver.stdout is not None
             driver.stdout.readline()
             time.sleep(5)
-        with copying(url, tmp_path / "checkpoint", master) as driver:
+        with copying(url, tmp_path / "checkpoint", per_trigger, master) as driver:
             said, _ = driver.communicate(timeout=240)
         assert driver.returncode == 0
         assert said.split() == ["started", "2"]
-        assert_copied(url)
+        assert_copied(url, count)

@@ -98,7 +98,7 @@ def test_what_was_killed_and_run_again_archives_and_replays_each_message_once(
 ) -> None:
     what, chance = WHAT[seed % len(WHAT)], random.Random(f"pipelines {seed}")
     with servers.database(own_server.url) as url:
-        fill(url)
+        fill(url, 6000)
         archive = ("archive", "source", "--to", str(tmp_path), "--batch", "700", "--format", "delta")
         run_and_kill(url, tmp_path, what, own_server, chance, *archive)
         found = verify_archive(url, "source", spark=spark)
@@ -109,7 +109,7 @@ def test_what_was_killed_and_run_again_archives_and_replays_each_message_once(
         with postbus.connect(url) as bus:
             bus.purge("source", everything=True)
         run_and_kill(url, tmp_path, what, own_server, chance, "replay", "source", "--into", "target", "--batch", "700")
-        assert_copied(url)
+        assert_copied(url, 6000)
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_a_line(
