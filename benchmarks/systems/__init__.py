@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.systems.pgmq import BinaryPgmq, Pgmq
-from benchmarks.systems.postbus import Postbus, PostbusByKey, PostbusSingleAcks
+from benchmarks.systems.postbus import Postbus, PostbusByKey, PostbusCalls, PostbusSingleAcks
 from benchmarks.systems.raw import RawCopy, RawInsert, RawSelect, RawTable
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Pgmq",
     "Postbus",
     "PostbusByKey",
+    "PostbusCalls",
     "PostbusSingleAcks",
     "RawCopy",
     "RawInsert",

@@ -56,6 +56,27 @@ class PostbusReader:
             resume = page.resume
 
 
+class PostbusLoopConsumer:
+    """Loops over batches, as a worker does; each is acked by asking for the next."""
+
+    def __init__(self, consumer: postbus.Consumer) -> None:
+        self._consumer = consumer
+        self._batches: Iterator[postbus.Batch] = iter(())
+        self._last: postbus.Batch | None = None
+
+    def receive_and_ack(self, max_messages: int) -> int:
+        """The next batch of a loop, which is all of one size. A loop that has ended has acked durably; then a new one begins."""
+        if self._last is None:
+            self._batches = self._consumer.batches(max_messages, wait=0)
+        self._last = next(self._batches, None)
+        return look_into(delivery.data for delivery in self._last or ())
+
+    def finish(self) -> None:
+        """Ack the last batch of a worker who stops before the end, lest it come again."""
+        if self._last:
+            self._consumer.ack(self._last)
+
+
 class PostbusConsumer:
     def __init__(self, consumer: postbus.Consumer) -> None:
         self._consumer = consumer
@@ -145,7 +166,7 @@ class Postbus:
     @contextmanager
     def open_consumer(self, url: str, place: str, *, worker: int = 0, worker_count: int = 1) -> Iterator[Consumer]:
         with postbus.connect(url) as bus:
-            consumer = PostbusConsumer(bus.consumer(place, self._consumers[0]))
+            consumer = PostbusLoopConsumer(bus.consumer(place, self._consumers[0]))
             yield consumer
             consumer.finish()
 
@@ -169,6 +190,19 @@ class PostbusByKey(Postbus):
 
     def __init__(self) -> None:
         super().__init__(order="key")
+
+
+class PostbusCalls(Postbus):
+    """Receives by a call for each batch, which returns when the ack of the batch before is durable."""
+
+    name = "postbus-calls"
+
+    @contextmanager
+    def open_consumer(self, url: str, place: str, *, worker: int = 0, worker_count: int = 1) -> Iterator[Consumer]:
+        with postbus.connect(url) as bus:
+            consumer = PostbusConsumer(bus.consumer(place, self._consumers[0]))
+            yield consumer
+            consumer.finish()
 
 
 class PostbusSingleAcks(Postbus):

@@ -122,6 +122,8 @@ cross join lateral postbus_data.serve($1, $2, $3, $4, $5, $6, false) as b
 """
 # The ack has to be durable, so this one waits for its flush: one round trip and one commit where two of each would be needed.
 ACK_AND_RECEIVE: Final = "select b.* from postbus_data.serve($1, $2, $3, $4, $5, $6, false) as b"
+# All that was committed before is on disk when this is.
+FLUSH: Final = "select pg_logical_emit_message(true, 'postbus', '')"
 
 
 def receive_from(stream_id: int, statement: str) -> str:

@@ -89,6 +89,17 @@ async def test_twenty_tasks_publish_over_a_few_sessions(url: str, direct_url: st
     assert 1 <= session_count(direct_url) <= pgbouncer.POOL_SIZE
 
 
+async def test_a_loop_over_batches(bus: Any, name: str) -> None:
+    await bus.create_stream(name)
+    consumer = await bus.create_consumer(name, "c", order="none")
+    await bus.publish_many(name, [postbus.Message(key=f"k{number}", data=number) for number in range(100)])
+
+    seen = [delivery.data async for batch in consumer.batches(7, wait=0) for delivery in batch]
+
+    assert sorted(seen) == list(range(100))
+    assert (await consumer.stats()).in_flight == 0
+
+
 async def test_an_open_transaction_that_published_holds_readers_back(bus: Any, url: str, name: str) -> None:
     await bus.create_stream(name)
     with psycopg.connect(url) as transaction:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from postbus.bus import rows
 from postbus.bus._async.base import is_large
+from postbus.bus._async.consumer_loop import AsyncConsumerLoop
 from postbus.bus._async.redelivery import AsyncRedelivery
 from postbus.bus._async.watch import AsyncPostgresWatch, AsyncWatch
 from postbus.bus._async.worker import AsyncWorker
@@ -33,6 +34,7 @@ from postbus.model.outcome import WorkSummary
 from postbus.model.stream import DataType
 
 if TYPE_CHECKING:
+    from postbus.db._async.connection import AsyncLeanConnection
     from postbus.db._async.database import Connection
 
 
@@ -82,6 +84,32 @@ class AsyncConsumer(AsyncRedelivery):
             if not acked_count:
                 raise
         return replace(batch, acked_count=acked_count)
+
+    async def batches(
+        self,
+        max_messages: int = 100,
+        *,
+        wait: float | timedelta | None = None,
+        ack_wait: float | timedelta | None = None,
+    ) -> AsyncIterator[Batch]:
+        """Loop over messages in batches, at least once.
+
+        A batch is acked when the loop asks for the next one, in the same round trip. That is written to disk while the next
+        one is handled; when the loop has ended or was left, all of it is. So a crash of the server may bring back the last
+        batch that was done. Some of a batch may be acked, nacked, terminated or extended by itself before. Leaving the loop
+        gives back the batch at which it was left, for its next attempt.
+
+        Args:
+            max_messages: How many messages a batch has at most, 1 to 10,000.
+            wait: How many seconds to wait for messages before the loop ends; None for ever.
+            ack_wait: How long they are leased; None takes the consumer's setting.
+        """
+        loop = AsyncConsumerLoop(self, max_messages, ack_wait)
+        try:
+            while batch := await loop.take(rows.seconds(wait)):
+                yield batch
+        finally:
+            await loop.leave()
 
     async def ack(self, deliveries: Deliveries, *, connection: Connection | None = None) -> int:
         """Finish deliveries: a batch, some of it, or ack ids. Durable when this returns.
@@ -348,14 +376,31 @@ class AsyncConsumer(AsyncRedelivery):
         connection: Connection | None = None,
         ack: Deliveries | None = None,
     ) -> Batch:
-        duration = rows.seconds(ack_wait)
-        ids = None if ack is None else rows.text_array(ack_ids(ack))
-
-        def parameters(data_type: DataType) -> tuple[Any, ...]:
-            return self.stream, self.name, max_messages, duration, data_type, ids
-
+        parameters = self._parameters(max_messages, ack_wait, ack)
         early = statement == statements.ACK_AND_RECEIVE and is_large(max_messages)
         return await self._bus._serve(self.stream, connection, statement, parameters, rows.batch, early=early)
+
+    async def _receive_ahead(
+        self,
+        max_messages: int,
+        ack_wait: float | timedelta | None,
+        ack: Batch | None,
+        previous: AsyncLeanConnection | None,
+    ) -> tuple[Batch, AsyncLeanConnection | None]:
+        """Ack and receive without waiting for the disk; the connection that does so, if it is not done."""
+        if ack is None:
+            # A claim need not be on disk.
+            return await self._receive(statements.RECEIVE, max_messages, ack_wait), None
+        return await self._bus._serve_ahead(
+            self.stream, self._parameters(max_messages, ack_wait, ack), rows.batch, previous
+        )
+
+    def _parameters(
+        self, max_messages: int, ack_wait: float | timedelta | None, ack: Deliveries | None
+    ) -> Callable[[DataType], tuple[Any, ...]]:
+        duration = rows.seconds(ack_wait)
+        ids = None if ack is None else rows.text_array(ack_ids(ack))
+        return lambda data_type: (self.stream, self.name, max_messages, duration, data_type, ids)
 
     async def _settle(
         self, statement: str, deliveries: Deliveries, connection: Connection | None, *arguments: Any

@@ -33,6 +33,7 @@ from postbus.model.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from postbus.bus._async.http_bus import AsyncHttpBus
+    from postbus.db._async.connection import AsyncLeanConnection
     from postbus.db._async.database import Connection
     from postbus.http._async.client import Answer
 
@@ -85,6 +86,15 @@ class AsyncHttpConsumer(AsyncConsumer):
             if not acked_count:
                 raise
         return replace(batch, acked_count=acked_count)
+
+    async def _receive_ahead(
+        self,
+        max_messages: int,
+        ack_wait: float | timedelta | None,
+        ack: Batch | None,
+        previous: AsyncLeanConnection | None,
+    ) -> tuple[Batch, AsyncLeanConnection | None]:
+        return await self.receive(max_messages, ack=ack, ack_wait=ack_wait), None
 
     async def _ask(
         self, max_messages: int, ack: Deliveries | None, wait: float, ack_wait: float | timedelta | None

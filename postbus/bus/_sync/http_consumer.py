@@ -35,6 +35,7 @@ from postbus.model.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from postbus.bus._sync.http_bus import HttpBus
+    from postbus.db._sync.connection import LeanConnection
     from postbus.db._sync.database import Connection
     from postbus.http._sync.client import Answer
 
@@ -87,6 +88,15 @@ class HttpConsumer(Consumer):
             if not acked_count:
                 raise
         return replace(batch, acked_count=acked_count)
+
+    def _receive_ahead(
+        self,
+        max_messages: int,
+        ack_wait: float | timedelta | None,
+        ack: Batch | None,
+        previous: LeanConnection | None,
+    ) -> tuple[Batch, LeanConnection | None]:
+        return self.receive(max_messages, ack=ack, ack_wait=ack_wait), None
 
     def _ask(self, max_messages: int, ack: Deliveries | None, wait: float, ack_wait: float | timedelta | None) -> Batch:
         seconds = max(0.0, min(wait, _POLL_SECONDS))

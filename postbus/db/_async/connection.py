@@ -35,6 +35,8 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
     _transformer: psycopg.abc.Transformer | None = None
     keeps_statements = True
     """Whether the server remembers prepared statements. Not so behind a pooler in transaction mode."""
+    is_ahead = False
+    """Whether rows of a statement were returned that is committed and not yet on disk."""
 
     async def fetch(self, statement: str, parameters: Sequence[Any]) -> Rows:
         """Run a statement with parameters $1, $2, … and return its rows."""
@@ -49,20 +51,58 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
             return load(await self.fetch(statement, parameters))
         return await self._run(partial(self._fetch_early, load), statement, parameters)
 
+    async def fetch_ahead(self, load: Callable[[Rows], _Loaded], statement: str, parameters: Sequence[Any]) -> _Loaded:
+        """Run a statement that does not wait for its flush, and have the server flush it meanwhile.
+
+        `settle` waits for that, and so does whatever is run next on this connection. What is run next in this way is sent
+        at once: the server finds it there when it has flushed.
+        """
+        if not self.keeps_statements:
+            loaded = load(await self.fetch(statement, parameters))
+            await self.fetch(statements.FLUSH, ())
+            return loaded
+        return await self._run(partial(self._fetch_ahead, load), statement, parameters)
+
+    async def settle(self) -> None:
+        """Wait until what was fetched ahead is on disk."""
+        if self.is_ahead:
+            async with self.lock:
+                try:
+                    await self.wait(self._settle())
+                except BaseException:
+                    await self.close()
+                    raise
+
     async def _run(
         self, fetch: Callable[..., Generator[Any, Any, _Loaded]], statement: str, parameters: Any
     ) -> _Loaded:
         values, formats = encoding.encode(parameters)
         async with self.lock:
             try:
-                return await self.wait(fetch(statement, values, formats))
-            except psycopg.Error as error:
-                if not is_passing(error) or self.pgconn.transaction_status != TransactionStatus.IDLE:
-                    raise
-                self._known().pop(statement, None)
+                return await self._attempt(fetch, statement, values, formats)
+            except BaseException:
+                if self.is_ahead:
+                    # What is still to come would be taken for the answer to something else.
+                    await self.close()
+                raise
+
+    async def _attempt(
+        self,
+        fetch: Callable[..., Generator[Any, Any, _Loaded]],
+        statement: str,
+        values: list[bytes | None],
+        formats: list[int],
+    ) -> _Loaded:
+        try:
             return await self.wait(fetch(statement, values, formats))
+        except psycopg.Error as error:
+            if not is_passing(error) or self.pgconn.transaction_status != TransactionStatus.IDLE:
+                raise
+            self._known().pop(statement, None)
+        return await self.wait(fetch(statement, values, formats))
 
     def _fetch(self, statement: str, values: list[bytes | None], formats: list[int]) -> Generator[Any, Any, Rows]:
+        yield from self._settle()
         if self.keeps_statements:
             name = yield from self._name_of(statement)
             self.pgconn.send_query_prepared(name, values, formats, encoding.BINARY)
@@ -74,6 +114,7 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
     def _fetch_early(
         self, load: Callable[[Rows], _Loaded], statement: str, values: list[bytes | None], formats: list[int]
     ) -> Generator[Any, Any, _Loaded]:
+        yield from self._settle()
         name = yield from self._name_of(statement)
         self.pgconn.enter_pipeline_mode()
         try:
@@ -90,8 +131,38 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
             if self.pgconn.status == ConnStatus.OK:
                 self.pgconn.exit_pipeline_mode()
 
+    def _fetch_ahead(
+        self, load: Callable[[Rows], _Loaded], statement: str, values: list[bytes | None], formats: list[int]
+    ) -> Generator[Any, Any, _Loaded]:
+        if statement not in self._known():
+            yield from self._settle()
+        name = yield from self._name_of(statement)
+        flush = yield from self._name_of(statements.FLUSH)
+        was_ahead, self.is_ahead = self.is_ahead, True
+        if not was_ahead:
+            self.pgconn.enter_pipeline_mode()
+        # Each sync ends a transaction.
+        self.pgconn.send_query_prepared(name, values, formats, encoding.BINARY)
+        self.pgconn.pipeline_sync()
+        self.pgconn.send_query_prepared(flush, (), (), encoding.BINARY)
+        self.pgconn.pipeline_sync()
+        yield from generators.send(self.pgconn)
+        if was_ahead:
+            yield from self._end()
+        (result,) = yield from generators.fetch_many(self.pgconn)
+        yield from self._end()
+        if result.status not in _WENT_WELL:
+            yield from self._settle()
+        return load(self._rows(_checked(result)))
+
+    def _settle(self) -> Generator[Any, Any, None]:
+        if self.is_ahead:
+            yield from self._end()
+            self.pgconn.exit_pipeline_mode()
+            self.is_ahead = False
+
     def _end(self) -> Generator[Any, Any, None]:
-        """Wait for the commit. An error of its own comes before the end of the pipeline."""
+        """Wait for the end of a transaction. An error of its own comes before that."""
         results: list[PGresult] = []
         while not results or results[-1].status != ExecStatus.PIPELINE_SYNC:
             results += yield from generators.fetch_many(self.pgconn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import select
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -15,7 +16,7 @@ from psycopg.rows import tuple_row
 from postbus.db import arrays, migrations, statements
 from postbus.db._async.connection import AsyncLeanConnection, Rows
 from postbus.db.errors import translate
-from postbus.model.errors import ConnectionLost, InvalidInput
+from postbus.model.errors import ConnectionLost, Error, InvalidInput
 
 Connection = psycopg.AsyncConnection[Any]
 _Parameters = ParamSpec("_Parameters")
@@ -42,6 +43,8 @@ class AsyncDatabase:
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
         self._is_asking = False
+        # Connections that wait for a flush, and that nobody uses.
+        self._ahead: list[AsyncLeanConnection] = []
         self._pool: psycopg_pool.AsyncConnectionPool[AsyncLeanConnection] = psycopg_pool.AsyncConnectionPool(
             url,
             connection_class=AsyncLeanConnection,
@@ -65,6 +68,8 @@ class AsyncDatabase:
         await self._pool.open()
 
     async def close(self) -> None:
+        while self._ahead:
+            await self._pool.putconn(await _closed(self._ahead.pop()))
         await self._pool.close()
 
     async def __aenter__(self) -> Self:
@@ -127,26 +132,86 @@ class AsyncDatabase:
         result: _Result = await self._on_pooled(AsyncLeanConnection.fetch_as, load, statement, parameters)
         return result
 
-    async def _on_pooled(self, method: Callable[..., Any], *arguments: Any) -> Any:
+    async def ahead(
+        self,
+        load: Callable[[Rows], _Result],
+        statement: str,
+        parameters: Sequence[Any],
+        previous: AsyncLeanConnection | None,
+    ) -> tuple[_Result, AsyncLeanConnection]:
+        """Run one statement that does not wait for its flush, and make something of its rows while the server flushes it.
+
+        It is on disk when `settle` of the connection returns, which is returned too; or when the next call does that is
+        given it as `previous`.
+
+        Raises:
+            postbus.Error: As `rows`; also when the flush of the call before failed.
+        """
+        if previous is not None and not self._retake(previous):
+            await self._settle(previous)
+            previous = None
+        pooled = previous or await self._taken()
+        return await self._on(pooled, AsyncLeanConnection.fetch_ahead, load, statement, parameters), pooled
+
+    async def settle(self, connection: AsyncLeanConnection) -> None:
+        """Wait for a flush that `ahead` did not wait for, and let others have its connection.
+
+        Raises:
+            postbus.Error: It failed.
+        """
+        is_free = self._retake(connection)
         try:
-            pooled = await self._connection()
+            await self._settle(connection)
+        finally:
+            if is_free:
+                await self._put(connection)
+
+    async def _settle(self, connection: AsyncLeanConnection) -> None:
+        try:
+            await connection.settle()
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    def _retake(self, connection: AsyncLeanConnection) -> bool:
+        """Take a connection that waits for a flush, unless somebody else has done so."""
+        try:
+            self._ahead.remove(connection)
+        except ValueError:
+            return False
+        return True
+
+    async def _on_pooled(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        return await self._on(await self._taken(), method, *arguments)
+
+    async def _on(self, connection: AsyncLeanConnection, method: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return await method(connection, *arguments)
+        except psycopg.Error as error:
+            raise translate(error) from error
+        finally:
+            await self._put(connection)
+
+    async def _taken(self) -> AsyncLeanConnection:
+        """A connection of the pool that is alive."""
+        for waiting in list(self._ahead):
+            # Lest the pool run dry. Who went ahead is told if it failed.
+            with suppress(Error):
+                await self.settle(waiting)
+        try:
+            # The pool's own check would pause between two that are not alive.
+            while not _is_alive(pooled := await self._pool.getconn()):
+                await self._pool.putconn(await _closed(pooled))
         except psycopg_pool.PoolTimeout as error:
             raise translate(await self._why_unreachable(error), under_way=False) from error
         except psycopg.Error as error:
             raise translate(error, under_way=False) from error
-        try:
-            return await method(pooled, *arguments)
-        except psycopg.Error as error:
-            raise translate(error) from error
-        finally:
-            await self._pool.putconn(pooled)
-
-    async def _connection(self) -> AsyncLeanConnection:
-        """A connection of the pool that is alive. The pool's own check would pause between two that are not."""
-        while not _is_alive(pooled := await self._pool.getconn()):
-            await pooled.close()
-            await self._pool.putconn(pooled)
         return pooled
+
+    async def _put(self, connection: AsyncLeanConnection) -> None:
+        if connection.is_ahead and not connection.closed:
+            self._ahead.append(connection)
+            return
+        await self._pool.putconn(connection)
 
     async def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
         """The pool only says that time ran out; one attempt of our own says what is wrong. One for all who want to know."""
@@ -187,6 +252,11 @@ async def _configure(connection: AsyncLeanConnection) -> None:
         connection.prepare_threshold = None
     else:
         await connection.execute(statements.SESSION_SETTINGS)
+
+
+async def _closed(connection: AsyncLeanConnection) -> AsyncLeanConnection:
+    await connection.close()
+    return connection
 
 
 def _is_alive(connection: AsyncLeanConnection) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -16,7 +17,7 @@ from psycopg.rows import tuple_row
 from postbus.db import arrays, migrations, statements
 from postbus.db._sync.connection import LeanConnection, Rows
 from postbus.db.errors import translate
-from postbus.model.errors import ConnectionLost, InvalidInput
+from postbus.model.errors import ConnectionLost, Error, InvalidInput
 
 Connection = psycopg.Connection[Any]
 _Parameters = ParamSpec("_Parameters")
@@ -43,6 +44,8 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
         self._is_asking = False
+        # Connections that wait for a flush, and that nobody uses.
+        self._ahead: list[LeanConnection] = []
         self._pool: psycopg_pool.ConnectionPool[LeanConnection] = psycopg_pool.ConnectionPool(
             url,
             connection_class=LeanConnection,
@@ -66,6 +69,8 @@ class Database:
         self._pool.open()
 
     def close(self) -> None:
+        while self._ahead:
+            self._pool.putconn(_closed(self._ahead.pop()))
         self._pool.close()
 
     def __enter__(self) -> Self:
@@ -128,26 +133,86 @@ class Database:
         result: _Result = self._on_pooled(LeanConnection.fetch_as, load, statement, parameters)
         return result
 
-    def _on_pooled(self, method: Callable[..., Any], *arguments: Any) -> Any:
+    def ahead(
+        self,
+        load: Callable[[Rows], _Result],
+        statement: str,
+        parameters: Sequence[Any],
+        previous: LeanConnection | None,
+    ) -> tuple[_Result, LeanConnection]:
+        """Run one statement that does not wait for its flush, and make something of its rows while the server flushes it.
+
+        It is on disk when `settle` of the connection returns, which is returned too; or when the next call does that is
+        given it as `previous`.
+
+        Raises:
+            postbus.Error: As `rows`; also when the flush of the call before failed.
+        """
+        if previous is not None and not self._retake(previous):
+            self._settle(previous)
+            previous = None
+        pooled = previous or self._taken()
+        return self._on(pooled, LeanConnection.fetch_ahead, load, statement, parameters), pooled
+
+    def settle(self, connection: LeanConnection) -> None:
+        """Wait for a flush that `ahead` did not wait for, and let others have its connection.
+
+        Raises:
+            postbus.Error: It failed.
+        """
+        is_free = self._retake(connection)
         try:
-            pooled = self._connection()
+            self._settle(connection)
+        finally:
+            if is_free:
+                self._put(connection)
+
+    def _settle(self, connection: LeanConnection) -> None:
+        try:
+            connection.settle()
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    def _retake(self, connection: LeanConnection) -> bool:
+        """Take a connection that waits for a flush, unless somebody else has done so."""
+        try:
+            self._ahead.remove(connection)
+        except ValueError:
+            return False
+        return True
+
+    def _on_pooled(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        return self._on(self._taken(), method, *arguments)
+
+    def _on(self, connection: LeanConnection, method: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return method(connection, *arguments)
+        except psycopg.Error as error:
+            raise translate(error) from error
+        finally:
+            self._put(connection)
+
+    def _taken(self) -> LeanConnection:
+        """A connection of the pool that is alive."""
+        for waiting in list(self._ahead):
+            # Lest the pool run dry. Who went ahead is told if it failed.
+            with suppress(Error):
+                self.settle(waiting)
+        try:
+            # The pool's own check would pause between two that are not alive.
+            while not _is_alive(pooled := self._pool.getconn()):
+                self._pool.putconn(_closed(pooled))
         except psycopg_pool.PoolTimeout as error:
             raise translate(self._why_unreachable(error), under_way=False) from error
         except psycopg.Error as error:
             raise translate(error, under_way=False) from error
-        try:
-            return method(pooled, *arguments)
-        except psycopg.Error as error:
-            raise translate(error) from error
-        finally:
-            self._pool.putconn(pooled)
-
-    def _connection(self) -> LeanConnection:
-        """A connection of the pool that is alive. The pool's own check would pause between two that are not."""
-        while not _is_alive(pooled := self._pool.getconn()):
-            pooled.close()
-            self._pool.putconn(pooled)
         return pooled
+
+    def _put(self, connection: LeanConnection) -> None:
+        if connection.is_ahead and not connection.closed:
+            self._ahead.append(connection)
+            return
+        self._pool.putconn(connection)
 
     def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
         """The pool only says that time ran out; one attempt of our own says what is wrong. One for all who want to know."""
@@ -188,6 +253,11 @@ def _configure(connection: LeanConnection) -> None:
         connection.prepare_threshold = None
     else:
         connection.execute(statements.SESSION_SETTINGS)
+
+
+def _closed(connection: LeanConnection) -> LeanConnection:
+    connection.close()
+    return connection
 
 
 def _is_alive(connection: LeanConnection) -> bool:
