@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 from postbus.bus import rows
 from postbus.bus._async.wakeups import AsyncWakeups
 from postbus.db import statements
-from postbus.db._async.connection import AsyncLeanConnection
 from postbus.db._async.database import AsyncDatabase, Connection
 from postbus.model.errors import Conflict, NotFound
 from postbus.model.stream import DataType
@@ -96,30 +95,6 @@ class AsyncBusBase:
             except NotFound:
                 self._streams.pop(stream, None)  # It was dropped, and perhaps created again.
         return load(*await self._with_data_type(stream, connection, statement, parameters))
-
-    async def _serve_ahead(
-        self,
-        stream: str,
-        parameters: Callable[[DataType], tuple[Any, ...]],
-        load: Callable[[DataType, list[rows.Row]], _Loaded],
-        previous: AsyncLeanConnection | None,
-    ) -> tuple[_Loaded, AsyncLeanConnection | None]:
-        """Ack and receive while the ack is flushed, by the stream's own function; with the connection that waits for it.
-
-        Where there is no such function, it is on disk when this returns, and there is no connection.
-        """
-        known = self._streams.get(stream)
-        if known is not None and known.own_id is not None:
-            own = statements.receive_from(known.own_id, statements.RECEIVE)
-            try:
-                return await self._database.ahead(
-                    partial(load, known.data_type), own, parameters(known.data_type), previous
-                )
-            except NotFound:
-                self._streams.pop(stream, None)
-        elif previous is not None:
-            await self._database.settle(previous)
-        return await self._serve(stream, None, statements.ACK_AND_RECEIVE, parameters, load, early=False), None
 
     async def _data_type(self, stream: str) -> DataType:
         return (self._streams.get(stream) or await self._learn(stream, None)).data_type

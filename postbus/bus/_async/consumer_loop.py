@@ -42,7 +42,7 @@ class AsyncConsumerLoop:
         done, self._batch = self._batch, None
         if self._flushing is not None and time.monotonic() - self._given_at > _FLUSH_SECONDS:
             await self._settle()
-        batch, self._flushing = await self._consumer._receive_ahead(
+        batch, self._flushing = await self._consumer._next_batch(
             self._max_messages, self._ack_wait, done, self._flushing
         )
         if not batch:

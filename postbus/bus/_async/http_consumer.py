@@ -87,12 +87,12 @@ class AsyncHttpConsumer(AsyncConsumer):
                 raise
         return replace(batch, acked_count=acked_count)
 
-    async def _receive_ahead(
+    async def _next_batch(
         self,
         max_messages: int,
         ack_wait: float | timedelta | None,
         ack: Batch | None,
-        previous: AsyncLeanConnection | None,
+        flushing: AsyncLeanConnection | None,
     ) -> tuple[Batch, AsyncLeanConnection | None]:
         return await self.receive(max_messages, ack=ack, ack_wait=ack_wait), None
 

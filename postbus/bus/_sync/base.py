@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar
 from postbus.bus import rows
 from postbus.bus._sync.wakeups import Wakeups
 from postbus.db import statements
-from postbus.db._sync.connection import LeanConnection
 from postbus.db._sync.database import Connection, Database
 from postbus.model.errors import Conflict, NotFound
 from postbus.model.stream import DataType
@@ -98,28 +97,6 @@ class BusBase:
             except NotFound:
                 self._streams.pop(stream, None)  # It was dropped, and perhaps created again.
         return load(*self._with_data_type(stream, connection, statement, parameters))
-
-    def _serve_ahead(
-        self,
-        stream: str,
-        parameters: Callable[[DataType], tuple[Any, ...]],
-        load: Callable[[DataType, list[rows.Row]], _Loaded],
-        previous: LeanConnection | None,
-    ) -> tuple[_Loaded, LeanConnection | None]:
-        """Ack and receive while the ack is flushed, by the stream's own function; with the connection that waits for it.
-
-        Where there is no such function, it is on disk when this returns, and there is no connection.
-        """
-        known = self._streams.get(stream)
-        if known is not None and known.own_id is not None:
-            own = statements.receive_from(known.own_id, statements.RECEIVE)
-            try:
-                return self._database.ahead(partial(load, known.data_type), own, parameters(known.data_type), previous)
-            except NotFound:
-                self._streams.pop(stream, None)
-        elif previous is not None:
-            self._database.settle(previous)
-        return self._serve(stream, None, statements.ACK_AND_RECEIVE, parameters, load, early=False), None
 
     def _data_type(self, stream: str) -> DataType:
         return (self._streams.get(stream) or self._learn(stream, None)).data_type

@@ -97,8 +97,8 @@ class Consumer(Redelivery):
         """Loop over messages in batches, at least once.
 
         A batch is acked when the loop asks for the next one, in the same round trip. That is written to disk while the next
-        one is handled; when the loop has ended or was left, all of it is. So a crash of the server may bring back the last
-        batch that was done. Some of a batch may be acked, nacked, terminated or extended by itself before. Leaving the loop
+        one is handled; when the loop has ended, all of it is. So a crash of the server may bring back the last batch that
+        was done. Some of a batch may be acked, nacked, terminated or extended by itself before. Leaving the loop
         gives back the batch at which it was left, for its next attempt.
 
         Args:
@@ -378,29 +378,26 @@ class Consumer(Redelivery):
         connection: Connection | None = None,
         ack: Deliveries | None = None,
     ) -> Batch:
-        parameters = self._parameters(max_messages, ack_wait, ack)
+        duration = rows.seconds(ack_wait)
+        ids = None if ack is None else rows.text_array(ack_ids(ack))
+
+        def parameters(data_type: DataType) -> tuple[Any, ...]:
+            return self.stream, self.name, max_messages, duration, data_type, ids
+
         early = statement == statements.ACK_AND_RECEIVE and is_large(max_messages)
         return self._bus._serve(self.stream, connection, statement, parameters, rows.batch, early=early)
 
-    def _receive_ahead(
+    def _next_batch(
         self,
         max_messages: int,
         ack_wait: float | timedelta | None,
         ack: Batch | None,
-        previous: LeanConnection | None,
+        flushing: LeanConnection | None,
     ) -> tuple[Batch, LeanConnection | None]:
-        """Ack and receive without waiting for the disk; the connection that does so, if it is not done."""
-        if ack is None:
-            # A claim need not be on disk.
-            return self._receive(statements.RECEIVE, max_messages, ack_wait), None
-        return self._bus._serve_ahead(self.stream, self._parameters(max_messages, ack_wait, ack), rows.batch, previous)
-
-    def _parameters(
-        self, max_messages: int, ack_wait: float | timedelta | None, ack: Deliveries | None
-    ) -> Callable[[DataType], tuple[Any, ...]]:
-        duration = rows.seconds(ack_wait)
-        ids = None if ack is None else rows.text_array(ack_ids(ack))
-        return lambda data_type: (self.stream, self.name, max_messages, duration, data_type, ids)
+        """Ack and receive without waiting for the disk; and the connection that has it written, if that is not done."""
+        batch = self._receive(statements.RECEIVE, max_messages, ack_wait, ack=ack)
+        # A claim need not be on disk.
+        return batch, None if ack is None else self._bus._database.flush(flushing)
 
     def _settle(self, statement: str, deliveries: Deliveries, connection: Connection | None, *arguments: Any) -> int:
         ids = ack_ids(deliveries)

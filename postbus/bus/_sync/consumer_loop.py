@@ -44,7 +44,7 @@ class AsyncConsumerLoop:
         done, self._batch = self._batch, None
         if self._flushing is not None and time.monotonic() - self._given_at > _FLUSH_SECONDS:
             self._settle()
-        batch, self._flushing = self._consumer._receive_ahead(self._max_messages, self._ack_wait, done, self._flushing)
+        batch, self._flushing = self._consumer._next_batch(self._max_messages, self._ack_wait, done, self._flushing)
         if not batch:
             self._settle()
             batch = replace(self._wait(wait), acked_count=batch.acked_count)

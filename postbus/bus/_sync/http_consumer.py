@@ -89,12 +89,12 @@ class HttpConsumer(Consumer):
                 raise
         return replace(batch, acked_count=acked_count)
 
-    def _receive_ahead(
+    def _next_batch(
         self,
         max_messages: int,
         ack_wait: float | timedelta | None,
         ack: Batch | None,
-        previous: LeanConnection | None,
+        flushing: LeanConnection | None,
     ) -> tuple[Batch, LeanConnection | None]:
         return self.receive(max_messages, ack=ack, ack_wait=ack_wait), None
 

@@ -36,7 +36,9 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
     keeps_statements = True
     """Whether the server remembers prepared statements. Not so behind a pooler in transaction mode."""
     is_ahead = False
-    """Whether rows of a statement were returned that is committed and not yet on disk."""
+    """Whether a statement was sent whose end nobody has waited for."""
+    is_flusher = False
+    """Whether it is one of those that flush; see `AsyncDatabase.flush`."""
 
     async def fetch(self, statement: str, parameters: Sequence[Any]) -> Rows:
         """Run a statement with parameters $1, $2, … and return its rows."""
@@ -51,20 +53,15 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
             return load(await self.fetch(statement, parameters))
         return await self._run(partial(self._fetch_early, load), statement, parameters)
 
-    async def fetch_ahead(self, load: Callable[[Rows], _Loaded], statement: str, parameters: Sequence[Any]) -> _Loaded:
-        """Run a statement that does not wait for its flush, and have the server flush it meanwhile.
-
-        `settle` waits for that, and so does whatever is run next on this connection. What is run next in this way is sent
-        at once: the server finds it there when it has flushed.
-        """
+    async def start(self, statement: str) -> None:
+        """Send a statement and do not wait for its end: `settle` does, and whatever is run next on this connection."""
         if not self.keeps_statements:
-            loaded = load(await self.fetch(statement, parameters))
-            await self.fetch(statements.FLUSH, ())
-            return loaded
-        return await self._run(partial(self._fetch_ahead, load), statement, parameters)
+            await self.fetch(statement, ())
+            return
+        await self._run(self._start, statement, ())
 
     async def settle(self) -> None:
-        """Wait until what was fetched ahead is on disk."""
+        """Wait for the end of what was started."""
         if self.is_ahead:
             async with self.lock:
                 try:
@@ -131,29 +128,14 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
             if self.pgconn.status == ConnStatus.OK:
                 self.pgconn.exit_pipeline_mode()
 
-    def _fetch_ahead(
-        self, load: Callable[[Rows], _Loaded], statement: str, values: list[bytes | None], formats: list[int]
-    ) -> Generator[Any, Any, _Loaded]:
-        if statement not in self._known():
-            yield from self._settle()
+    def _start(self, statement: str, values: list[bytes | None], formats: list[int]) -> Generator[Any, Any, None]:
+        yield from self._settle()
         name = yield from self._name_of(statement)
-        flush = yield from self._name_of(statements.FLUSH)
-        was_ahead, self.is_ahead = self.is_ahead, True
-        if not was_ahead:
-            self.pgconn.enter_pipeline_mode()
-        # Each sync ends a transaction.
+        self.pgconn.enter_pipeline_mode()
+        self.is_ahead = True
         self.pgconn.send_query_prepared(name, values, formats, encoding.BINARY)
         self.pgconn.pipeline_sync()
-        self.pgconn.send_query_prepared(flush, (), (), encoding.BINARY)
-        self.pgconn.pipeline_sync()
         yield from generators.send(self.pgconn)
-        if was_ahead:
-            yield from self._end()
-        (result,) = yield from generators.fetch_many(self.pgconn)
-        yield from self._end()
-        if result.status not in _WENT_WELL:
-            yield from self._settle()
-        return load(self._rows(_checked(result)))
 
     def _settle(self) -> Generator[Any, Any, None]:
         if self.is_ahead:

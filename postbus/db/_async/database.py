@@ -43,8 +43,9 @@ class AsyncDatabase:
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
         self._is_asking = False
-        # Connections that wait for a flush, and that nobody uses.
-        self._ahead: list[AsyncLeanConnection] = []
+        # Connections that flush what others have committed, and that nobody waits for; and how many more of them there may be.
+        self._flushing: list[AsyncLeanConnection] = []
+        self._spare = [None] * (pool_size // 2)
         self._pool: psycopg_pool.AsyncConnectionPool[AsyncLeanConnection] = psycopg_pool.AsyncConnectionPool(
             url,
             connection_class=AsyncLeanConnection,
@@ -68,8 +69,8 @@ class AsyncDatabase:
         await self._pool.open()
 
     async def close(self) -> None:
-        while self._ahead:
-            await self._pool.putconn(await _closed(self._ahead.pop()))
+        while self._flushing:
+            await self._pool.putconn(await _closed(self._flushing.pop()))
         await self._pool.close()
 
     async def __aenter__(self) -> Self:
@@ -132,29 +133,48 @@ class AsyncDatabase:
         result: _Result = await self._on_pooled(AsyncLeanConnection.fetch_as, load, statement, parameters)
         return result
 
-    async def ahead(
-        self,
-        load: Callable[[Rows], _Result],
-        statement: str,
-        parameters: Sequence[Any],
-        previous: AsyncLeanConnection | None,
-    ) -> tuple[_Result, AsyncLeanConnection]:
-        """Run one statement that does not wait for its flush, and make something of its rows while the server flushes it.
+    async def flush(self, previous: AsyncLeanConnection | None) -> AsyncLeanConnection | None:
+        """Have all that was committed up to now written to disk, and do not wait for it.
 
-        It is on disk when `settle` of the connection returns, which is returned too; or when the next call does that is
-        given it as `previous`.
+        Args:
+            previous: What the call before returned; that flush is waited for.
+
+        Returns:
+            The connection that does it, for `settle`. None if it is done: a small pool has no connection to spare.
 
         Raises:
-            postbus.Error: As `rows`; also when the flush of the call before failed.
+            postbus.Error: It cannot be asked for, or the one before failed.
         """
         if previous is not None and not self._retake(previous):
             await self._settle(previous)
             previous = None
-        pooled = previous or await self._taken()
-        return await self._on(pooled, AsyncLeanConnection.fetch_ahead, load, statement, parameters), pooled
+        connection = previous or await self._flusher()
+        if connection is None:
+            await self.rows(statements.FLUSH)
+        else:
+            await self._on(connection, AsyncLeanConnection.start, statements.FLUSH)
+        return connection
+
+    async def _flusher(self) -> AsyncLeanConnection | None:
+        """A connection to flush by, unless half of the pool does so already."""
+        if not self._spare:
+            # One of them may be done. Who asked for it is told if it failed.
+            with suppress(Error, IndexError):
+                await self.settle(self._flushing[0])
+        try:
+            self._spare.pop()
+        except IndexError:
+            return None
+        try:
+            connection = await self._taken()
+        except BaseException:
+            self._spare.append(None)
+            raise
+        connection.is_flusher = True
+        return connection
 
     async def settle(self, connection: AsyncLeanConnection) -> None:
-        """Wait for a flush that `ahead` did not wait for, and let others have its connection.
+        """Wait for a flush, and let others have its connection.
 
         Raises:
             postbus.Error: It failed.
@@ -173,9 +193,9 @@ class AsyncDatabase:
             raise translate(error) from error
 
     def _retake(self, connection: AsyncLeanConnection) -> bool:
-        """Take a connection that waits for a flush, unless somebody else has done so."""
+        """Take a connection that flushes, unless somebody else has done so."""
         try:
-            self._ahead.remove(connection)
+            self._flushing.remove(connection)
         except ValueError:
             return False
         return True
@@ -193,10 +213,6 @@ class AsyncDatabase:
 
     async def _taken(self) -> AsyncLeanConnection:
         """A connection of the pool that is alive."""
-        for waiting in list(self._ahead):
-            # Lest the pool run dry. Who went ahead is told if it failed.
-            with suppress(Error):
-                await self.settle(waiting)
         try:
             # The pool's own check would pause between two that are not alive.
             while not _is_alive(pooled := await self._pool.getconn()):
@@ -209,8 +225,11 @@ class AsyncDatabase:
 
     async def _put(self, connection: AsyncLeanConnection) -> None:
         if connection.is_ahead and not connection.closed:
-            self._ahead.append(connection)
+            self._flushing.append(connection)
             return
+        if connection.is_flusher:
+            connection.is_flusher = False
+            self._spare.append(None)
         await self._pool.putconn(connection)
 
     async def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:

@@ -44,8 +44,9 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
         self._is_asking = False
-        # Connections that wait for a flush, and that nobody uses.
-        self._ahead: list[LeanConnection] = []
+        # Connections that flush what others have committed, and that nobody waits for; and how many more of them there may be.
+        self._flushing: list[LeanConnection] = []
+        self._spare = [None] * (pool_size // 2)
         self._pool: psycopg_pool.ConnectionPool[LeanConnection] = psycopg_pool.ConnectionPool(
             url,
             connection_class=LeanConnection,
@@ -69,8 +70,8 @@ class Database:
         self._pool.open()
 
     def close(self) -> None:
-        while self._ahead:
-            self._pool.putconn(_closed(self._ahead.pop()))
+        while self._flushing:
+            self._pool.putconn(_closed(self._flushing.pop()))
         self._pool.close()
 
     def __enter__(self) -> Self:
@@ -133,29 +134,48 @@ class Database:
         result: _Result = self._on_pooled(LeanConnection.fetch_as, load, statement, parameters)
         return result
 
-    def ahead(
-        self,
-        load: Callable[[Rows], _Result],
-        statement: str,
-        parameters: Sequence[Any],
-        previous: LeanConnection | None,
-    ) -> tuple[_Result, LeanConnection]:
-        """Run one statement that does not wait for its flush, and make something of its rows while the server flushes it.
+    def flush(self, previous: LeanConnection | None) -> LeanConnection | None:
+        """Have all that was committed up to now written to disk, and do not wait for it.
 
-        It is on disk when `settle` of the connection returns, which is returned too; or when the next call does that is
-        given it as `previous`.
+        Args:
+            previous: What the call before returned; that flush is waited for.
+
+        Returns:
+            The connection that does it, for `settle`. None if it is done: a small pool has no connection to spare.
 
         Raises:
-            postbus.Error: As `rows`; also when the flush of the call before failed.
+            postbus.Error: It cannot be asked for, or the one before failed.
         """
         if previous is not None and not self._retake(previous):
             self._settle(previous)
             previous = None
-        pooled = previous or self._taken()
-        return self._on(pooled, LeanConnection.fetch_ahead, load, statement, parameters), pooled
+        connection = previous or self._flusher()
+        if connection is None:
+            self.rows(statements.FLUSH)
+        else:
+            self._on(connection, LeanConnection.start, statements.FLUSH)
+        return connection
+
+    def _flusher(self) -> LeanConnection | None:
+        """A connection to flush by, unless half of the pool does so already."""
+        if not self._spare:
+            # One of them may be done. Who asked for it is told if it failed.
+            with suppress(Error, IndexError):
+                self.settle(self._flushing[0])
+        try:
+            self._spare.pop()
+        except IndexError:
+            return None
+        try:
+            connection = self._taken()
+        except BaseException:
+            self._spare.append(None)
+            raise
+        connection.is_flusher = True
+        return connection
 
     def settle(self, connection: LeanConnection) -> None:
-        """Wait for a flush that `ahead` did not wait for, and let others have its connection.
+        """Wait for a flush, and let others have its connection.
 
         Raises:
             postbus.Error: It failed.
@@ -174,9 +194,9 @@ class Database:
             raise translate(error) from error
 
     def _retake(self, connection: LeanConnection) -> bool:
-        """Take a connection that waits for a flush, unless somebody else has done so."""
+        """Take a connection that flushes, unless somebody else has done so."""
         try:
-            self._ahead.remove(connection)
+            self._flushing.remove(connection)
         except ValueError:
             return False
         return True
@@ -194,10 +214,6 @@ class Database:
 
     def _taken(self) -> LeanConnection:
         """A connection of the pool that is alive."""
-        for waiting in list(self._ahead):
-            # Lest the pool run dry. Who went ahead is told if it failed.
-            with suppress(Error):
-                self.settle(waiting)
         try:
             # The pool's own check would pause between two that are not alive.
             while not _is_alive(pooled := self._pool.getconn()):
@@ -210,8 +226,11 @@ class Database:
 
     def _put(self, connection: LeanConnection) -> None:
         if connection.is_ahead and not connection.closed:
-            self._ahead.append(connection)
+            self._flushing.append(connection)
             return
+        if connection.is_flusher:
+            connection.is_flusher = False
+            self._spare.append(None)
         self._pool.putconn(connection)
 
     def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
