@@ -19,8 +19,10 @@ SESSION_NAME = "worker"
 def work(url: str, stream: str, consumer: str, directory: Path, name: str, seed: int) -> None:
     stopping = Stopping()
     os.environ["PGAPPNAME"] = SESSION_NAME
-    with Recorder(directory, name) as recorder, postbus.connect(url, pool_size=1) as bus:
-        worker = Worker(RecordedConsumer(bus.consumer(stream, consumer), recorder), random.Random(seed))
+    chance = random.Random(seed)
+    # With two connections, one of them flushes what a loop has acked by the other.
+    with Recorder(directory, name) as recorder, postbus.connect(url, pool_size=chance.choice((1, 2))) as bus:
+        worker = Worker(RecordedConsumer(bus.consumer(stream, consumer), recorder), chance)
         while not stopping:
             try:
                 worker.step()
@@ -29,7 +31,7 @@ def work(url: str, stream: str, consumer: str, directory: Path, name: str, seed:
 
 
 class Worker:
-    """Receives a batch and acks all of it, some of it, gives it back, buries some, holds it for longer, or does nothing."""
+    """Receives a batch and acks all of it, some of it, gives it back, buries some, holds it longer, or does nothing. Or loops."""
 
     def __init__(self, consumer: RecordedConsumer, chance: random.Random) -> None:
         self._consumer = consumer
@@ -38,6 +40,9 @@ class Worker:
 
     def step(self) -> None:
         ack_wait = self._chance.uniform(SHORTEST_LEASE, LONGEST_LEASE)
+        if not self._riding and self._chance.random() < 0.1:
+            self._loop(ack_wait)
+            return
         riding, self._riding = self._riding, []
         batch = self._consumer.receive(self._chance.randint(1, 8), ack_wait=ack_wait, wait=0.1, ack=riding)
         if not batch:
@@ -47,6 +52,15 @@ class Worker:
             weights=(10, 6, 6, 3, 1, 1, 1),
         )[0]
         doing(list(batch))
+
+    def _loop(self, ack_wait: float) -> None:
+        """Some messages of some batches are settled by themselves. Ends when there is nothing, or is left."""
+        for batch in self._consumer.batches(self._chance.randint(1, 8), ack_wait=ack_wait, wait=0.1):
+            turn = self._chance.random()
+            if turn < 0.1:
+                break
+            if turn < 0.3:
+                self._do_parts(list(batch)[:2])
 
     def _ack(self, batch: list[postbus.Delivery]) -> None:
         """Twice if the first time nobody knows whether it was heard, and sometimes anyway."""

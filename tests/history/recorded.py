@@ -36,22 +36,59 @@ class RecordedConsumer:
         end = time.monotonic()
         if ack:
             self._recorder.record(Settled(call=call, count=batch.acked_count, end=end))
-        if batch:
-            for delivery in batch:
-                self._named.setdefault(delivery.ack_id.partition("-")[0], []).append(delivery.ack_id)
-            self._recorder.record(
-                Received(
-                    call=call,
-                    worker=self._recorder.name,
-                    stream=self._consumer.stream,
-                    consumer=self._consumer.name,
-                    ack_wait=ack_wait,
-                    start=start,
-                    end=end,
-                    deliveries=tuple(_delivered(delivery) for delivery in batch),
-                )
-            )
+        self._record_batch(call, batch, ack_wait, start, end)
         return batch
+
+    def batches(self, max_messages: int, *, ack_wait: float, wait: float) -> Iterator[postbus.Batch]:
+        """As a consumer's. An ack counts for certain when the next one has; how many of the last did, it does not tell."""
+        loop = self._consumer.batches(max_messages, ack_wait=ack_wait, wait=wait)
+        in_hand: postbus.Batch | None = None
+        open_calls: list[tuple[str, int]] = []
+        try:
+            while True:
+                done, in_hand = in_hand, None
+                call = self._begin("ack", done) if done else self._recorder.new_call()
+                start = time.monotonic()
+                with self._whose_loss_is_recorded(call):
+                    batch = next(loop, None)
+                end = time.monotonic()
+                for known, count in open_calls:
+                    self._recorder.record(Settled(call=known, count=count, end=end))
+                open_calls.clear()
+                if batch is None:
+                    if done:
+                        self._recorder.record(Lost(call=call, end=end))
+                    return
+                if done:
+                    open_calls.append((call, batch.acked_count))
+                self._record_batch(call, batch, ack_wait, start, end)
+                in_hand = batch
+                yield batch
+        finally:
+            if in_hand:
+                call = self._begin("nack", in_hand)
+                loop.close()
+                open_calls.append((call, 0))
+            for known, _ in open_calls:
+                self._recorder.record(Lost(call=known, end=time.monotonic()))
+
+    def _record_batch(self, call: str, batch: postbus.Batch, ack_wait: float, start: float, end: float) -> None:
+        if not batch:
+            return
+        for delivery in batch:
+            self._named.setdefault(delivery.ack_id.partition("-")[0], []).append(delivery.ack_id)
+        self._recorder.record(
+            Received(
+                call=call,
+                worker=self._recorder.name,
+                stream=self._consumer.stream,
+                consumer=self._consumer.name,
+                ack_wait=ack_wait,
+                start=start,
+                end=end,
+                deliveries=tuple(_delivered(delivery) for delivery in batch),
+            )
+        )
 
     def ack(self, deliveries: Deliveries) -> int:
         with self._settling("ack", deliveries) as counts:

@@ -29,7 +29,7 @@ from postbus.model.consumer import (
     State,
 )
 from postbus.model.delivery import Batch, Deliveries, ack_ids
-from postbus.model.errors import Unavailable
+from postbus.model.errors import ConnectionLost, Unavailable
 from postbus.model.outcome import WorkSummary
 from postbus.model.stream import DataType
 
@@ -394,8 +394,14 @@ class AsyncConsumer(AsyncRedelivery):
     ) -> tuple[Batch, AsyncLeanConnection | None]:
         """Ack and receive without waiting for the disk; and the connection that has it written, if that is not done."""
         batch = await self._receive(statements.RECEIVE, max_messages, ack_wait, ack=ack)
-        # A claim need not be on disk.
-        return batch, None if ack is None else await self._bus._database.flush(flushing)
+        if ack is None:
+            # A claim need not be on disk.
+            return batch, None
+        try:
+            return batch, await self._bus._database.flush(flushing)
+        except Unavailable as error:
+            # "Nothing was done" would not be true.
+            raise ConnectionLost(f"what was acked may not be on disk: {error.message}", error.hint) from error
 
     async def _settle(
         self, statement: str, deliveries: Deliveries, connection: Connection | None, *arguments: Any

@@ -54,7 +54,7 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
         return await self._run(partial(self._fetch_early, load), statement, parameters)
 
     async def start(self, statement: str) -> None:
-        """Send a statement and do not wait for its end: `settle` does, and whatever is run next on this connection."""
+        """Send a statement and do not wait for its end: `settle` does, before anything else is run, or the next `start`."""
         if not self.keeps_statements:
             await self.fetch(statement, ())
             return
@@ -99,7 +99,6 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
         return await self.wait(fetch(statement, values, formats))
 
     def _fetch(self, statement: str, values: list[bytes | None], formats: list[int]) -> Generator[Any, Any, Rows]:
-        yield from self._settle()
         if self.keeps_statements:
             name = yield from self._name_of(statement)
             self.pgconn.send_query_prepared(name, values, formats, encoding.BINARY)
@@ -111,7 +110,6 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
     def _fetch_early(
         self, load: Callable[[Rows], _Loaded], statement: str, values: list[bytes | None], formats: list[int]
     ) -> Generator[Any, Any, _Loaded]:
-        yield from self._settle()
         name = yield from self._name_of(statement)
         self.pgconn.enter_pipeline_mode()
         try:

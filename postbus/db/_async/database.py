@@ -70,7 +70,8 @@ class AsyncDatabase:
 
     async def close(self) -> None:
         while self._flushing:
-            await self._pool.putconn(await _closed(self._flushing.pop()))
+            with suppress(Error, IndexError):
+                await self.settle(self._flushing[0])
         await self._pool.close()
 
     async def __aenter__(self) -> Self:
@@ -216,7 +217,8 @@ class AsyncDatabase:
         try:
             # The pool's own check would pause between two that are not alive.
             while not _is_alive(pooled := await self._pool.getconn()):
-                await self._pool.putconn(await _closed(pooled))
+                await pooled.close()
+                await self._pool.putconn(pooled)
         except psycopg_pool.PoolTimeout as error:
             raise translate(await self._why_unreachable(error), under_way=False) from error
         except psycopg.Error as error:
@@ -271,11 +273,6 @@ async def _configure(connection: AsyncLeanConnection) -> None:
         connection.prepare_threshold = None
     else:
         await connection.execute(statements.SESSION_SETTINGS)
-
-
-async def _closed(connection: AsyncLeanConnection) -> AsyncLeanConnection:
-    await connection.close()
-    return connection
 
 
 def _is_alive(connection: AsyncLeanConnection) -> bool:

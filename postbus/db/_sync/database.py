@@ -71,7 +71,8 @@ class Database:
 
     def close(self) -> None:
         while self._flushing:
-            self._pool.putconn(_closed(self._flushing.pop()))
+            with suppress(Error, IndexError):
+                self.settle(self._flushing[0])
         self._pool.close()
 
     def __enter__(self) -> Self:
@@ -217,7 +218,8 @@ class Database:
         try:
             # The pool's own check would pause between two that are not alive.
             while not _is_alive(pooled := self._pool.getconn()):
-                self._pool.putconn(_closed(pooled))
+                pooled.close()
+                self._pool.putconn(pooled)
         except psycopg_pool.PoolTimeout as error:
             raise translate(self._why_unreachable(error), under_way=False) from error
         except psycopg.Error as error:
@@ -272,11 +274,6 @@ def _configure(connection: LeanConnection) -> None:
         connection.prepare_threshold = None
     else:
         connection.execute(statements.SESSION_SETTINGS)
-
-
-def _closed(connection: LeanConnection) -> LeanConnection:
-    connection.close()
-    return connection
 
 
 def _is_alive(connection: LeanConnection) -> bool:
