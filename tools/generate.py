@@ -23,6 +23,7 @@ DROPPED = {"async", "await"}
 RENAMED = {
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
+    "AsyncGenerator": "Generator",
     "AsyncIterator": "Iterator",
     "AsyncDatabase": "Database",
     "AsyncLeanConnection": "LeanConnection",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -91,7 +91,7 @@ class AsyncConsumer(AsyncRedelivery):
         *,
         wait: float | timedelta | None = None,
         ack_wait: float | timedelta | None = None,
-    ) -> AsyncIterator[Batch]:
+    ) -> AsyncGenerator[Batch]:
         """Loop over messages in batches, at least once.
 
         A batch is acked when the loop asks for the next one, in the same round trip. That is written to disk while the next

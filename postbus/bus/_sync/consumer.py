@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -93,7 +93,7 @@ class Consumer(Redelivery):
         *,
         wait: float | timedelta | None = None,
         ack_wait: float | timedelta | None = None,
-    ) -> Iterator[Batch]:
+    ) -> Generator[Batch]:
         """Loop over messages in batches, at least once.
 
         A batch is acked when the loop asks for the next one, in the same round trip. That is written to disk while the next
