@@ -56,21 +56,21 @@ async def test_some_of_a_batch_may_be_settled_otherwise(bus: Any, stream: str) -
     consumer = await bus.create_consumer(stream, "c", order="none")
     await fill(bus, stream, 40)
 
-    nacked, terminated = [], []
+    nacked, terminated, again = [], [], []
     async for batch in consumer.batches(10, wait=0):
+        again += [delivery.data for delivery in batch if delivery.attempt == 2]
         fresh = [delivery for delivery in batch if delivery.attempt == 1]
         if len(fresh) > 1:
             assert await consumer.nack(fresh[0]) == 1
             assert await consumer.terminate(fresh[1]) == 1
             nacked.append(fresh[0].data)
             terminated.append(fresh[1].data)
+    again += [delivery.data for delivery in await consumer.receive(100)]
 
+    # The ack of the batch did not count for them.
+    assert nacked
+    assert sorted(again) == sorted(nacked)
     assert {letter.data for letter in await consumer.dead_letters()} == set(terminated)
-    again = [d.data for d in await consumer.receive(100, wait=1)] if nacked else []
-    # Those that were nacked came again, in the loop or after it, and nothing else did.
-    assert set(again) <= set(nacked)
-    stats = await consumer.stats()
-    assert (stats.lag_estimate, stats.waiting) == (0, 0)
 
 
 async def test_a_loop_waits_for_messages(bus: Any, stream: str, billing: Any) -> None:
