@@ -56,6 +56,8 @@ RENAMED = {
     "AsyncCrew": "Crew",
     "AsyncTransactions": "Transactions",
     "AsyncWorker": "Worker",
+    "AsyncSlots": "Slots",
+    "AsyncBell": "Bell",
     "asynccontextmanager": "contextmanager",
     "async_sleep": "sleep",
     "AsyncConnection": "Connection",

@@ -1,38 +1,27 @@
 """A worker: receives messages, calls a handler for each, and settles them by what the handler did.
 
-A clerk speaks with the bus: each of its calls acks what is done and receives what there is room for. Slots call the handler, and
-go from one message to the next as long as there is one. A minder extends leases. What they share is the hand.
+The clerk is here and speaks with the bus: each of its calls acks what is done and receives what there is room for. Slots call
+the handler, and go from one message to the next as long as there is one. A minder extends leases. What they share is the hand.
 """
 
 from __future__ import annotations
 
 import logging
-import random
-import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from postbus import tracing
 from postbus.bus import rows
-from postbus.bus.crew import AsyncCrew, GivenUp
+from postbus.bus._async.bell import AsyncBell
+from postbus.bus._async.slots import AsyncSlots
+from postbus.bus.crew import AsyncCrew
 from postbus.bus.hand import Acks, Hand, Job
 from postbus.bus.minder import Minder
-from postbus.bus.signals import AsyncSignal, async_sleep
-from postbus.db._async.transactions import AsyncTransactions, cut
+from postbus.bus.tally import Tally
 from postbus.model.consumer import Backoff, ConsumerInfo
 from postbus.model.errors import InvalidInput, Unavailable
-from postbus.model.outcome import (
-    DEFAULT_BACKOFF,
-    Reject,
-    Retry,
-    WorkSummary,
-    clean_reason,
-    delay_after,
-    reason_of,
-)
+from postbus.model.outcome import DEFAULT_BACKOFF, WorkSummary
 
 if TYPE_CHECKING:
     from postbus.bus._async.consumer import AsyncConsumer
@@ -46,13 +35,7 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 # How long a worker that was told twice to stop may still take to give back what it has.
 _LEAVING_SECONDS: Final = 2.0
-# An extension so short that it changes nothing: it only says what is still leased.
-_ASK: Final = 0.001
 _LONG: Final = 3600.0
-
-
-class _LeaseEnded(Exception):
-    """The ack of a transaction did not count, so the transaction must not either."""
 
 
 class AsyncWorker:
@@ -108,19 +91,15 @@ class AsyncWorker:
         self._crew = AsyncCrew(handler, catch_signals=install_signal_handlers, with_transaction=transaction)
         self._transactions = consumer._bus._transactions() if transaction else None
         self._watch = consumer._watch()
-        self._chance = random.Random()  # noqa: S311
-        self._signal = AsyncSignal()
+        self._bell = AsyncBell(self._watch)
+        self._tally = Tally()
         self._hand: Hand
         self._info: ConsumerInfo
-        self._minder: Minder
-        self._may_be_more = True
+        self._slots: AsyncSlots
         self._scanned: list[int] | None = None
         self._stop_count = 0
-        self._is_over = False
         self._is_unreachable = False
-        self._lock = threading.Lock()
         self._failures = 0
-        self._acked_count = self._failed_count = self._rejected_count = self._lost_count = 0
 
     async def run(self) -> WorkSummary:
         """Work until it is told to stop.
@@ -143,23 +122,35 @@ class AsyncWorker:
             ack_wait=self._ack_wait,
             handler_timeout=self._handler_timeout,
         )
-        self._minder = Minder(
+        self._slots = AsyncSlots(
+            self._consumer,
+            self._hand,
+            crew=self._crew,
+            bell=self._bell,
+            tally=self._tally,
+            gives_back_behind=self._info.order == "partition",
+            backoff=self._backoff,
+            handler_timeout=self._handler_timeout,
+            transactions=self._transactions,
+        )
+        minder = Minder(
             self._consumer._lifeline(connect_timeout=max(1.0, min(30.0, self._ack_wait / 3))),
             self._ack_wait,
             self._hand,
-            overdue=lambda job: self._crew.call(lambda: self._end_overdue(job)),
-            lost=lambda job: self._crew.call(lambda: self._end_lost(job)),
-            held=lambda: self._crew.call(self._go_on),
+            overdue=lambda job: self._crew.call(lambda: self._slots.end_overdue(job)),
+            lost=lambda job: self._crew.call(lambda: self._slots.end_lost(job)),
+            held=lambda: self._crew.call(self._slots.go_on),
         )
-        self._minder.start()
+        minder.start()
         try:
             await self._crew.oversee(self._tend, self._stop)
         finally:
-            self._is_over = True
-            self._minder.stop()
+            self._slots.close()
+            minder.stop()
             if self._transactions is not None:
                 await self._transactions.close()
-        return self._summary()
+        self._tally.add(lost=minder.lost_count)
+        return self._tally.summary()
 
     def stop(self) -> None:
         """Receive no more, let handlers finish within `grace`, give back the rest, and return from `run`.
@@ -173,30 +164,29 @@ class AsyncWorker:
         if self._stop_count == 1:
             _log.info("the worker of %s/%s stops", self._consumer.stream, self._consumer.name)
         else:
+            self._slots.close()
             self._crew.hurry(_LEAVING_SECONDS)
-        self._wake_clerk()
-
-    # The clerk.
+        self._bell.ring()
 
     async def _tend(self) -> None:
         while not self._stop_count and not await self._is_done():
             room = self._hand.room()
             flush_in = self._hand.flush_in()
-            if room and (self._may_be_more or flush_in == 0.0):
+            if room and (self._bell.may_be_more or flush_in == 0.0):
                 await self._receive(room)
             elif flush_in == 0.0:
                 await self._flush()
-                self._may_be_more = True
+                self._bell.may_be_more = True
             elif room and not self._stop_when_empty:
                 await self._wait_for_messages(_POLL_SECONDS if flush_in is None else flush_in)
             else:
                 room_in = None if room else self._hand.room_in()
-                await self._signal.wait(min(each for each in (flush_in, room_in, _LONG) if each is not None))
+                await self._bell.wait(min(each for each in (flush_in, room_in, _LONG) if each is not None))
         await self._leave()
 
     async def _is_done(self) -> bool:
         """Whether there is nothing left, if that is what we work for."""
-        if not self._stop_when_empty or self._may_be_more or not self._hand.is_empty():
+        if not self._stop_when_empty or self._bell.may_be_more or not self._hand.is_empty():
             return False
         if not _has_filter(self._info):
             return True
@@ -207,16 +197,16 @@ class AsyncWorker:
             await self._pause(error)
             return False
         scanned = [partition.position_seq for partition in stats.partitions]
-        self._may_be_more = scanned != self._scanned
+        self._bell.may_be_more = scanned != self._scanned
         self._scanned = scanned
-        return not self._may_be_more
+        return not self._bell.may_be_more
 
     async def _receive(self, room: int) -> None:
         has_nothing_else = self._hand.is_empty() and not self._stop_when_empty
         acks = self._hand.take_acks()
         asked_at = time.monotonic()
         # Whoever settles something meanwhile says so again.
-        self._may_be_more = False
+        self._bell.may_be_more = False
         try:
             batch = await self._consumer.receive(
                 min(room, 10_000),
@@ -225,16 +215,16 @@ class AsyncWorker:
                 ack_wait=self._ack_wait,
             )
         except Unavailable as error:
-            self._may_be_more = True
+            self._bell.may_be_more = True
             self._put_back(acks)
             await self._pause(error)
             return
         self._count(acks, batch.acked_count)
         if batch:
-            self._may_be_more = True
+            self._bell.may_be_more = True
             self._watch.received()
         self._hand.take(batch, asked_at)
-        self._go_on()
+        self._slots.go_on()
 
     async def _flush(self) -> None:
         acks = self._hand.take_acks()
@@ -258,7 +248,7 @@ class AsyncWorker:
         if acks is None:
             return
         self._hand.sent(acks)
-        self._add(acked=acked_count)
+        self._tally.add(acked=acked_count)
         if acked_count < acks.count:
             _log.warning("%d of %d acks did not count: their leases had ended", acks.count - acked_count, acks.count)
 
@@ -271,7 +261,7 @@ class AsyncWorker:
         self._failures += 1
         stop_count = self._stop_count
         while (left := end - time.monotonic()) > 0 and self._stop_count == stop_count:
-            await self._signal.wait(left)
+            await self._bell.wait(left)
 
     async def _wait_for_messages(self, seconds: float) -> None:
         """Until there may be something to receive, or something else to do."""
@@ -281,13 +271,9 @@ class AsyncWorker:
 
         try:
             if await self._watch.wait(seconds, is_idle):
-                self._may_be_more = True
+                self._bell.may_be_more = True
         except Unavailable as error:
             await self._pause(error)
-
-    def _wake_clerk(self) -> None:
-        self._signal.set()
-        self._watch.interrupt()
 
     async def _leave(self) -> None:
         """Give back what waits, let run what runs, for a while, and finish the accounts."""
@@ -298,11 +284,10 @@ class AsyncWorker:
             if flush_in == 0.0:
                 await self._flush()
             else:
-                await self._signal.wait(left if flush_in is None else min(left, flush_in))
+                await self._bell.wait(left if flush_in is None else min(left, flush_in))
         rest = self._hand.give_back(running=True)
         for job in rest:
-            if not self._crew.interrupt(job):
-                _cut(job)
+            self._slots.abandon(job)
         await self._return(rest, untried=False)
         if (acks := self._hand.take_acks()) is not None:
             await self._try(lambda: self._send(acks))
@@ -325,174 +310,6 @@ class AsyncWorker:
                 await call()
         except Unavailable as error:
             _log.warning("something could not be settled before leaving: %s", error.message)
-
-    # The slots.
-
-    def _go_on(self) -> None:
-        """Start what can be started."""
-        while (job := self._hand.start()) is not None:
-            self._crew.start(self._work, job)
-        self._wake_clerk()
-
-    async def _work(self, first: Job) -> None:
-        """Handle one message after another, until there is none."""
-        job: Job | None = first
-        while job is not None:
-            if not await self._do(job):
-                return  # It was given up meanwhile, and another slot has gone on.
-            job = self._hand.start()
-        self._signal.set()
-
-    async def _do(self, job: Job) -> bool:
-        """Handle a message and settle it. Returns whether this slot goes on."""
-        error: BaseException | None = None
-        try:
-            if tracing.is_on():
-                with tracing.processing(self._consumer.stream, self._consumer.name, job.delivery):
-                    await self._handle(job)
-            else:
-                await self._handle(job)
-        except (Exception, SystemExit) as raised:
-            error = raised
-        is_wanted = job.is_concluded or self._hand.conclude(job)
-        if is_wanted:
-            job.connection = None
-            await self._settle(job, error)
-        return is_wanted
-
-    async def _handle(self, job: Job) -> None:
-        if self._transactions is None:
-            await self._crew.handle(job, job.delivery)
-        else:
-            await self._handle_in_transaction(job, self._transactions)
-
-    async def _handle_in_transaction(self, job: Job, transactions: AsyncTransactions) -> None:
-        async with transactions.begin() as connection:
-            job.connection = connection
-            await self._crew.handle(job, job.delivery, connection)
-            # From here on it cannot be overdue any more, so that nobody gives back what is being acked.
-            job.is_concluded = self._hand.conclude(job)
-            if not job.is_concluded or job.is_lost:
-                raise _LeaseEnded
-            if not await self._consumer.ack(job.delivery, connection=connection):
-                raise _LeaseEnded
-
-    async def _settle(self, job: Job, error: BaseException | None) -> None:
-        """Do what the end of a handler asks for."""
-        delivery = job.delivery
-        if job.is_lost:
-            self._hand.ended(job)
-        elif error is None:
-            self._ack(job)
-        elif isinstance(error, _LeaseEnded):
-            self._add(lost=1)
-            _log.warning("the transaction of message %d was rolled back: its lease had ended", delivery.seq)
-            await self._end(job)
-        elif isinstance(error, Reject):
-            reason = clean_reason(error.reason)
-            self._add(rejected=await self._insist(job, lambda: self._consumer.terminate(delivery, reason=reason)))
-            await self._end(job)
-        elif isinstance(error, Retry):
-            await self._fail(job, clean_reason(error.reason), error.delay)
-        elif isinstance(error, GivenUp):
-            await self._fail(job, self._too_long(), None)
-        else:
-            _log.warning("message %d failed, attempt %d", delivery.seq, delivery.attempt, exc_info=error)
-            await self._fail(job, reason_of(error), None)
-        self._wake_clerk_if(not job.is_lost and error is not None)
-
-    def _ack(self, job: Job) -> None:
-        if self._transactions is None:
-            self._wake_clerk_if(self._hand.acked(job))
-        else:
-            self._add(acked=1)
-            self._may_be_more = True
-            self._hand.ended(job)
-            self._wake_clerk()
-
-    async def _fail(self, job: Job, reason: str, delay: float | timedelta | None) -> None:
-        delivery = job.delivery
-        if delay is None and self._backoff is not None:
-            delay = delay_after(self._backoff, delivery.attempt, self._chance)
-        self._add(failed=await self._insist(job, lambda: self._consumer.nack(delivery, delay=delay, reason=reason)))
-        await self._end(job, is_failed=True)
-
-    async def _end(self, job: Job, *, is_failed: bool = False) -> None:
-        """Leave a message that was not acked, and find out whether those behind it are still ours."""
-        behind = self._hand.behind(job)
-        if behind:
-            held_count = await self._insist(job, lambda: self._ask(behind))
-            if held_count and is_failed and self._info.order == "partition":
-                reason = "an earlier message of its partition failed"
-                deliveries = [other.delivery for other in behind]
-                await self._insist(job, lambda: self._consumer.nack(deliveries, reason=reason, untried=True))
-                held_count = 0
-            if not held_count:
-                self._hand.drop(behind)
-            elif held_count < len(behind):
-                self._hand.drop([other for other in behind if not await self._insist(job, partial(self._ask, [other]))])
-        self._may_be_more = True
-        self._hand.ended(job)
-
-    async def _ask(self, jobs: list[Job]) -> int:
-        """How many of them are still leased."""
-        return await self._consumer.extend([job.delivery for job in jobs], ack_wait=_ASK)
-
-    async def _insist(self, job: Job, call: Callable[[], Any]) -> int:
-        """Call until Postgres answers, or nobody wants to know any more."""
-        pause = _FIRST_PAUSE
-        while not job.is_lost and not self._is_over and self._stop_count < 2:
-            try:
-                return int(await call())
-            except Unavailable:
-                await async_sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
-        return 0
-
-    def _end_overdue(self, job: Job) -> None:
-        """A handler has taken too long. If it cannot be told, it is left alone, and another slot takes its place."""
-        if job.state == "running" and not self._crew.interrupt(job) and self._hand.conclude(job):
-            _log.warning("message %d: %s, and its thread cannot be stopped", job.delivery.seq, self._too_long())
-            _cut(job)
-            self._crew.start(self._replace, job)
-
-    async def _replace(self, job: Job) -> None:
-        await self._fail(job, self._too_long(), None)
-        if (following := self._hand.start()) is not None:
-            await self._work(following)
-        self._wake_clerk()
-
-    def _end_lost(self, job: Job) -> None:
-        """What a handler does is for nothing."""
-        if job.state == "running" and not self._crew.interrupt(job):
-            _cut(job)
-
-    def _too_long(self) -> str:
-        return f"the handler took longer than {self._handler_timeout} s"
-
-    def _wake_clerk_if(self, is_needed: bool) -> None:
-        if is_needed:
-            self._wake_clerk()
-
-    def _add(self, *, acked: int = 0, failed: int = 0, rejected: int = 0, lost: int = 0) -> None:
-        with self._lock:
-            self._acked_count += acked
-            self._failed_count += failed
-            self._rejected_count += rejected
-            self._lost_count += lost
-
-    def _summary(self) -> WorkSummary:
-        return WorkSummary(
-            acked_count=self._acked_count,
-            failed_count=self._failed_count,
-            rejected_count=self._rejected_count,
-            lost_count=self._lost_count + self._minder.lost_count,
-        )
-
-
-def _cut(job: Job) -> None:
-    if (connection := job.connection) is not None:
-        cut(connection)
 
 
 def _seconds(duration: float | timedelta | None) -> float | None:
