@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from postbus.model.errors import InvalidInput
 from postbus.spark.compat import active
@@ -19,6 +22,10 @@ from postbus.spark.registration import register, session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_log = logging.getLogger("postbus.pipelines")
+
+# Spark on this machine starts in less. A cluster may take longer, and nobody should have to wait for it.
+_PATIENCE_SECONDS: Final = 10.0
 _QUIET: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.enabled": "false",
@@ -53,6 +60,7 @@ def started(master: str | None = None, remote: str | None = None) -> Iterator[Sp
         raise InvalidInput("a pipeline runs on a master or on a server of Spark Connect, not on both")
     for talker in _TALKERS:
         logging.getLogger(talker).setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_wanted)
     if remote is not None:
         from pyspark.sql import SparkSession
 
@@ -62,12 +70,14 @@ def started(master: str | None = None, remote: str | None = None) -> Iterator[Sp
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         spark = SparkSession.builder.remote(remote).getOrCreate()
         register(spark)
-    else:
-        spark = session(master=master or "local[*]", name="postbus pipeline", settings=_local(master))
-    try:
+        with _stopped_at_the_end(spark):
+            yield spark
+        return
+    with ExitStack() as end:
+        with _patience():
+            spark = session(master=master or "local[*]", name="postbus pipeline", settings=_local(master))
+            end.enter_context(_stopped_at_the_end(spark))
         yield spark
-    finally:
-        spark.stop()
 
 
 @contextmanager
@@ -92,15 +102,53 @@ def served(
     builder = SparkSession.builder.master(master or "local[*]").appName("postbus pipeline")
     for name, value in {**_local(master), **_SERVED, **(settings or {})}.items():
         builder = builder.config(name, value)
-    with warnings.catch_warnings():
-        # Of settings that are those of the server, which has them.
-        warnings.simplefilter("ignore", UserWarning)
-        spark = builder.getOrCreate()
-    register(spark)
-    try:
+    with ExitStack() as end:
+        with _patience(), warnings.catch_warnings():
+            # Of settings that are those of the server, which has them.
+            warnings.simplefilter("ignore", UserWarning)
+            spark = builder.getOrCreate()
+            end.enter_context(_stopped_at_the_end(spark))
+            register(spark)
         yield spark
+
+
+@contextmanager
+def _stopped_at_the_end(spark: SparkSession) -> Iterator[None]:
+    try:
+        yield
     finally:
         spark.stop()
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """Let a Ctrl-C wait until Spark has started: a start that breaks off leaves a Java behind that nobody ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked_at: list[float] = []
+
+    def wait(number: int, frame: Any) -> None:
+        if not asked_at:
+            _log.warning("ending as soon as Spark has started")
+        elif time.monotonic() > asked_at[0] + _PATIENCE_SECONDS:
+            raise KeyboardInterrupt
+        asked_at.append(time.monotonic())
+
+    before = signal.signal(signal.SIGINT, wait)
+    try:
+        yield
+    finally:
+        # Spark sets a handler of its own, once there is something to cancel.
+        if signal.getsignal(signal.SIGINT) is wait:
+            signal.signal(signal.SIGINT, before)
+    if asked_at:
+        raise KeyboardInterrupt
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    """py4j also writes to the root logger, and with a stack, when somebody presses Ctrl-C."""
+    return not str(record.msg).endswith("while sending command.")
 
 
 def _local(master: str | None) -> dict[str, str]:
