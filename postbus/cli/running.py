@@ -9,6 +9,7 @@ import typer
 
 import postbus
 from postbus.cli import output, targets
+from postbus.db.url import without_password
 
 
 def migrate(
@@ -82,7 +83,7 @@ def up(
     target = targets.target()
     if target.url is not None:
         with targets.postgres(for_what="up") as url:
-            serving.serve(settings(url), url)
+            serving.serve(settings(url), without_password(url))
         return
     with EmbeddedServer(target.data_dir, port=pg_port) as server:
         migrations.migrate(server.url)

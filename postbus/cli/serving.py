@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from typing import TYPE_CHECKING
 
 import typer
@@ -36,6 +37,8 @@ def _check(settings: Settings) -> Unavailable | None:
     for file in (settings.tls_certificate, settings.tls_key):
         if file is not None and not file.is_file():
             raise InvalidInput(f"{file} is not a file")
+    if settings.tls_certificate is not None:
+        _check_tls(settings)
     try:
         token_count = asyncio.run(_count_tokens(settings.url))
     except Unavailable as problem:
@@ -46,6 +49,21 @@ def _check(settings: Settings) -> Unavailable | None:
             "create one with: postbus token create NAME; or serve everybody who can reach it, with --insecure",
         )
     return None
+
+
+def _check_tls(settings: Settings) -> None:
+    def password() -> str:
+        raise ValueError("the key is encrypted")
+
+    certificate, key = str(settings.tls_certificate), str(settings.tls_key)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password)
+    except (OSError, ValueError) as error:
+        what = getattr(error, "reason", None) or str(error)
+        raise InvalidInput(
+            f"{certificate} and {key} cannot be used for TLS: {what}",
+            "give a certificate and its key, not encrypted, as PEM files",
+        ) from error
 
 
 async def _count_tokens(url: str) -> int:

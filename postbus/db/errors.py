@@ -11,6 +11,7 @@ from postbus.model import errors
 
 _BY_SQLSTATE: Final = {error.sqlstate: error for error in errors.all_errors()}
 _NOT_INSTALLED: Final = {"3F000", "42P01", "42883"}  # No such schema, table or function.
+_LOST_A_RACE: Final = {"40001", "40P01"}  # Serialization failure, deadlock.
 _CANNOT_NOW: Final = {"53300", "57P03", "25006"}  # Too many connections, starting up, read-only.
 
 
@@ -60,6 +61,8 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
         return errors.Unavailable(f"Postgres cannot do this now: {message}", error.diag.message_hint)
     if sqlstate == "42501":
         return errors.NotAllowed(message, error.diag.message_hint)
+    if sqlstate in _LOST_A_RACE or _is_of_dropped(message, sqlstate):
+        return errors.Unavailable(f"somebody else changed the same thing: {message}", "try again")
     # 54001: JSON nested too deeply.
     if sqlstate.startswith("22") or sqlstate == "54001":
         return errors.InvalidInput(message, error.diag.message_hint)
@@ -81,10 +84,20 @@ def is_passing(error: psycopg.Error) -> bool:
     """Whether a statement that was a transaction of its own should be run once more, as things have changed under it.
 
     "cached plan must not change result type" (0A000): a migration has replaced a function since the statement was prepared. Or a
-    segment was dropped between two looks at the log.
+    segment was dropped between two looks at the log, or a stream between two at the catalog; or it was the victim of a deadlock.
     """
-    message = error.diag.message_primary or ""
-    return error.sqlstate == "0A000" or _is_of_segment(message, error.sqlstate or "")
+    message, sqlstate = error.diag.message_primary or "", error.sqlstate or ""
+    return (
+        sqlstate == "0A000"
+        or sqlstate in _LOST_A_RACE
+        or _is_of_segment(message, sqlstate)
+        or _is_of_dropped(message, sqlstate)
+    )
+
+
+def _is_of_dropped(message: str, sqlstate: str) -> bool:
+    """Whether something that the statement had found was dropped before it was used, which Postgres calls an internal error."""
+    return sqlstate == "XX000" and message.startswith(("could not open relation with OID", "cache lookup failed"))
 
 
 def _is_of_segment(message: str, sqlstate: str) -> bool:

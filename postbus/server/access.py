@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from postbus.db import tokens as statements
 from postbus.db._async.database import AsyncDatabase
+from postbus.model.errors import Unavailable
 from postbus.server.connection import Connection
 from postbus.server.problems import Problem
 
@@ -159,7 +160,17 @@ class Guard:
         kind, _, text = (authorization or "").partition(" ")
         if kind.lower() != "bearer" or not text.strip():
             raise _unauthorized("a token is needed")
-        token = await self._find(digest_of(text.strip()))
+        try:
+            token = await self._find(digest_of(text.strip()))
+        except Unavailable as error:
+            # It says where Postgres is, and nobody knows yet who asks.
+            raise Problem(
+                503,
+                "unavailable",
+                "tokens cannot be checked now, because Postgres cannot be reached",
+                hint="try again in a moment",
+                headers={"retry-after": "1"},
+            ) from error
         if token is None or not token.is_valid:
             raise _unauthorized("the token is not valid")
         self._count(token)

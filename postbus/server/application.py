@@ -40,7 +40,7 @@ class Application:
     async def answer(self, request: Request) -> Response:
         """The answer to a request, whatever happens."""
         try:
-            found = self._routes.find(request.method, request.path)
+            found = self._routes.find(request.method, request.raw_path)
             if found is None:
                 return self._nothing_there(request)
             request.route, request.parameters = found.path, found.parameters
@@ -57,7 +57,7 @@ class Application:
 
     def _nothing_there(self, request: Request) -> Response:
         path = request.path[:200]
-        allowed = ", ".join(self._routes.methods(request.path))
+        allowed = ", ".join(self._routes.methods(request.raw_path))
         if not allowed:
             return refusal(Problem(404, "not_found", f"there is nothing at {path}", hint="see /api/openapi.json"))
         summary = f"{request.method} is not possible at {path}"

@@ -6,6 +6,7 @@ import difflib
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -56,15 +57,30 @@ class Call:
     async def stream_id(self) -> str:
         return await self.service.directory.stream_id(self.stream)
 
-    def demand(self, scope: Scope, stream: str | None) -> None:
+    def demand(self, scope: Scope, stream: str | None, *, named: str | None = None) -> None:
         """Refuse the request unless its token allows this.
+
+        Args:
+            scope: What it must allow.
+            stream: On which stream; None for all.
+            named: How the request names the stream: the name behind an id is not this token's business.
 
         Raises:
             Problem: 403, in the same words whether the stream exists or not.
         """
         if not self.token.may(scope, stream):
-            where = "on all streams" if stream is None else f'on stream "{stream}"'
+            where = "on all streams" if stream is None else f'on stream "{named or stream}"'
             raise Problem(403, "forbidden", f'this token does not allow "{scope}" {where}')
+
+    async def stream_for(self, scope: Scope, named: str) -> str:
+        """The name of another stream, which a body gives by its name or id, if the token allows this on it.
+
+        Raises:
+            Problem: 403.
+        """
+        stream = await self.service.directory.stream_name(named)
+        self.demand(scope, stream, named=named)
+        return stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +184,7 @@ class Caller:
         self._endpoint = endpoint
         self._service = service
         self._decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
+        self._times = _times_of(endpoint.query)
 
     async def answer(self, request: Request) -> tuple[bytes, dict[str, str]]:
         """The JSON to answer, and headers.
@@ -216,6 +233,9 @@ class Caller:
                 raise problems.invalid(name, "is not a parameter of this", hint=did_you_mean(name, known))
             if name in given:
                 raise problems.invalid(name, "is given twice")
+            if name in self._times and value[4:5] != "-":
+                # A number would be taken for seconds since 1970.
+                raise problems.invalid(name, "is not a time such as 2026-01-31T12:00:00Z")
             given[name] = value
         try:
             return msgspec.convert(given, self._endpoint.query, strict=False)
@@ -225,29 +245,33 @@ class Caller:
     def _body(self, body: bytes) -> Any:
         assert self._decoder is not None  # noqa: S101
         try:
-            return self._decoder.decode(body)
-        except msgspec.ValidationError as error:
-            if "got `float`" not in str(error):
-                raise self._refusal(error) from None
-            return self._body_with_integers(body)
+            try:
+                return self._decoder.decode(body)
+            except msgspec.ValidationError as error:
+                if "got `float`" not in str(error):
+                    raise
+            # To JSON Schema 4.0 is an integer, and there are clients that write it so.
+            return msgspec.convert(_with_integers(msgspec.json.decode(body)), self._endpoint.body)
         except msgspec.MsgspecError as error:
             raise self._refusal(error) from None
+        except UnicodeDecodeError:
+            raise Problem(400, "invalid_json", "the body is not UTF-8") from None
         except RecursionError:
             raise Problem(400, "invalid_json", "the body is nested too deeply") from None
-
-    def _body_with_integers(self, body: bytes) -> Any:
-        """To JSON Schema 4.0 is an integer, and there are clients that write it so."""
-        try:
-            return msgspec.convert(_with_integers(msgspec.json.decode(body)), self._endpoint.body)
-        except msgspec.ValidationError as error:
-            raise self._refusal(error) from None
 
     def _refusal(self, error: msgspec.MsgspecError) -> Problem:
         problem = problems.of_validation(error, status=self._endpoint.invalid_status)
         unknown = str(error).partition("unknown field `")[2].partition("`")[0]
-        if unknown:
+        # Of a field within another, the names at the top are not the ones to choose from.
+        if unknown and " - at " not in str(error):
             problem.hint = did_you_mean(unknown, getattr(self._endpoint.body, "__struct_fields__", ()))
         return problem
+
+
+def _times_of(query: Any) -> frozenset[str]:
+    """The parameters of a query that are times."""
+    types = {} if query is None else get_type_hints(query)
+    return frozenset(name for name, kind in types.items() if datetime in (kind, *getattr(kind, "__args__", ())))
 
 
 def _with_integers(value: Any) -> Any:

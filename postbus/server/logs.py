@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 import traceback
@@ -47,3 +48,16 @@ def request(
         client=client,
         response_bytes=response_bytes,
     )
+
+
+class Handler(logging.Handler):
+    """What libraries have to say, in lines of JSON too."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        trace = {} if record.exc_info is None else {"trace": "".join(traceback.format_exception(*record.exc_info))}
+        write(event="log", level=record.levelname.lower(), logger=record.name, message=record.getMessage(), **trace)
+
+
+def take_over() -> None:
+    """Write what is logged from now on as lines of JSON; only warnings, of those who do not say otherwise."""
+    logging.basicConfig(handlers=[Handler()], level=logging.WARNING, force=True)

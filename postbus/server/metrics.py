@@ -94,7 +94,11 @@ class Metrics:
 
     async def exposition(self, accept: str) -> tuple[bytes, str]:
         """The page that Prometheus reads, and its content type."""
-        encoder, content_type = choose_encoder(accept)
+        try:
+            encoder, content_type = choose_encoder(accept)
+        except (TypeError, ValueError):
+            # It stumbles over versions that are none.
+            encoder, content_type = choose_encoder("")
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Collected([*self._registry.collect(), *await self._standing()]))
         return encoder(registry), content_type

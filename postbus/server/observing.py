@@ -49,7 +49,8 @@ class Observing:
             return
         headers = dict(scope["headers"])
         request_id = _given_id(headers) or next(self._ids)
-        request = Request(scope["method"], scope["path"], scope["query_string"], headers, receive, request_id)
+        path, raw_path = scope["path"], scope["raw_path"].decode("latin-1")
+        request = Request(scope["method"], path, raw_path, scope["query_string"], headers, receive, request_id)
         if tracing.is_on():
             named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
             with tracing.serving(request.method, named) as span:

@@ -1,4 +1,4 @@
-"""What went wrong, as the server answers it: always a summary and a code, where it helps a hint, never a stack trace."""
+"""What went wrong, as the server answers it: always a summary, a code and a hint, never a stack trace."""
 
 from __future__ import annotations
 
@@ -50,6 +50,17 @@ class ErrorAnswer(msgspec.Struct, omit_defaults=True):
     validation_errors: dict[str, list[str]] | None = None
 
 
+# What to do where nothing better is known.
+_HINTS: Final = {
+    "invalid_json": "send JSON in UTF-8, such as {}; /api/openapi.json says what is taken here",
+    "invalid_http": "send a request of HTTP/1.1",
+    "invalid_input": "/api/openapi.json says what is taken here",
+    "forbidden": "ask whoever manages this server for a token that allows it",
+    "not_found": "names are listed at /api/streams, and below each of them",
+    "conflict": "look at what is there, or choose another name",
+    "too_large": "send less at once",
+    "too_slow": "send the request faster, or in parts",
+}
 # A lost connection is 503 here too, so that clients need to know one status; its code says that the outcome is open.
 _STATUS: Final[dict[type[errors.Error], int]] = {errors.ConnectionLost: 503}
 _RETRY_AFTER: Final = {"retry-after": "1"}
@@ -60,13 +71,22 @@ def of_error(error: errors.Error, *, invalid_status: int = 400) -> Problem:
     kind = type(error)
     status = _STATUS.get(kind, error.http_status)
     code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+    hint = _over_http(error.hint)
     if status == 400:
         fields = {_field_of(error.message): [error.message]}
-        return Problem(invalid_status, code, error.message, hint=error.hint, validation_errors=fields)
+        return Problem(invalid_status, code, error.message, hint=hint, validation_errors=fields)
     if status >= 500:
-        hint = error.hint or "try again in a moment"
+        hint = hint or "try again in a moment"
         return Problem(status, code, error.message, hint=hint, headers=_RETRY_AFTER if status == 503 else None)
-    return Problem(status, code, error.message, hint=error.hint)
+    return Problem(status, code, error.message, hint=hint)
+
+
+def _over_http(hint: str | None) -> str | None:
+    """A hint of the library's, for whoever speaks HTTP and not SQL."""
+    if hint is None or "select postbus." not in hint:
+        return hint
+    below = "/{stream}/consumers" if "create_consumer" in hint else ""
+    return f"create it with: POST /api/streams{below}"
 
 
 def of_validation(error: msgspec.MsgspecError, *, status: int) -> Problem:
@@ -93,7 +113,7 @@ def answer(problem: Problem) -> ErrorAnswer:
     return ErrorAnswer(
         summary=problem.summary,
         code=problem.code,
-        hint=problem.hint,
+        hint=problem.hint or _HINTS.get(problem.code, "/api/openapi.json says what can be asked"),
         validation_errors=None if problem.validation_errors is None else dict(problem.validation_errors),
     )
 

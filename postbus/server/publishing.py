@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from postbus import tracing
 from postbus.model.errors import InvalidInput, TooLarge
-from postbus.model.message import Message
+from postbus.model.message import Message, Seq
 from postbus.server.connection import Connection
 
 _MAX_TOGETHER = 1000
@@ -72,13 +72,28 @@ class Publishing:
                 for each in together:
                     _fail(each, error)
             else:
-                _share(together, seqs)
+                await self._share(stream, together, seqs)
         finally:
             self._go_on(stream)
 
+    async def _share(self, stream: str, together: Sequence[_Waiting], seqs: list[int]) -> None:
+        """Give everybody his seqs."""
+        start = 0
+        again: list[_Waiting] = []
+        for each in together:
+            own = seqs[start : start + len(each.messages)]
+            start += len(own)
+            if len(together) > 1 and _has_duplicate(own):
+                # Perhaps only because of another's, in a stream that has one message per key.
+                again.append(each)
+            else:
+                _answer(each, own)
+        if again:
+            await asyncio.gather(*(self._send_alone(stream, each) for each in again))
+
     async def _send_alone(self, stream: str, waiting: _Waiting) -> None:
         try:
-            _share([waiting], await self._send(stream, waiting.messages))
+            _answer(waiting, await self._send(stream, waiting.messages))
         except Exception as error:
             _fail(waiting, error)
 
@@ -104,14 +119,14 @@ def _take(waiting: deque[_Waiting]) -> list[_Waiting]:
     return taken
 
 
-def _share(together: Sequence[_Waiting], seqs: list[int]) -> None:
-    start = 0
-    for each in together:
-        end = start + len(each.messages)
-        # A request may have been given up meanwhile; its messages are published all the same.
-        if not each.seqs.done():
-            each.seqs.set_result(seqs[start:end])
-        start = end
+def _has_duplicate(seqs: list[int]) -> bool:
+    return any(type(seq) is Seq and seq.is_duplicate for seq in seqs)
+
+
+def _answer(waiting: _Waiting, seqs: list[int]) -> None:
+    # A request may have been given up meanwhile; its messages are published all the same.
+    if not waiting.seqs.done():
+        waiting.seqs.set_result(seqs)
 
 
 def _fail(waiting: _Waiting, error: Exception) -> None:

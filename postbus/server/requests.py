@@ -26,6 +26,7 @@ class Request:
     Attributes:
         method: The HTTP method.
         path: The path, decoded.
+        raw_path: The path as it came.
         query: The query, as it came.
         headers: By their names in lower case; of several that are alike the last.
         receive: What tells of its body, and that its client is gone.
@@ -36,6 +37,7 @@ class Request:
 
     method: str
     path: str
+    raw_path: str
     query: bytes
     headers: Mapping[bytes, bytes]
     receive: Receive

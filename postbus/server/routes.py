@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+from urllib.parse import unquote
 
 _Endpoint = TypeVar("_Endpoint")
 
@@ -56,7 +57,7 @@ class Routes(Generic[_Endpoint]):
         node.endpoints[method] = endpoint
 
     def find(self, method: str, path: str) -> Found[_Endpoint] | None:
-        """What answers a request, if anything does."""
+        """What answers a request, if anything does. Its path is as it came, with “%2F” for a slash that separates nothing."""
         node, parameters = self._node(path)
         endpoint = None if node is None else node.endpoints.get(method)
         return None if node is None or endpoint is None else Found(endpoint, node.path, parameters)
@@ -69,7 +70,11 @@ class Routes(Generic[_Endpoint]):
     def _node(self, path: str) -> tuple[_Node[_Endpoint] | None, dict[str, str]]:
         node = self._root
         parameters: dict[str, str] = {}
-        for part in path.split("/"):
+        parts = path.split("/")
+        if "%" in path:
+            # Only now: a key may have a slash in it.
+            parts = [unquote(part) for part in parts]
+        for part in parts:
             following = node.parts.get(part)
             if following is None:
                 following = node.any_part

@@ -21,6 +21,7 @@ from typing import Any
 import uvicorn
 
 from postbus.model.errors import Conflict, InvalidInput
+from postbus.server import logs
 from postbus.server.observing import Observing
 from postbus.server.protocol import Protocol
 from postbus.server.service import Service
@@ -125,6 +126,7 @@ def _stop_with(sentinel: int) -> None:
 
 
 def _serve(settings: Settings, listening: socket.socket, started: Callable[[], None] = lambda: None) -> None:
+    logs.take_over()
     serving = server(settings)
     # What has been imported stays: without this, each full collection of garbage would look at all of it and answer nobody
     # for 45 ms.

@@ -65,9 +65,7 @@ async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[answers
 @endpoints.add("POST", _PATH + "/redrive", scope="manage")
 async def redrive_dead_letters(call: Call, body: Redrive) -> Data[answers.Count]:
     """Give dead letters another chance: all, or those that match. Ending the request cancels the rest."""
-    to_stream = given(body.to_stream)
-    if to_stream is not None:
-        call.demand("publish", to_stream)
+    to_stream = None if body.to_stream is UNSET else await call.stream_for("publish", body.to_stream)
     if body.limit is not UNSET:
         refuse_rate(body.rate)
         chosen = (given(body.seqs), given(body.key_pattern), given(body.reason_like))

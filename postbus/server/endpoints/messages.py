@@ -75,6 +75,8 @@ async def send_messages(call: Call, body: NewMessages) -> Data[answers.Published
     if any(each.encoding is not None for each in body.messages):
         await _demand_bytes(call)
     messages = _messages(body.messages, _trace(call))
+    if body.deliver_at is not UNSET and body.delay_ms is not UNSET:
+        raise problems.invalid("deliver_at", "does not go together with delay_ms")
     later = (moment(body.deliver_at), seconds(body.delay_ms))
     if body.ttl_ms is UNSET and later == (None, None):
         seqs = await _publish(call, messages)

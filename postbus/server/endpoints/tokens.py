@@ -25,7 +25,7 @@ class NewToken(Struct, forbid_unknown_fields=True):
     name: TokenName
     scopes: Annotated[list[Scope], Meta(min_length=1, max_length=3)]
     streams: Annotated[list[StreamPattern], Meta(min_length=1, max_length=100)] = field(default_factory=lambda: ["*"])
-    rate_limit: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
+    rate_limit: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None = None
     expires_at: Time | None = None
 
 

@@ -21,12 +21,17 @@ class Upkeep(Struct, forbid_unknown_fields=True):
 @endpoints.add("POST", "/api/sweep", scope="manage")
 async def sweep(call: Call, body: Upkeep) -> Data[answers.Count]:
     """Redeliver what has expired or come due; answers how many messages became available."""
-    call.demand("manage", body.stream)
-    return Data(answers.Count(await call.bus.sweep(body.stream)))
+    return Data(answers.Count(await call.bus.sweep(await _stream(call, body))))
 
 
 @endpoints.add("POST", "/api/maintain", scope="manage")
 async def maintain(call: Call, body: Upkeep) -> Data[answers.Count]:
     """Begin, seal and drop segments of the log, as is due; answers how many steps were taken."""
-    call.demand("manage", body.stream)
-    return Data(answers.Count(await call.bus.maintain(body.stream)))
+    return Data(answers.Count(await call.bus.maintain(await _stream(call, body))))
+
+
+async def _stream(call: Call, body: Upkeep) -> str | None:
+    if body.stream is not None:
+        return await call.stream_for("manage", body.stream)
+    call.demand("manage", None)
+    return None
