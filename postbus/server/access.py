@@ -176,6 +176,18 @@ class Guard:
         self._count(token)
         return token
 
+    async def confirm(self, token: Token) -> None:
+        """Whether a token that a request came with is still valid.
+
+        Raises:
+            Problem: 401 when it was revoked or has expired meanwhile.
+        """
+        if self._is_open:
+            return
+        known = await self._find(token.digest)
+        if known is None or not known.is_valid:
+            raise _unauthorized("the token is not valid any more")
+
     async def _find(self, digest: str) -> Token | None:
         known, until = self._known.get(digest, (None, 0.0))
         if time.monotonic() >= until:

@@ -94,6 +94,7 @@ class Endpoint:
         scope: What the token must allow on the stream of the path; None for what everybody may ask.
         also: What is enough, too.
         on_all_streams: Whether the token must allow it on all streams.
+        is_long: Whether it may take as long as its client waits for it.
         invalid_status: The status for a body or query that is not allowed.
         body: The type of its body, or None.
         body_optional: Whether the body may be left out.
@@ -107,6 +108,7 @@ class Endpoint:
     scope: Scope | None
     also: tuple[Scope, ...]
     on_all_streams: bool
+    is_long: bool
     invalid_status: int
     body: Any
     body_optional: bool
@@ -138,6 +140,7 @@ class Endpoints:
         scope: Scope | None,
         also: tuple[Scope, ...] = (),
         on_all_streams: bool = False,
+        is_long: bool = False,
         invalid_status: int = 400,
     ) -> Callable[[_Handler], _Handler]:
         """Declare the function below as an endpoint. Its parameters `body` and `query`, and its result, have the types."""
@@ -153,6 +156,7 @@ class Endpoints:
                     scope=scope,
                     also=also,
                     on_all_streams=on_all_streams,
+                    is_long=is_long,
                     invalid_status=invalid_status,
                     body=_some(types.get("body")),
                     body_optional=body is not None and body.default is None,
@@ -202,7 +206,11 @@ class Caller:
             body = await read_body(request, self._service.settings.max_body_bytes)
             if body or not endpoint.body_optional:
                 arguments["body"] = self._body(body)
-        result = await endpoint.handler(call, **arguments)
+        if endpoint.is_long:
+            result = await endpoint.handler(call, **arguments)
+        else:
+            with self._service.deadlines.kept(max((_wait_of(each) for each in arguments.values()), default=0.0)):
+                result = await endpoint.handler(call, **arguments)
         return _encode(result), call.headers
 
     async def _let_in(self, request: Request) -> Call:
@@ -266,6 +274,12 @@ class Caller:
         if unknown and " - at " not in str(error):
             problem.hint = did_you_mean(unknown, getattr(self._endpoint.body, "__struct_fields__", ()))
         return problem
+
+
+def _wait_of(given: Any) -> float:
+    """How many seconds a body or query asks to be waited for messages."""
+    milliseconds: int = getattr(given, "wait_for", 0)
+    return milliseconds / 1000
 
 
 def _times_of(query: Any) -> frozenset[str]:

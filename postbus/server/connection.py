@@ -9,6 +9,7 @@ import postbus
 from postbus.db._async.database import AsyncDatabase
 from postbus.model.errors import Error, Unavailable
 from postbus.server import logs
+from postbus.server.deadlines import took_too_long
 from postbus.server.settings import Settings
 
 _RETRY_SECONDS = 1.0
@@ -60,7 +61,10 @@ class Connection:
     async def why_not_ready(self) -> Error | None:
         """What keeps requests from being served, found out by asking Postgres; None when nothing does."""
         try:
-            await self.database.check_installed()
+            async with asyncio.timeout(self._settings.connect_timeout):
+                await self.database.check_installed()
+        except TimeoutError:
+            return took_too_long(self._settings.connect_timeout)
         except Error as error:
             return error
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
 from postbus.model.errors import NotFound
@@ -18,15 +19,10 @@ _is_name = re.compile(NAME_PATTERN).match
 
 @dataclass(slots=True)
 class _Listing:
-    """Ids by name."""
+    """Names by id."""
 
-    ids: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     until: float = 0.0
-
-    def name_of(self, name_or_id: str) -> str:
-        if name_or_id in self.ids:
-            return name_or_id
-        return next((name for name, known in self.ids.items() if known == name_or_id), name_or_id)
 
 
 class Directory:
@@ -50,22 +46,28 @@ class Directory:
         # Only digits can be an id, so that a name costs nothing here.
         if not (name_or_id.isascii() and name_or_id.isdigit()):
             return _checked("stream", name_or_id)
+        bus = self._connection.bus
+        if await _exists(bus.stream_info(_checked("stream", name_or_id))):
+            return name_or_id
         if time.monotonic() >= self._streams.until:
-            streams = await self._connection.bus.list_streams()
-            self._streams = _Listing({each.name: str(each.id) for each in streams}, time.monotonic() + _SECONDS)
-        return self._streams.name_of(_checked("stream", name_or_id))
+            streams = await bus.list_streams()
+            self._streams = _Listing({str(each.id): each.name for each in streams}, time.monotonic() + _SECONDS)
+        return self._streams.names.get(name_or_id, name_or_id)
 
     async def consumer_name(self, stream: str, name_or_id: str) -> str:
         if not (name_or_id.isascii() and name_or_id.isdigit()):
             return _checked("consumer", name_or_id)
+        bus = self._connection.bus
+        if await _exists(bus.consumer(stream, _checked("consumer", name_or_id)).info()):
+            return name_or_id
         listing = self._consumers.get(stream)
         if listing is None or time.monotonic() >= listing.until:
-            consumers = await self._connection.bus.list_consumers(stream)
-            listing = _Listing({each.name: str(each.id) for each in consumers}, time.monotonic() + _SECONDS)
+            consumers = await bus.list_consumers(stream)
+            listing = _Listing({str(each.id): each.name for each in consumers}, time.monotonic() + _SECONDS)
             if len(self._consumers) > 1000:
                 self._consumers.clear()
             self._consumers[stream] = listing
-        return listing.name_of(_checked("consumer", name_or_id))
+        return listing.names.get(name_or_id, name_or_id)
 
     async def stream_id(self, stream: str) -> str:
         """The id of a stream, for answers.
@@ -91,6 +93,15 @@ class Directory:
             self._ids.clear()
         self._ids[stream] = (found, time.monotonic() + _SECONDS)
         return found
+
+
+async def _exists(asked: Awaitable[object]) -> bool:
+    """Whether there is something with that name. It is asked for each time: what is named like an id may have come just now."""
+    try:
+        await asked
+    except NotFound:
+        return False
+    return True
 
 
 def _checked(kind: str, name: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import http
+import re
 from functools import cache
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from postbus.server.requests import Event
 
 _MOST_HEAD_BYTES: Final = 64 * 1024
 _MOST_HEADERS: Final = 200
+_UPGRADE: Final = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
 
 
 class _Answering:
@@ -67,6 +69,12 @@ class _Answering:
         return head
 
 
+def _without_upgrade(data: bytes) -> bytes:
+    """An offer to speak HTTP/2 may be ignored; the parser would stop at it, and forget the body."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _UPGRADE.sub(b"", head) + end + rest
+
+
 @cache
 def _status_line(status: int) -> bytes:
     return f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}".encode()
@@ -91,6 +99,8 @@ class Protocol(HttpToolsProtocol):
         self._is_in_head = True
         self._head_bytes = 0
         self._refusal: Problem | None = None
+        # How much of an answer was left to be sent when patience ended last.
+        self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -104,6 +114,8 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._head_bytes += len(data)
+        if self._is_in_head and b"h2c" in data:
+            data = _without_upgrade(data)
         super().data_received(data)
         # The body may have come with it: then the head is over.
         if self._is_in_head and self._head_bytes > _MOST_HEAD_BYTES:
@@ -187,10 +199,21 @@ class Protocol(HttpToolsProtocol):
         if self.flow.read_paused:
             self._await_more()  # It is we who do not read on.
         elif self._is_in_head and not self._head_bytes:
-            self.transport.close()  # Nothing was asked.
+            self._rest_no_more()
         else:
             what = "the request did not arrive within" if self._is_in_head else "nothing more of the body came for"
             self._refuse(Problem(408, "too_slow", f"{what} {self._arrival_timeout:g} s"))
+
+    def _rest_no_more(self) -> None:
+        """Nothing was asked. A client that has not read its answer yet has time as long as it reads on."""
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent:
+            self.transport.close()
+        elif self._unsent and unsent >= self._unsent:
+            self.transport.abort()
+        else:
+            self._unsent = unsent
+            self._await(self._arrival_timeout)
 
     def _refuse(self, problem: Problem) -> None:
         self._await_nothing()

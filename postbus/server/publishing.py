@@ -15,6 +15,7 @@ from postbus import tracing
 from postbus.model.errors import InvalidInput, TooLarge
 from postbus.model.message import Message, Seq
 from postbus.server.connection import Connection
+from postbus.server.deadlines import took_too_long
 
 _MAX_TOGETHER = 1000
 # Larger requests gain nothing from company.
@@ -30,9 +31,10 @@ class _Waiting:
 class Publishing:
     """Publishes for all requests of a process."""
 
-    def __init__(self, connection: Connection, *, coalesce: bool) -> None:
+    def __init__(self, connection: Connection, *, coalesce: bool, seconds: float) -> None:
         self._connection = connection
         self._coalesce = coalesce
+        self._seconds = seconds
         # Streams with a statement under way, each with what waits for its end. Two at a time would share what is there between
         # them: more statements, and a quarter fewer messages.
         self._busy: dict[str, deque[_Waiting]] = {}
@@ -64,7 +66,11 @@ class Publishing:
         try:
             together = _take(self._busy[stream])
             try:
-                seqs = await self._send(stream, [message for each in together for message in each.messages])
+                async with asyncio.timeout(self._seconds):
+                    seqs = await self._send(stream, [message for each in together for message in each.messages])
+            except TimeoutError:
+                for each in together:
+                    _fail(each, took_too_long(self._seconds))
             except (InvalidInput, TooLarge):
                 # Nothing was published. Each for itself, so that one that is refused does not take the others with it.
                 await asyncio.gather(*(self._send_alone(stream, each) for each in together))

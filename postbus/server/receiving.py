@@ -11,26 +11,17 @@ import contextlib
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import postbus
 from postbus.model.delivery import Batch
 
+if TYPE_CHECKING:
+    from postbus.server.polls import Poll
+
 # How soon the one that waits in Postgres notices that its client is gone or the server stops.
 _SLICE_SECONDS = 1.0
 _CROWD = 16
-
-
-class Poll:
-    """One request that waits."""
-
-    def __init__(self) -> None:
-        self.signal = asyncio.Event()
-        self.ended = False
-
-    def end(self) -> None:
-        """Wait no longer: the client is gone, or the server stops."""
-        self.ended = True
-        self.signal.set()
 
 
 class Receiving:
@@ -88,6 +79,7 @@ class Receiving:
             await _turn(queue, poll, until)
             batch = Batch(())
             while not batch and not poll.ended and (left := until - time.monotonic()) > 0:
+                await poll.confirm()
                 batch = await consumer.receive(max_messages, wait=min(left, _SLICE_SECONDS), ack_wait=ack_wait)
             return batch
         finally:

@@ -7,6 +7,7 @@ import contextlib
 
 from postbus.server.access import EVERYBODY, Guard
 from postbus.server.connection import Connection
+from postbus.server.deadlines import Deadlines
 from postbus.server.directory import Directory
 from postbus.server.maintenance import Maintenance
 from postbus.server.metrics import Metrics
@@ -28,7 +29,8 @@ class Service:
         self.connection = Connection(settings)
         self.directory = Directory(self.connection)
         self.guard = Guard(self.connection, is_open=settings.is_open)
-        self.publishing = Publishing(self.connection, coalesce=settings.coalesce)
+        self.deadlines = Deadlines(settings.request_timeout)
+        self.publishing = Publishing(self.connection, coalesce=settings.coalesce, seconds=settings.request_timeout)
         self.receiving = Receiving()
         self.metrics = Metrics(self.connection)
         self.stopping = False
@@ -36,6 +38,7 @@ class Service:
 
     async def start(self) -> None:
         self.connection.open()
+        self.deadlines.start()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.connection.attempted.wait(), _FIRST_ATTEMPT_SECONDS)
         if self._maintenance is not None:
@@ -50,4 +53,5 @@ class Service:
         self.begin_stop()
         if self._maintenance is not None:
             await self._maintenance.stop()
+        self.deadlines.stop()
         await self.connection.close()

@@ -27,6 +27,7 @@ class Settings:
         max_body_bytes: The largest body that is read.
         arrival_timeout: How many seconds a request may take to arrive: its head, and each part of its body.
         rest_timeout: How many seconds a connection may rest between two requests.
+        request_timeout: How many seconds a request may take, besides what it waits for messages, before it is answered 503.
         coalesce: Publish what arrives at the same time in one statement.
         access_log: Write a line of JSON for each request.
         services: Sweep and maintain.
@@ -46,6 +47,7 @@ class Settings:
     max_body_bytes: int = 16 * 1024 * 1024
     arrival_timeout: float = 20.0
     rest_timeout: float = 75.0
+    request_timeout: float = 60.0
     coalesce: bool = True
     access_log: bool = True
     services: bool = True

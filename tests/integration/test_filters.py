@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 
 import postbus
@@ -93,3 +94,17 @@ async def test_a_content_filter_needs_a_json_stream(bus: Any, stream: str) -> No
     await bus.create_stream(f"{stream}-text", data_type="text")
     with pytest.raises(postbus.InvalidInput, match="json"):
         await bus.create_consumer(f"{stream}-text", "c", filter=Filter(data="$.a"))
+
+
+@pytest.mark.parametrize("data", ['{"n": 1, "s": "\\u0000"}', '{"n": 1, "s": "\\ud800"}', '{"n": 1e999999}'])
+async def test_what_cannot_be_searched_passes_no_filter_and_holds_up_nothing(
+    bus: Any, stream: str, sql: psycopg.Connection[Any], data: str
+) -> None:
+    consumer = await bus.create_consumer(stream, "c", filter=Filter(data="$.n > 0"))
+    everything = await bus.create_consumer(stream, "everything")
+    sql.execute("select postbus.publish(%s, 'k', %s)", (stream, data))
+    await bus.publish(stream, key="k", data={"n": 2})
+
+    assert [delivery.data for delivery in await consumer.receive(10)] == [{"n": 2}]
+    assert [each.data for each in await consumer.peek(state="available")] == []
+    assert len(await everything.receive(10)) == 2

@@ -286,7 +286,7 @@ async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
     return Data(Position(position))
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/replay", scope="manage")
+@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/replay", scope="manage", is_long=True)
 async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
     """Deliver messages again that were delivered before. Ending the request cancels the rest."""
     chosen = (

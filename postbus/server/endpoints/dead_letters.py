@@ -62,7 +62,7 @@ async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[answers
     return Data([answers.dead(each, stream_id) for each in letters])
 
 
-@endpoints.add("POST", _PATH + "/redrive", scope="manage")
+@endpoints.add("POST", _PATH + "/redrive", scope="manage", is_long=True)
 async def redrive_dead_letters(call: Call, body: Redrive) -> Data[answers.Count]:
     """Give dead letters another chance: all, or those that match. Ending the request cancels the rest."""
     to_stream = None if body.to_stream is UNSET else await call.stream_for("publish", body.to_stream)

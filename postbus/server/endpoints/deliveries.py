@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
@@ -16,7 +13,7 @@ from postbus.server import answers
 from postbus.server.answers import Data, Success
 from postbus.server.calls import Call, Endpoints
 from postbus.server.fields import AckIds, Delay, KeyPattern, Limit, Milliseconds, NoNul, Seq, given, seconds
-from postbus.server.receiving import Poll
+from postbus.server.polls import watched
 
 endpoints = Endpoints()
 
@@ -146,11 +143,11 @@ async def _receive(call: Call, wanted: Receive) -> Data[list[answers.Received]]:
             batch = await reader.receive(wanted.batch_size, ack=acked, ack_wait=ack_wait)
     acked_count = batch.acked_count
     if not batch and wanted.wait_for:
-        async with _watched(call) as poll:
+        async with watched(call) as poll:
             batch = await call.service.receiving.receive(
                 reader, wanted.batch_size, wait=wanted.wait_for / 1000, ack_wait=ack_wait, poll=poll
             )
-            if batch and poll.ended and not call.service.stopping:
+            if batch and poll.is_abandoned:
                 batch = await _give_back(call, batch)
     if batch and wanted.auto_ack:
         await reader.ack(batch)
@@ -164,23 +161,6 @@ async def _give_back(call: Call, batch: Batch) -> Batch:
     """The client is gone: somebody else may have the messages now, instead of when their lease ends."""
     await call.reader.nack(batch, reason="the receiver went away", untried=True)
     return Batch(())
-
-
-@contextlib.asynccontextmanager
-async def _watched(call: Call) -> AsyncIterator[Poll]:
-    """A poll that ends when its client goes away."""
-    poll = Poll()
-    watch = asyncio.create_task(_watch(call, poll))
-    try:
-        yield poll
-    finally:
-        watch.cancel()
-
-
-async def _watch(call: Call, poll: Poll) -> None:
-    while (await call.request.receive())["type"] != "http.disconnect":
-        pass
-    poll.end()
 
 
 async def _peek(call: Call, query: Peek, after_seq: int) -> list[Peeked]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -15,6 +16,7 @@ from postbus.server.answers import Count, Data
 from postbus.server.calls import Call, Endpoints
 from postbus.server.endpoints.consumers import ExpireAfter, Position, Seek
 from postbus.server.fields import Limit, Milliseconds, Name, Seq, Time, given, moment, seconds
+from postbus.server.polls import Poll, watched
 
 endpoints = Endpoints()
 
@@ -154,18 +156,26 @@ async def get_group_stats(call: Call) -> Data[answers.ConsumerPlace]:
 @endpoints.add("POST", "/api/streams/{stream}/groups/{group}/claim", scope="consume")
 async def claim(call: Call, body: NewClaim) -> Data[list[ClaimedRange]]:
     """Claim the next messages of a group, as ranges to fetch."""
-    end = time.monotonic() + body.wait_for / 1000
-    while True:
-        left = 0.0 if call.service.stopping else max(0.0, end - time.monotonic())
-        claims = await _group(call).claim(
-            body.batch_size,
-            lease=seconds(body.lease_ms),
-            worker=given(body.worker),
-            wait=min(left, _SLICE_SECONDS),
-        )
-        if claims or left <= _SLICE_SECONDS:
-            break
+    claims = await _claim(call, body, 0.0)
+    if not claims and body.wait_for:
+        async with watched(call) as poll:
+            claims = await _wait_for_claims(call, body, poll)
+            if claims and poll.is_abandoned and body.lease_ms is not UNSET:
+                await _group(call).release(claims)
     return Data([ClaimedRange(c.partition, c.from_seq, c.to_seq, c.message_count, c.token, c.deadline) for c in claims])
+
+
+async def _wait_for_claims(call: Call, body: NewClaim, poll: Poll) -> Sequence[Claim]:
+    end = time.monotonic() + body.wait_for / 1000
+    claims: Sequence[Claim] = ()
+    while not claims and not poll.ended and not call.service.stopping and (left := end - time.monotonic()) > 0:
+        await poll.confirm()
+        claims = await _claim(call, body, min(left, _SLICE_SECONDS))
+    return claims
+
+
+async def _claim(call: Call, body: NewClaim, wait: float) -> Sequence[Claim]:
+    return await _group(call).claim(body.batch_size, lease=seconds(body.lease_ms), worker=given(body.worker), wait=wait)
 
 
 @endpoints.add("POST", "/api/streams/{stream}/groups/{group}/fetch", scope="consume")

@@ -9,6 +9,6 @@ as $$
         and (reader.filter_headers_not is null or not coalesce(message.headers @> any (reader.filter_headers_not), false))
         and (
             reader.filter_data is null
-            or coalesce(jsonb_path_query_first(message.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+            or coalesce(jsonb_path_query_first(postbus_data.as_jsonb(message.data), reader.filter_data, '{}', true), 'false') not in ('false', 'null')
         )
 $$;

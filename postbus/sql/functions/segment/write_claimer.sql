@@ -132,7 +132,7 @@ $body$
         case data_type
             when 'json' then $match$(
                     reader.filter_data is null
-                    or coalesce(jsonb_path_query_first(l.data::jsonb, reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+                    or coalesce(jsonb_path_query_first(postbus_data.as_jsonb(l.data::text), reader.filter_data, '{}', true), 'false') not in ('false', 'null')
                 )$match$
             else 'true'
         end,
