@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import http
 import re
+import secrets
 from functools import cache
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import httptools
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from postbus.server import problems
+from postbus.server import logs, problems
 from postbus.server.problems import Problem
 from postbus.server.requests import Event
 
@@ -86,13 +87,15 @@ class Protocol(HttpToolsProtocol):
     Args:
         arrival_timeout: How many seconds the head of a request may take, and each part of its body.
         rest_timeout: How many seconds may pass between an answer and the next request.
+        access_log: Whether to log what is refused before it is a request.
         arguments: uvicorn's.
     """
 
-    def __init__(self, *, arrival_timeout: float, rest_timeout: float, **arguments: Any) -> None:
+    def __init__(self, *, arrival_timeout: float, rest_timeout: float, access_log: bool, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._arrival_timeout = arrival_timeout
         self._rest_timeout = rest_timeout
+        self._access_log = access_log
         self._timer: asyncio.TimerHandle | None = None
         # When patience ends; None while nothing is awaited. The timer looks at it, and is not made anew for each part.
         self._deadline: float | None = None
@@ -221,7 +224,17 @@ class Protocol(HttpToolsProtocol):
             return
         # In the middle of an answer there is no place for another.
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            request_id = secrets.token_hex(8)
             body = msgspec.json.encode(problems.answer(problem))
-            headers = f"\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-            self.transport.write(_status_line(problem.status) + headers.encode() + body)
+            lines = (
+                "content-type: application/json",
+                f"content-length: {len(body)}",
+                f"x-request-id: {request_id}",
+                "connection: close",
+            )
+            head = "\r\n".join(("", *lines, "", "")).encode()
+            self.transport.write(_status_line(problem.status) + head + body)
+            if self._access_log:
+                client = (self.client or ("",))[0]
+                logs.note("refused", request_id=request_id, status=problem.status, code=problem.code, client=client)
         self.transport.close()

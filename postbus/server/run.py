@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -127,6 +128,8 @@ def _stop_with(sentinel: int) -> None:
 
 def _serve(settings: Settings, listening: socket.socket, started: Callable[[], None] = lambda: None) -> None:
     logs.take_over()
+    # It says less than our own line for a request that is refused.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     serving = server(settings)
     # What has been imported stays: without this, each full collection of garbage would look at all of it and answer nobody
     # for 45 ms.
@@ -150,7 +153,10 @@ def _config(settings: Settings, app: Any) -> uvicorn.Config:
         host=settings.host,
         port=settings.port,
         http=partial(  # type: ignore[arg-type]
-            Protocol, arrival_timeout=settings.arrival_timeout, rest_timeout=settings.rest_timeout
+            Protocol,
+            arrival_timeout=settings.arrival_timeout,
+            rest_timeout=settings.rest_timeout,
+            access_log=settings.access_log,
         ),
         ws="none",
         log_config=None,

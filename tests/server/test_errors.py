@@ -1,4 +1,4 @@
-"""Errors: always a summary and a code, with the right status, and never a trace."""
+"""Errors: always a summary, a code and a hint, with the right status, and never a trace."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
     body: dict[str, Any] = answer.json()
     assert body["summary"]
+    assert body["hint"]
     assert set(body) <= {"summary", "code", "hint", "validation_errors"}
     assert "Traceback" not in answer.text
     assert answer.headers["x-request-id"]

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.server.conftest import Stream
 from tests.server.serving import Api, connected, serving
+from tests.waiting import until
 
 TIMEOUT = 0.6
 
@@ -104,3 +106,29 @@ def test_too_much_and_what_is_not_http_is_refused(impatient: Api, sent: bytes, e
         line.sendall(sent)
         assert answer(line) == expected
     assert impatient.get("/health").status_code == 200
+
+
+def test_a_client_that_never_reads_its_answer_is_let_go(url: str, orders: Stream) -> None:
+    orders.send(*(("k", "x" * 2_000_000) for _ in range(8)))
+    with serving(url, arrival_timeout=TIMEOUT, rest_timeout=TIMEOUT) as api:
+        host, port = api.url.removeprefix("http://").split(":")
+        with socket.socket() as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            line.settimeout(10)
+            line.connect((host, int(port)))
+            line.sendall(f"GET {orders.path}/messages HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            until(lambda: not api.server.server_state.connections, "the connection is given up")
+
+
+def test_a_client_that_reads_slowly_gets_all_of_its_answer(url: str, orders: Stream) -> None:
+    orders.send(*(("k", "x" * 2_000_000) for _ in range(8)))
+    with serving(url, arrival_timeout=TIMEOUT, rest_timeout=TIMEOUT) as api, connected(api) as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.sendall(f"GET {orders.path}/messages HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        started = time.monotonic()
+        size = 0
+        while size < 16_000_000 and (part := line.recv(65536)):
+            size += len(part)
+            time.sleep(0.01)
+    assert size >= 16_000_000
+    assert time.monotonic() - started > 3 * TIMEOUT
