@@ -5,9 +5,12 @@ are written at once.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import http
 import re
 import secrets
+import struct
+import termios
 from functools import cache
 from typing import Any, Final
 
@@ -209,7 +212,7 @@ class Protocol(HttpToolsProtocol):
 
     def _rest_no_more(self) -> None:
         """Nothing was asked. A client that has not read its answer yet has time as long as it reads on."""
-        unsent = self.transport.get_write_buffer_size()
+        unsent = self._count_unsent()
         if not unsent:
             self.transport.close()
         elif self._unsent and unsent >= self._unsent:
@@ -217,6 +220,14 @@ class Protocol(HttpToolsProtocol):
         else:
             self._unsent = unsent
             self._await(self._arrival_timeout)
+
+    def _count_unsent(self) -> int:
+        """How many bytes of answers the client has not taken: ours, and those that the system keeps."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent:
+            line = self.transport.get_extra_info("socket")
+            unsent += struct.unpack("i", fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
+        return unsent
 
     def _refuse(self, problem: Problem) -> None:
         self._await_nothing()
