@@ -189,6 +189,7 @@ class Caller:
         self._service = service
         self._decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
         self._times = _times_of(endpoint.query)
+        self._waits = hasattr(endpoint.query, "wait_for") or hasattr(endpoint.body, "wait_for")
 
     async def answer(self, request: Request) -> tuple[bytes, dict[str, str]]:
         """The JSON to answer, and headers.
@@ -209,7 +210,8 @@ class Caller:
         if endpoint.is_long:
             result = await endpoint.handler(call, **arguments)
         else:
-            with self._service.deadlines.kept(max((_wait_of(each) for each in arguments.values()), default=0.0)):
+            wait = max(map(_wait_of, arguments.values())) if self._waits else 0.0
+            with self._service.deadlines.kept(wait):
                 result = await endpoint.handler(call, **arguments)
         return _encode(result), call.headers
 

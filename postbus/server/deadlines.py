@@ -6,9 +6,8 @@ A timer for each request would cost a twentieth of it. So one looks at all of th
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Iterator
+from types import TracebackType
 
 from postbus.model.errors import ConnectionLost
 
@@ -21,6 +20,27 @@ def took_too_long(seconds: float) -> ConnectionLost:
         f"Postgres did not answer within {seconds:g} s",
         "the call may or may not have taken effect; perhaps a transaction holds a lock on the stream: postbus doctor says which",
     )
+
+
+class _Kept:
+    __slots__ = ("_deadlines", "_task", "_wait")
+
+    def __init__(self, deadlines: Deadlines, wait: float) -> None:
+        self._deadlines = deadlines
+        self._wait = wait
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101
+        self._task: asyncio.Task[object] = task
+        self._deadlines.begin(task, self._wait)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        is_overdue = self._deadlines.end(self._task)
+        if is_overdue and self._task.uncancel() == 0 and isinstance(error, asyncio.CancelledError):
+            raise took_too_long(self._deadlines.seconds) from None
 
 
 class Deadlines:
@@ -39,25 +59,20 @@ class Deadlines:
         if self._task is not None:
             self._task.cancel()
 
-    @contextlib.contextmanager
-    def kept(self, wait: float) -> Iterator[None]:
-        """Do something within the time that there is, and that it may wait besides.
+    def kept(self, wait: float) -> _Kept:
+        """For a `with`: what takes longer than there is time, and than it may wait besides, ends with `ConnectionLost`."""
+        return _Kept(self, wait)
 
-        Raises:
-            ConnectionLost: It took longer.
-        """
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101
+    def begin(self, task: asyncio.Task[object], wait: float) -> None:
         self._until[task] = time.monotonic() + self.seconds + wait
-        try:
-            yield
-        except asyncio.CancelledError:
-            if task in self._overdue and task.uncancel() == 0:
-                raise took_too_long(self.seconds) from None
-            raise
-        finally:
-            del self._until[task]
-            self._overdue.discard(task)
+
+    def end(self, task: asyncio.Task[object]) -> bool:
+        """Whether it was ended because it took too long."""
+        del self._until[task]
+        if task not in self._overdue:
+            return False
+        self._overdue.discard(task)
+        return True
 
     async def _run(self) -> None:
         while True:
