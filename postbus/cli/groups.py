@@ -9,7 +9,7 @@ import typer
 from postbus.cli import consumer_settings, output, requests
 from postbus.cli.consumer_settings import ExpireAfter, KeepUnread, given
 from postbus.cli.deliveries import Wait
-from postbus.cli.options import ConsumerName, NewName, StreamName, Yes, confirm, open_bus, seconds
+from postbus.cli.options import GroupName, NewName, StreamName, Yes, confirm, open_bus, seconds
 from postbus.cli.shared import Commands, current
 from postbus.model.group import Claim
 
@@ -50,7 +50,7 @@ def ls(stream: StreamName) -> None:
 
 
 @app.command("info")
-def info(stream: StreamName, group: ConsumerName) -> None:
+def info(stream: StreamName, group: GroupName) -> None:
     """Where a group stands, in each partition.
 
     Example: postbus group info orders readers
@@ -67,7 +67,7 @@ def info(stream: StreamName, group: ConsumerName) -> None:
 @app.command("claim")
 def claim(
     stream: StreamName,
-    group: ConsumerName,
+    group: GroupName,
     count: Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="How many messages at most.")] = 100,
     lease: Annotated[
         str | None,
@@ -88,7 +88,7 @@ def claim(
 @app.command("fetch")
 def fetch(
     stream: StreamName,
-    group: ConsumerName,
+    group: GroupName,
     partition: Annotated[int, typer.Argument(help="The partition of a range.")],
     from_seq: Annotated[int, typer.Argument(help="Its first seq.")],
     to_seq: Annotated[int, typer.Argument(help="Its last seq.")],
@@ -106,7 +106,7 @@ def fetch(
 @app.command("commit")
 def commit(
     stream: StreamName,
-    group: ConsumerName,
+    group: GroupName,
     tokens: Tokens,
     to_seq: Annotated[int | None, typer.Option("--to", help="Only up to this seq; the rest stays claimed.")] = None,
 ) -> None:
@@ -120,7 +120,7 @@ def commit(
 
 
 @app.command("release")
-def release(stream: StreamName, group: ConsumerName, tokens: Tokens) -> None:
+def release(stream: StreamName, group: GroupName, tokens: Tokens) -> None:
     """Give back what was claimed with a lease: the next claim gets it.
 
     Example: postbus group release orders readers 1f0c9a7be2d34c55
@@ -133,7 +133,7 @@ def release(stream: StreamName, group: ConsumerName, tokens: Tokens) -> None:
 @app.command("seek")
 def seek(
     stream: StreamName,
-    group: ConsumerName,
+    group: GroupName,
     to: Annotated[str, typer.Argument(help="earliest, latest, a seq, a time, or 10m for ten minutes ago.")],
 ) -> None:
     """Read on from another position; what is claimed is given up.
@@ -146,7 +146,7 @@ def seek(
 
 
 @app.command("rm")
-def rm(stream: StreamName, group: ConsumerName, yes: Yes = False) -> None:
+def rm(stream: StreamName, group: GroupName, yes: Yes = False) -> None:
     """Remove a group.
 
     Example: postbus group rm orders readers --yes

@@ -34,6 +34,7 @@ def complete_consumer(ctx: typer.Context, incomplete: str) -> list[str]:
 
 StreamName = Annotated[str, typer.Argument(help="The stream's name.", autocompletion=complete_stream)]
 ConsumerName = Annotated[str, typer.Argument(help="The consumer's name.", autocompletion=complete_consumer)]
+GroupName = Annotated[str, typer.Argument(help="The group's name.", autocompletion=complete_consumer)]
 NewName = Annotated[str, typer.Argument(help="Its name: letters, digits, _ and -.")]
 KeyPattern = Annotated[str | None, typer.Option("--filter", help="Only keys that match, such as 'orders.>'.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

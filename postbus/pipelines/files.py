@@ -65,6 +65,11 @@ class Format:
         if self.name is not None:
             return self
         found = {_format_of(path) for path in paths}
+        if len(found) > 1 and None not in found:
+            raise InvalidInput(
+                f"the files have several formats: {', '.join(sorted(map(str, found)))}",
+                "ingest those of one format at a time, such as --files '/in/*.csv'",
+            )
         if len(found) != 1 or None in found:
             odd = next((path for path in paths if _format_of(path) is None), paths[0])
             raise InvalidInput(

@@ -23,9 +23,15 @@ def seq_or_time(text: str | None, name: str) -> Position:
         return Position()
     if found := _AGO.fullmatch(text):
         return Position(time=datetime.now(UTC) - timedelta(**{_UNITS[found[2]]: float(found[1])}))
-    place = position_of(text, name)
+    try:
+        place = position_of(text, name)
+    except InvalidInput:
+        place = Position()
     if place.seq is None and place.time is None:
-        raise InvalidInput(f'{name} = "{text}" is neither a seq nor a time')
+        raise InvalidInput(
+            f'{name} = "{text}" is neither a seq nor a time',
+            "use a seq, a time such as 2026-01-31T08:00:00+00:00, or how long ago: 30m, 12h, 7d",
+        )
     return place
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from postbus.cli import output
+from postbus.cli.options import open_bus
 from postbus.cli.pipelines import backfill as backfill
 from postbus.cli.pipelines import ingest as ingest
 from postbus.cli.pipelines import lake as lake
 from postbus.cli.pipelines import materialize as materialize
 from postbus.cli.pipelines import report as report
 from postbus.cli.pipelines import transform as transform
-from postbus.cli.pipelines.shared import postgres, run_app
+from postbus.cli.pipelines.shared import run_app
 from postbus.cli.shared import OUTPUT, TARGET, Commands
 
 app = Commands("Pipelines on Spark: run, list.", shared=(*TARGET, *OUTPUT))
@@ -23,6 +24,6 @@ def ls() -> None:
     Example: postbus pipeline ls
     """
     columns = ("name", "state", "message_count", "rate", "lag_estimate", "position_seq", "noted_at", "last_error")
-    with postgres() as bus:
+    with open_bus() as bus:
         found = bus.list_pipelines()
     output.emit(found, columns, empty="no pipelines yet; run one: postbus pipeline run archive orders --to /lake")

@@ -41,7 +41,10 @@ Continuous = Annotated[
 def postgres() -> Iterator[Bus]:
     """The bus, which has to be Postgres itself."""
     if targets.target().is_http:
-        raise InvalidInput("pipelines work on Postgres, not on a server", "name it with --url postgresql://…")
+        raise InvalidInput(
+            "pipelines work on Postgres, not on a server",
+            "name it with --url postgresql://…; for the embedded one, --data-dir",
+        )
     with open_bus() as bus:
         yield bus
 

@@ -129,7 +129,7 @@ def test_one_consumer_gets_messages_again_that_the_log_has_lost(
         ({}, "into a stream or to a consumer"),
         ({"into": "a", "consumer": "b"}, "into a stream or to a consumer"),
         ({"into": "a", "rate": 0}, "above 0"),
-        ({"into": "a", "start": "yesterday"}, "is not a position"),
+        ({"into": "a", "start": "yesterday"}, "neither a seq nor a time"),
         ({"into": "a", "start": "latest"}, "neither a seq nor a time"),
     ],
 )
