@@ -11,6 +11,7 @@ import typer
 import postbus
 from postbus.cli.main import ENTRIES, build
 from tests.cli.shell import Shell
+from tests.server.serving import serving
 from tools.cli_reference import commands, reference
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
@@ -228,3 +229,8 @@ def test_numbers_in_a_file_stay_exact(shell: Shell, tmp_path: Path) -> None:
     file.write_text(json.dumps({"data": {"n": 2**70, "x": 0.1}}))
     shell("message", "send", "orders", "--file", str(file))
     assert [m["data"] for m in shell.objects("stream", "read", "orders")] == [{"n": 2**70, "x": 0.1}]
+
+
+def test_pipelines_are_listed_by_a_server_too(fresh_url: str) -> None:
+    with serving(fresh_url) as api:
+        assert Shell(api.url).objects("pipeline", "ls") == []

@@ -65,6 +65,32 @@ def test_an_error_is_said_in_two_lines_with_a_status(arguments: list[str], statu
     assert "secret" not in done.stderr
 
 
+def test_tls_files_that_cannot_be_used_are_refused_before_anything_is_served(tmp_path: Path) -> None:
+    for name in ("cert.pem", "key.pem"):
+        (tmp_path / name).write_text("nonsense")
+    files = ["--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
+    done = run("up", "--port", "0", *files, "--url", "postgresql://nobody@127.0.0.1:1/none")
+    assert done.returncode == 2
+    assert "cannot be used for TLS" in done.stderr
+    assert "is up" not in done.stderr
+
+
+def test_the_password_of_the_database_is_not_shown() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--port", "0", "--url", "postgresql://me:secret@127.0.0.1:1/none"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        shown = [_lines(process.stdout).readline() for _ in range(4)]
+    finally:
+        process.kill()
+        process.wait()
+    assert "postgresql://me:***@127.0.0.1:1/none\n" in shown
+    assert "secret" not in "".join(shown)
+
+
 def test_up_on_a_database_without_postbus_says_what_to_run(empty_url: str) -> None:
     done = run("up", "--url", empty_url)
     assert done.returncode == 6

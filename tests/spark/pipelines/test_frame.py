@@ -106,4 +106,4 @@ def test_the_command_archives_verifies_and_lists(
     with pytest.raises(postbus.NotFound, match="no-such"):
         run("run", "archive", "no-such")
     with pytest.raises(postbus.InvalidInput, match="pipelines work on Postgres"):
-        Shell("http://127.0.0.1:1").objects("pipeline", "ls")
+        Shell("http://127.0.0.1:1").objects("pipeline", "run", "archive", stream)
