@@ -59,5 +59,5 @@ class Handler(logging.Handler):
 
 
 def take_over() -> None:
-    """Write what is logged from now on as lines of JSON; only warnings, of those who do not say otherwise."""
-    logging.basicConfig(handlers=[Handler()], level=logging.WARNING, force=True)
+    """Write warnings of libraries as lines of JSON too, unless somebody has said where they are to go."""
+    logging.basicConfig(handlers=[Handler()], level=logging.WARNING)
