@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from typing import Annotated
@@ -61,6 +62,15 @@ def create(
         else f"created context {name}; use it: postbus context use {name}"
     )
     output.done(text, created=name)
+    if use:
+        _say_if_another_is_meant()
+
+
+def _say_if_another_is_meant() -> None:
+    for name in ("POSTBUS_URL", "POSTBUS_CONTEXT", "POSTBUS_DATA_DIR"):
+        if os.environ.get(name):
+            output.say(f"note: as long as {name} is set here, commands work on what it names")
+            return
 
 
 def _secret(what: str, given: str | None) -> str | None:
@@ -125,6 +135,7 @@ def use(
         raise InvalidInput("which context?", "give a name, or --none")
     stored_contexts().use(name)
     output.done("no context is in use" if name is None else f"context {name} is in use", in_use=name)
+    _say_if_another_is_meant()
 
 
 @app.command("rm")

@@ -131,3 +131,11 @@ def test_a_file_that_is_not_json_is_named() -> None:
 def test_as_curl_is_refused_where_no_request_is_sent() -> None:
     with pytest.raises(postbus.InvalidInput, match="not one"):
         HERE("stream", "rm", "orders", "--as-curl", "--url", "postgresql://me@localhost/x")
+
+
+def test_what_the_environment_says_goes_first_and_whoever_chooses_a_context_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "note" not in HERE.run("context", "create", "dev", "--url", "postgresql://me@localhost/dev", "--use").err
+    monkeypatch.setenv("POSTBUS_DATA_DIR", "/somewhere")
+    assert "note: as long as POSTBUS_DATA_DIR is set here" in HERE.run("context", "use", "dev").err

@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import StreamName
-from postbus.cli.pipelines.shared import Master, Options, Remote, build, collect, run_app, started
+from postbus.cli.pipelines.shared import Master, Options, Remote, build, collect, run_app, shown, started
 
 
 @run_app.command("backfill")
@@ -55,10 +55,10 @@ def backfill(
         written = values["pk"]
         values["pk"] = tuple(name.strip() for name in (written.split(",") if isinstance(written, str) else written))
     with started(stream, master, remote) as (spark, database):
-        from postbus.pipelines import BackfillOptions, backfill_table, progress
+        from postbus.pipelines import BackfillOptions, backfill_table
 
         chosen = build(BackfillOptions, stream, values)
-        done = backfill_table(database, chosen, spark=spark, show=progress.for_this_terminal())
+        done = backfill_table(database, chosen, spark=spark, show=shown())
     output.emit_one(done)
     if done.bad:
         output.say(f"{done.bad:,} rows could not be published; see why: postbus stream read {done.bad_into}")

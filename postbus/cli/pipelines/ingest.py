@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import StreamName, pairs
-from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, build, collect, run_app, started
+from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, build, collect, run_app, shown, started
 
 
 @run_app.command("ingest")
@@ -73,10 +73,10 @@ def ingest(
     }
     values = collect(given, options)
     with started(stream, master, remote) as (spark, database):
-        from postbus.pipelines import IngestOptions, ingest_files, progress
+        from postbus.pipelines import IngestOptions, ingest_files
 
         chosen = build(IngestOptions, stream, values)
-        done = ingest_files(database, chosen, spark=spark, continuous=continuous, show=progress.for_this_terminal())
+        done = ingest_files(database, chosen, spark=spark, continuous=continuous, show=shown())
     output.emit_one(done)
     if done.bad:
         output.say(f"{done.bad:,} rows could not be published; see why: postbus stream read {done.bad_into}")

@@ -8,7 +8,18 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import KeyPattern, StreamName, seconds, size
-from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, build, collect, prepared, run_app, started
+from postbus.cli.pipelines.shared import (
+    Continuous,
+    Master,
+    Options,
+    Remote,
+    build,
+    collect,
+    prepared,
+    run_app,
+    shown,
+    started,
+)
 from postbus.model.errors import Conflict
 
 
@@ -54,9 +65,9 @@ def archive(
     }
     chosen = prepared("ArchiveOptions", stream, collect(given, options))
     with started(stream, master, remote) as (spark, database):
-        from postbus.pipelines import archive_stream, progress
+        from postbus.pipelines import archive_stream
 
-        count = archive_stream(database, chosen, spark=spark, continuous=continuous, show=progress.for_this_terminal())
+        count = archive_stream(database, chosen, spark=spark, continuous=continuous, show=shown())
     output.emit_number(count, f"archived {count:,} messages of {stream}", name="archived")
 
 
@@ -95,10 +106,10 @@ def replay(
     }
     values = collect(given, options)
     with started(stream, master, remote) as (spark, database):
-        from postbus.pipelines import ReplayOptions, progress, replay_stream
+        from postbus.pipelines import ReplayOptions, replay_stream
 
         chosen = build(ReplayOptions, stream, values)
-        count = replay_stream(database, chosen, spark=spark, show=progress.for_this_terminal())
+        count = replay_stream(database, chosen, spark=spark, show=shown())
     text = f"replayed {count:,} messages of {stream}"
     if count == 0 and not again:
         text += "; what was replayed before is not replayed once more without --again"
@@ -128,10 +139,10 @@ def upkeep(
     if "file_bytes" in values:
         values["file_bytes"] = size(str(values["file_bytes"]))
     with started(stream, master, remote) as (spark, database):
-        from postbus.pipelines import UpkeepOptions, progress, tend_archive
+        from postbus.pipelines import UpkeepOptions, tend_archive
 
         chosen = build(UpkeepOptions, stream, values)
-        done = tend_archive(database, chosen, spark=spark, show=progress.for_this_terminal())
+        done = tend_archive(database, chosen, spark=spark, show=shown())
     output.emit_one(done)
 
 

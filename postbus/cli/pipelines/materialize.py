@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import StreamName
-from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, collect, prepared, run_app, started
+from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, collect, prepared, run_app, shown, started
 
 
 @run_app.command("materialize")
@@ -63,9 +63,7 @@ def materialize(
     bad = values.get("bad_into")
     chosen = prepared("MaterializeOptions", stream, values)
     with started([stream, *([bad] if bad else [])], master, remote) as (spark, database):
-        from postbus.pipelines import materialize_stream, progress
+        from postbus.pipelines import materialize_stream
 
-        count = materialize_stream(
-            database, chosen, spark=spark, continuous=continuous, show=progress.for_this_terminal()
-        )
+        count = materialize_stream(database, chosen, spark=spark, continuous=continuous, show=shown())
     output.emit_number(count, f"applied {count:,} messages of {stream}", name="applied")

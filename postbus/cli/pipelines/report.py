@@ -9,7 +9,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import complete_stream, seconds
-from postbus.cli.pipelines.shared import Master, Options, Remote, collect, run_app, started
+from postbus.cli.pipelines.shared import Master, Options, Remote, collect, run_app, shown, started
 
 _Streams = Annotated[
     list[str] | None,
@@ -62,9 +62,9 @@ def report(
     chosen = ReportOptions(streams=tuple(streams or ()), **values)
     chosen.check()
     with started(streams or [], master, remote) as (spark, database):
-        from postbus.pipelines import progress, report_streams
+        from postbus.pipelines import report_streams
 
-        found = report_streams(database, chosen, spark=spark, show=progress.for_this_terminal())
+        found = report_streams(database, chosen, spark=spark, show=shown())
     if found is None:
         output.say("stopped; no report was written")
         raise typer.Exit(130)

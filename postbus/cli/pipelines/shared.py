@@ -12,13 +12,14 @@ import typer
 
 from postbus.cli import targets
 from postbus.cli.options import open_bus
-from postbus.cli.shared import OUTPUT, TARGET, Commands
+from postbus.cli.shared import OUTPUT, TARGET, Commands, current
 from postbus.model.errors import Error, InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from postbus import Bus
+    from postbus.pipelines.progress import Show
 
 _Options = TypeVar("_Options")
 
@@ -35,6 +36,13 @@ Options = Annotated[
 Continuous = Annotated[
     bool, typer.Option("--continuous/--once", help="Go on until Ctrl-C, or end when what is there now is done.")
 ]
+
+
+def shown() -> Show:
+    """Who shows how far a pipeline is; nobody with --quiet."""
+    from postbus.pipelines import progress
+
+    return progress.Silence() if current().quiet else progress.for_this_terminal()
 
 
 @contextmanager

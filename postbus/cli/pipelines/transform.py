@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import KeyPattern, StreamName
-from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, collect, prepared, run_app, started
+from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, collect, prepared, run_app, shown, started
 from postbus.model.errors import InvalidInput
 
 _OF_DECLARED: Final = {"pipeline", "consumer", "name"}
@@ -97,11 +97,9 @@ def transform(
     others = (values.get("into"), values.get("bad_into"), *values.get("also", ()))
     chosen = prepared("TransformOptions", stream, values)
     with started([stream, *(each for each in others if each)], master, remote) as (spark, database):
-        from postbus.pipelines import progress, transform_streams
+        from postbus.pipelines import transform_streams
 
-        count = transform_streams(
-            database, chosen, spark=spark, continuous=continuous, show=progress.for_this_terminal()
-        )
+        count = transform_streams(database, chosen, spark=spark, continuous=continuous, show=shown())
     output.emit_number(count, f"transformed {count:,} messages into {chosen.into}", name="transformed")
 
 
@@ -114,7 +112,7 @@ def _run_declared(
         raise InvalidInput(f"{flags} does not go with --pipeline", "the files of the pipeline say what it does")
     chosen = prepared("DeclaredOptions", stream, values)
     with started(stream, master, remote, served=chosen.specification().configuration) as (spark, database):
-        from postbus.pipelines import progress, run_declared
+        from postbus.pipelines import run_declared
 
-        count = run_declared(database, chosen, spark=spark, show=progress.for_this_terminal())
+        count = run_declared(database, chosen, spark=spark, show=shown())
     output.emit_number(count, f"transformed {count:,} messages by {chosen.pipeline}", name="transformed")

@@ -97,6 +97,7 @@ def test_the_command_archives_verifies_and_lists(
     (verified,) = run("run", "archive", stream, "--verify")
     assert (verified["archived"], verified["problems"]) == (5, [])
     assert f"archive {stream}" in [each["name"] for each in run("ls")]
+    assert Shell(url).run("pipeline", "run", "archive", stream, "-q").err == ""
     next((tmp_path / "lake").rglob("*.parquet")).unlink()
     with pytest.raises(postbus.Conflict, match="is gone"):
         run("run", "archive", stream, "--verify")
