@@ -154,6 +154,7 @@ class Guard:
 
         Raises:
             Problem: 401 when there is none that is valid, 429 when it is used too often.
+            Unavailable: Nobody can say.
         """
         if self._is_open:
             return EVERYBODY
@@ -164,13 +165,7 @@ class Guard:
             token = await self._find(digest_of(text.strip()))
         except Unavailable as error:
             # It says where Postgres is, and nobody knows yet who asks.
-            raise Problem(
-                503,
-                "unavailable",
-                "tokens cannot be checked now, because Postgres cannot be reached",
-                hint="try again in a moment",
-                headers={"retry-after": "1"},
-            ) from error
+            raise Unavailable("tokens cannot be checked now, because Postgres cannot be reached") from error
         if token is None or not token.is_valid:
             raise _unauthorized("the token is not valid")
         self._count(token)

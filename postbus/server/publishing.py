@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from postbus import tracing
-from postbus.model.errors import InvalidInput, TooLarge
+from postbus.model.errors import Error, InvalidInput, TooLarge
 from postbus.model.message import Message, Seq
 from postbus.server.connection import Connection
 from postbus.server.deadlines import took_too_long
@@ -66,11 +67,7 @@ class Publishing:
         try:
             together = _take(self._busy[stream])
             try:
-                async with asyncio.timeout(self._seconds):
-                    seqs = await self._send(stream, [message for each in together for message in each.messages])
-            except TimeoutError:
-                for each in together:
-                    _fail(each, took_too_long(self._seconds))
+                seqs = await self._send(stream, [message for each in together for message in each.messages])
             except (InvalidInput, TooLarge):
                 # Nothing was published. Each for itself, so that one that is refused does not take the others with it.
                 await asyncio.gather(*(self._send_alone(stream, each) for each in together))
@@ -85,17 +82,25 @@ class Publishing:
     async def _share(self, stream: str, together: Sequence[_Waiting], seqs: list[int]) -> None:
         """Give everybody his seqs."""
         start = 0
-        again: list[_Waiting] = []
+        again: list[tuple[_Waiting, list[int], list[int]]] = []
         for each in together:
             own = seqs[start : start + len(each.messages)]
             start += len(own)
-            if len(together) > 1 and _has_duplicate(own):
-                # Perhaps only because of another's, in a stream that has one message per key.
-                again.append(each)
+            if len(together) > 1 and (places := _replaced(each.messages, own)):
+                again.append((each, own, places))
             else:
                 _answer(each, own)
         if again:
-            await asyncio.gather(*(self._send_alone(stream, each) for each in again))
+            await asyncio.gather(*(self._send_once_more(stream, *each) for each in again))
+
+    async def _send_once_more(self, stream: str, waiting: _Waiting, seqs: list[int], places: list[int]) -> None:
+        """Publish by themselves the messages that counted as replaced, perhaps by another's of the same statement."""
+        # If it fails, they were.
+        with suppress(Error):
+            found = await self._send(stream, [waiting.messages[place] for place in places])
+            for place, seq in zip(places, found, strict=True):
+                seqs[place] = seq
+        _answer(waiting, seqs)
 
     async def _send_alone(self, stream: str, waiting: _Waiting) -> None:
         try:
@@ -106,14 +111,18 @@ class Publishing:
     async def _send(self, stream: str, messages: Sequence[Message]) -> list[int]:
         bus = self._connection.bus
         # What goes together belongs to several traces: each request has said so for itself.
-        with tracing.suppressed():
-            if len(messages) > 1:
-                return await bus.publish_many(stream, messages)
-            (message,) = messages
-            seq = await bus.publish(
-                stream, data=message.data, key=message.key, headers=message.headers, dedup_id=message.dedup_id
-            )
-            return [seq]
+        try:
+            with tracing.suppressed():
+                async with asyncio.timeout(self._seconds):
+                    if len(messages) > 1:
+                        return await bus.publish_many(stream, messages)
+                    (message,) = messages
+                    seq = await bus.publish(
+                        stream, data=message.data, key=message.key, headers=message.headers, dedup_id=message.dedup_id
+                    )
+                    return [seq]
+        except TimeoutError:
+            raise took_too_long(self._seconds) from None
 
 
 def _take(waiting: deque[_Waiting]) -> list[_Waiting]:
@@ -125,8 +134,13 @@ def _take(waiting: deque[_Waiting]) -> list[_Waiting]:
     return taken
 
 
-def _has_duplicate(seqs: list[int]) -> bool:
-    return any(type(seq) is Seq and seq.is_duplicate for seq in seqs)
+def _replaced(messages: Sequence[Message], seqs: list[int]) -> list[int]:
+    """The places of messages that are no duplicates by an id: the stream has one message per key, and a later one their key."""
+    return [
+        place
+        for place, seq in enumerate(seqs)
+        if type(seq) is Seq and seq.is_duplicate and messages[place].dedup_id is None
+    ]
 
 
 def _answer(waiting: _Waiting, seqs: list[int]) -> None:

@@ -29,6 +29,7 @@ def answer(line: socket.socket) -> tuple[int, str]:
     while part := line.recv(65536):
         received += part
     head, _, body = received.partition(b"\r\n\r\n")
+    assert b"\r\nx-request-id: " in head
     return int(head.split()[1]), json.loads(body)["code"]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from postbus.bus import rows
 from postbus.bus._async.bell import AsyncBell
-from postbus.bus._async.slots import AsyncSlots
+from postbus.bus._async.slots import FIRST_PAUSE, LONGEST_PAUSE, AsyncSlots
 from postbus.bus.crew import AsyncCrew
 from postbus.bus.hand import Acks, Hand, Job
 from postbus.bus.minder import Minder
@@ -30,9 +30,6 @@ _log = logging.getLogger("postbus.worker")
 
 # How long one wait for messages lasts; it is not noticed from outside.
 _POLL_SECONDS: Final = 60.0
-# Pauses between attempts to reach Postgres.
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 5.0
 # How long a worker that was told twice to stop may still take to give back what it has.
 _LEAVING_SECONDS: Final = 2.0
 _LONG: Final = 3600.0
@@ -257,7 +254,7 @@ class AsyncWorker:
         if not self._is_unreachable:
             self._is_unreachable = True
             _log.warning("messages cannot be received, trying again: %s", error.message)
-        end = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures, 10))
+        end = time.monotonic() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures, 10))
         self._failures += 1
         stop_count = self._stop_count
         while (left := end - time.monotonic()) > 0 and self._stop_count == stop_count:

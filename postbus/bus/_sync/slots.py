@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("postbus.worker")
 
 # Pauses between attempts to reach Postgres.
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 5.0
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 5.0
 # An extension so short that it changes nothing: it only says what is still leased.
 _ASK: Final = 0.001
 
@@ -221,13 +221,13 @@ class Slots:
 
     def _insist(self, job: Job, call: Callable[[], Any]) -> int:
         """Call until Postgres answers, or nobody wants to know any more."""
-        pause = _FIRST_PAUSE
+        pause = FIRST_PAUSE
         while not job.is_lost and not self._is_over:
             try:
                 return int(call())
             except Unavailable:
                 sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE)
         return 0
 
 
