@@ -9,7 +9,7 @@ import psycopg
 # Each names a thing and says everything about it that an upgrade could get wrong, but nothing that differs by chance (oids).
 _QUESTIONS: Final = {
     "relation": """
-        select c.oid::regclass::text, c.relkind, c.relpersistence, c.reloptions, c.relacl::text, obj_description(c.oid)
+        select c.oid::regclass::text, c.relkind, c.relpersistence, c.relreplident, c.relrowsecurity, c.reloptions, c.relacl::text, obj_description(c.oid)
         from pg_class as c
         where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
     """,
@@ -56,6 +56,18 @@ _QUESTIONS: Final = {
         select t.oid::regtype::text, t.typtype, t.typacl::text
         from pg_type as t
         where t.typnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+    """,
+    "policy": """
+        select p.polrelid::regclass::text, p.polname
+        from pg_policy as p
+        join pg_class as c on c.oid = p.polrelid
+        where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+    """,
+    "view": """
+        select c.oid::regclass::text, pg_get_viewdef(c.oid)
+        from pg_class as c
+        where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and c.relkind = 'v'
     """,
     "trigger": """
         select t.tgrelid::regclass::text, pg_get_triggerdef(t.oid), t.tgenabled

@@ -153,9 +153,8 @@ def read_history(url: str, system: str, wanted: HistoryRange, columns: Iterable[
     """
     shown = ", ".join(f"h.{name}" for name in HISTORY_COLUMNS if name in set(columns)) or "h.partition"
     statement = (
-        f"select {shown} from postbus_data.history as h where h.consumer_id = {wanted.consumer_id:d}"  # noqa: S608
-        f" and h.finished_at >= {_moment(wanted.from_time)} and h.finished_at < {_moment(wanted.to_time)}"
-        " order by h.finished_at"
+        f"select {shown} from postbus_data.spark_history({wanted.consumer_id:d}, "  # noqa: S608
+        f"{_moment(wanted.from_time)}, {_moment(wanted.to_time)}) as h"
     )
     yield from _copied(url, system, statement, {})
 

@@ -38,7 +38,7 @@ select postbus_data.spark_publish_chunk($1, s) from postbus_data.spark_staging a
 SPARK_END_BATCH: Final = "select postbus_data.spark_end_batch($1, $2, $3, $4::text[]::uuid[], $5, $6)"
 SPARK_PUBLISH: Final = "select postbus_data.spark_publish($1, $2, $3, $4, $5, $6::text[]::uuid[], $7)"
 SPARK_DISCARD: Final = "select postbus_data.spark_discard($1, $2, $3::text[]::uuid[])"
-SEQ_SINCE: Final = "select postbus_data.seq_since(postbus_data.stream_id($1), $2::timestamptz + interval '1 second')"
+SEQ_SINCE: Final = "select postbus_data.spark_seq_since($1, $2::timestamptz + interval '1 second')"
 HISTORY_BOUNDS: Final = "select b.* from postbus_data.history_bounds($1) as b"
 PATTERN_REGEX: Final = "select postbus_data.pattern_regex($1)"
 

@@ -142,7 +142,7 @@ NACK: Final = "select postbus.nack($1, $2, $3, delay => $4, reason => $5, untrie
 EXTEND: Final = "select postbus.extend($1, $2, $3, ack_wait => $4, shorten => $5)"
 TERMINATE: Final = "select postbus.terminate($1, $2, $3, reason => $4)"
 SWEEP: Final = "select postbus.sweep($1)"
-WAITER: Final = "select c.id, c.stream_id from postbus_data.find_consumer($1, $2) as c"
+WAITER: Final = "select w.consumer_id, w.stream_id from postbus_data.waiter($1, $2) as w"
 PULSE: Final = "select p.* from postbus_data.pulse($1, $2) as p"
 PULSE_OF_CONSUMERS: Final = "select p.wake, p.next_seconds from postbus_data.pulse_of_consumers($1) as p"
 BACKLOG: Final = "select postbus.backlog($1, $2)"

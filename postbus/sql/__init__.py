@@ -71,6 +71,8 @@ def functions() -> str:
         for file in sorted(folder.iterdir(), key=lambda file: file.name)
         if file.name.endswith(".sql")
     ]
+    # The default of an argument of many others: it has to be there before them.
+    sources.insert(0, _root().joinpath("functions", "role", "current_caller.sql").read_text())
     # Bodies may speak of functions that come later.
     return "set local check_function_bodies = off;\n\n" + "\n".join(sources)
 
@@ -92,6 +94,11 @@ def records() -> str:
         "select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;\n"
         "select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)\n"
         "from postbus_data.segment as g join postbus_data.stream as s on s.id = g.stream_id;\n"
+        # Functions run with the rights of their owner, and only some of them may be called by everybody.
+        "select postbus_data.own_objects(t.tableowner) from pg_catalog.pg_tables as t\n"
+        "where t.schemaname = 'postbus_data' and t.tablename = 'stream';\n"
+        "select postbus_data.close_functions();\n"
+        "select postbus_data.apply_grants(s.id) from postbus_data.stream as s;\n"
     )
 
 

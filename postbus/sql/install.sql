@@ -358,6 +358,9 @@ create table postbus_data.history (
     reason text
 );
 
+-- It has no key; where somebody publishes all tables of the database, rows can be deleted all the same.
+alter table postbus_data.history replica identity full;
+
 -- The newest, and what is old enough to go.
 create index history_finished on postbus_data.history (consumer_id, finished_at);
 
@@ -867,66 +870,54 @@ create table postbus_data.stream_grant (
     unique nulls not distinct (stream_id, role, may)
 );
 
--- What only roles with a grant meet: the owner of the tables passes row security by, at no cost.
-create function postbus_data.may_use(used_stream integer, variadic rights text[])
-returns boolean
-language sql
-stable
-as $$
-/* Whether the current role has one of these rights on a stream. */
-    select exists (
-        select
-        from postbus_data.stream_grant as g
-        -- A role may have been dropped.
-        join pg_catalog.pg_roles as r on r.rolname = g.role
-        where (g.stream_id = used_stream or g.stream_id is null)
-            and g.may = any (rights)
-            and pg_catalog.pg_has_role(current_user, r.oid, 'usage')
-    )
-$$;
+-- As that of history.
+alter table postbus_data.stream_grant replica identity full;
 
-create function postbus_data.may_use_consumer(used_consumer integer)
-returns boolean
-language sql
-stable
-as $$
-/* Whether the current role may consume the stream of a consumer. */
-    select exists (
-        select
-        from postbus_data.consumer as c
-        where c.id = used_consumer
-            and postbus_data.may_use(c.stream_id, 'consume')
-    )
-$$;
+-- The one row is the secret by which functions recognize a caller that this database has named itself.
+create table postbus_data.caller_key (
+    singleton boolean primary key default true check (singleton),
+    secret bytea not null
+);
+insert into postbus_data.caller_key (secret)
+values (sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
 
-alter table postbus_data.stream enable row level security;
-create policy granted on postbus_data.stream using (postbus_data.may_use(id, 'publish', 'consume', 'read'));
-alter table postbus_data.consumer enable row level security;
-create policy granted on postbus_data.consumer using (postbus_data.may_use(stream_id, 'consume'));
-alter table postbus_data.scheduled enable row level security;
-create policy granted on postbus_data.scheduled using (postbus_data.may_use(stream_id, 'publish'));
-alter table postbus_data.kept enable row level security;
-create policy granted on postbus_data.kept using (postbus_data.may_use(stream_id, 'consume'));
-alter table postbus_data.position enable row level security;
-create policy granted on postbus_data.position using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.lease enable row level security;
-create policy granted on postbus_data.lease using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.waiting enable row level security;
-create policy granted on postbus_data.waiting using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.parked enable row level security;
-create policy granted on postbus_data.parked using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.due enable row level security;
-create policy granted on postbus_data.due using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.dead_letter enable row level security;
-create policy granted on postbus_data.dead_letter using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.history enable row level security;
-create policy granted on postbus_data.history using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.group_worker enable row level security;
-create policy granted on postbus_data.group_worker using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.group_owner enable row level security;
-create policy granted on postbus_data.group_owner using (postbus_data.may_use_consumer(consumer_id));
+-- Who calls a function: a role, and a signature that only this database can make, good in one transaction of one session. Functions that act with the
+-- rights of their owner take it as their last argument, because to them the current user is that owner. Leave the argument out: its default is right.
+create type postbus.caller as (
+    role text,
+    signature bytea
+);
+
+-- The caller, as seen by whoever selects from it. A view reads tables with the rights of its owner, and evaluates current_user as who uses it.
+-- The signed text begins with parts of fixed length, and is hashed twice, so that no signature can be extended to that of another role.
+create view postbus_data.current_caller with (security_barrier) as
+select
+    row(
+        current_user::text,
+        sha256(
+            k.secret || sha256(
+                k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(current_user::text, 'UTF8')
+            )
+        )
+    )::postbus.caller as caller
+from postbus_data.caller_key as k;
 
 set local check_function_bodies = off;
+
+create or replace function postbus.current_caller()
+returns postbus.caller
+language plpgsql
+stable
+as $$
+/*
+The role that calls, signed so that functions which act with the rights of their owner can trust it. It is the default of their last argument.
+
+It runs with the caller's rights and settings: whatever a caller changes about it only yields a signature that no function accepts.
+*/
+begin
+    return (select c.caller from postbus_data.current_caller as c);
+end
+$$;
 
 create or replace function postbus_data.add_files(stream_id integer, files jsonb)
 returns bigint
@@ -1508,6 +1499,7 @@ returns table (
 )
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -1801,6 +1793,7 @@ create or replace function postbus.alter_consumer(
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -1883,10 +1876,11 @@ begin
 end
 $$;
 
-create or replace function postbus.backlog(stream text, consumer text)
+create or replace function postbus.backlog(stream text, consumer text, caller postbus.caller default postbus.current_caller())
 returns bigint
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -1896,7 +1890,7 @@ whoever starts and stops workers by it. 0 is exact.
 Raises   PB404, PB412 outside READ COMMITTED.
 */
     select s.lag_estimate + s.in_flight + s.waiting
-    from postbus.stats(backlog.stream, backlog.consumer) as s
+    from postbus.stats(backlog.stream, backlog.consumer, caller) as s
     where s.partition is null
 $$;
 
@@ -1951,15 +1945,20 @@ begin
 end
 $$;
 
-create or replace function postbus.consumer_info(stream text, consumer text)
+create or replace function postbus.consumer_info(
+    stream text,
+    consumer text,
+    caller postbus.caller default postbus.current_caller()
+)
 returns postbus.consumer_info
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* A consumer's settings. Raises PB404. */
 declare
-    found_id integer := (postbus_data.find_consumer(stream, consumer)).id;
+    found_id integer := (postbus_data.permitted_consumer(caller, stream, consumer)).id;
     info postbus.consumer_info;
 begin
     select i.* into info from postbus.list_consumers(stream) as i where i.id = found_id;
@@ -1967,7 +1966,7 @@ begin
 end
 $$;
 
-create or replace function postbus.consumer_overview(stream text)
+create or replace function postbus.consumer_overview(stream text, caller postbus.caller default postbus.current_caller())
 returns table (
     name text,
     ordering text,
@@ -1982,6 +1981,7 @@ returns table (
 )
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -1993,7 +1993,7 @@ Raises   PB404, PB412 outside READ COMMITTED.
 */
 #variable_conflict use_column
 declare
-    listed integer := postbus_data.stream_id(stream);
+    listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
 begin
     return query
     select
@@ -2036,6 +2036,7 @@ create or replace function postbus.create_consumer(
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -2134,6 +2135,7 @@ $$;
 create or replace function postbus.drop_consumer(stream text, consumer text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* Remove a consumer with its position, leases and dead letters. Acks for it are refused from now on. Raises PB404. */
@@ -2209,11 +2211,13 @@ create or replace function postbus.history(
     consumer text,
     outcome text default null,
     before_time timestamptz default null,
-    max_messages integer default 100
+    max_messages integer default 100,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.history_entry
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
@@ -2231,7 +2235,7 @@ Raises   PB400 for arguments out of range, PB404.
 */
 #variable_conflict use_variable
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     data_type text := (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id);
     entry postbus_data.history;
     left_count integer := max_messages;
@@ -2286,7 +2290,7 @@ begin
 end
 $$;
 
-create or replace function postbus_data.history_bounds(stream text)
+create or replace function postbus_data.history_bounds(stream text, caller postbus.caller default postbus.current_caller())
 returns table (
     consumer_id integer,
     consumer text,
@@ -2297,9 +2301,10 @@ returns table (
 language sql
 stable
 set enable_seqscan = off
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* From when to when the history of each consumer of a stream reaches, and its lowest seq. No row for one that has none. Raises PB404. */
+/* From when to when the history of each consumer of a stream reaches, and its lowest seq. No row for one that has none. Raises PB403, PB404. */
     select c.id, c.name, h.first_finished_at, h.last_finished_at, h.first_seq
     from postbus_data.consumer as c
     cross join lateral (
@@ -2308,7 +2313,7 @@ as $$
             (select max(h.finished_at) from postbus_data.history as h where h.consumer_id = c.id) as last_finished_at,
             (select min(h.first_seq) from postbus_data.history as h where h.consumer_id = c.id) as first_seq
     ) as h
-    where c.stream_id = postbus_data.stream_id(stream)
+    where c.stream_id = postbus_data.permitted_stream(caller, stream, 'consume')
         and h.first_seq is not null
     order by c.name
 $$;
@@ -2328,15 +2333,16 @@ as $$
     limit 1
 $$;
 
-create or replace function postbus.list_consumers(stream text)
+create or replace function postbus.list_consumers(stream text, caller postbus.caller default postbus.current_caller())
 returns setof postbus.consumer_info
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* The consumers of a stream, by name. Raises PB404. */
 declare
-    listed integer := postbus_data.stream_id(stream);
+    listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
 begin
     return query
     select
@@ -2398,6 +2404,7 @@ $$;
 create or replace function postbus.pause(stream text, consumer text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* Give a consumer no more messages until resume. What is in flight may be acked. Raises PB404. */
@@ -2414,11 +2421,13 @@ create or replace function postbus.peek(
     state text default null,
     key_pattern text default null,
     after_seq bigint default 0,
-    max_messages integer default 100
+    max_messages integer default 100,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.peeked
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -2433,7 +2442,7 @@ Raises   PB400, PB404, PB412 outside READ COMMITTED.
 */
 #variable_conflict use_variable
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     regex text := postbus_data.pattern_regex(key_pattern);
     now_at timestamptz := clock_timestamp();
 begin
@@ -2614,6 +2623,7 @@ create or replace function postbus.replay(
 returns table (replayed integer, next_resume text)
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -2683,6 +2693,7 @@ $$;
 create or replace function postbus.resume(stream text, consumer text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* Let a paused consumer go on. Raises PB404. */
@@ -2702,6 +2713,7 @@ create or replace function postbus.seek(
 )
 returns bigint
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -2805,7 +2817,7 @@ begin
 end
 $$;
 
-create or replace function postbus.stats(stream text, consumer text)
+create or replace function postbus.stats(stream text, consumer text, caller postbus.caller default postbus.current_caller())
 returns table (
     partition integer,
     position_seq bigint,
@@ -2822,6 +2834,7 @@ returns table (
 )
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
@@ -2844,7 +2857,7 @@ Raises   PB404, PB412 outside READ COMMITTED.
 */
 #variable_conflict use_column
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     layout bigint := postbus_data.reading_layout(reader);
     partition_count integer := layout & 2047;
     end_seq bigint;
@@ -2957,11 +2970,13 @@ create or replace function postbus.dead_letters(
     key_pattern text default null,
     reason_like text default null,
     after_seq bigint default 0,
-    max_messages integer default 100
+    max_messages integer default 100,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.dead_letter
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -2971,7 +2986,7 @@ seqs, key_pattern, reason_like   only these; reason_like is a pattern of LIKE, s
 Raises   PB400, PB404.
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
 begin
     return query
     select d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, d.attempts, d.reason, d.died_at
@@ -2986,16 +3001,18 @@ create or replace function postbus.discard(
     seqs bigint[] default null,
     key_pattern text default null,
     reason_like text default null,
-    max_messages integer default 10000
+    max_messages integer default 10000,
+    caller postbus.caller default postbus.current_caller()
 )
 returns integer
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* Remove dead letters, up to max_messages of them: see dead_letters for which. Returns how many. Raises PB400, PB404. */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     discarded integer;
 begin
     delete from postbus_data.dead_letter as d
@@ -3048,11 +3065,13 @@ create or replace function postbus.redrive(
     key_pattern text default null,
     reason_like text default null,
     max_messages integer default 1000,
-    to_stream text default null
+    to_stream text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns integer
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -3066,7 +3085,7 @@ Raises   PB400, PB404 for stream, consumer or to_stream, PB409 when to_stream ho
 Touches  dead_letter (delete), waiting or the log of to_stream (insert).
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     source postbus_data.stream;
     letter postbus_data.dead_letter;
     moved integer := 0;
@@ -3080,7 +3099,7 @@ begin
         for update of d skip locked
     loop
         if to_stream is not null then
-            perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type);
+            perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, caller => caller);
         elsif letter.seq < source.purged_seq then
             continue;
         else
@@ -3365,10 +3384,16 @@ begin
 end
 $$;
 
-create or replace function postbus.ack(stream text, consumer text, ack_ids text[])
+create or replace function postbus.ack(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -3384,7 +3409,7 @@ Touches  lease, settled (delete), or settled (insert) for part of a lease.
 Locks    the leases, in order of their tokens.
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
 begin
     perform postbus_data.check_isolation();
     return postbus_data.finish(reader.id, reader.epoch, ack_ids);
@@ -4286,11 +4311,13 @@ create or replace function postbus.extend(
     consumer text,
     ack_ids text[],
     ack_wait interval default null,
-    shorten boolean default false
+    shorten boolean default false,
+    caller postbus.caller default postbus.current_caller()
 )
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -4307,7 +4334,7 @@ Touches  lease (update; insert of a piece, when only some messages of a lease ar
 Locks    with shorten the mutex of each partition, until the transaction ends.
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     lease_until timestamptz := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
     named record;
     held postbus_data.lease;
@@ -4930,11 +4957,13 @@ create or replace function postbus.nack(
     ack_ids text[],
     delay interval default null,
     reason text default null,
-    untried boolean default false
+    untried boolean default false,
+    caller postbus.caller default postbus.current_caller()
 )
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -4954,7 +4983,7 @@ Raises   PB400 for a delay that is not between 0 and 30 days, PB404, PB412 outsi
 Touches  settled, waiting, dead_letter (insert), lease (delete).
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     named record;
     message record;
     failed integer := 0;
@@ -4990,9 +5019,10 @@ language sql
 volatile
 as $$
 /*
-A lease's name: random, so that a lease that a crash took back is never taken for another (a number from a sequence could be given again).
+A lease's name: random, so that a lease that a crash took back is never taken for another (a number from a sequence could be given again). From a source that
+nobody can seed, unlike random(): who could repeat tokens could finish deliveries of others.
 */
-    select (floor(random() * 4294967296)::bigint << 31) # floor(random() * 4294967296)::bigint
+    select uuid_hash_extended(gen_random_uuid(), 0)
 $$;
 
 create or replace function postbus_data.parse_ack_ids(ack_ids text[])
@@ -5160,10 +5190,15 @@ begin
 end
 $$;
 
-create or replace function postbus_data.pulse(stream_ids bigint[], seen bigint[])
+create or replace function postbus_data.pulse(
+    stream_ids bigint[],
+    seen bigint[],
+    caller postbus.caller default postbus.current_caller()
+)
 returns setof bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -5171,13 +5206,16 @@ How far each of some streams is complete, in their order, for receivers that wai
 numbers were drawn since.
 
 seen     up to which seq the receivers of each stream have been told.
-Returns  a seq for each, not below the one seen; null for a stream that was dropped.
+Returns  a seq for each, not below the one seen; null for a stream that was dropped, or that the caller may not consume.
 */
 declare
     last_seq bigint;
 begin
     for place in 1 .. coalesce(cardinality(stream_ids), 0) loop
-        last_seq := pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_ids[place]));
+        last_seq := case
+            when postbus_data.has_right(caller, stream_ids[place]::integer, 'consume')
+            then pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_ids[place]))
+        end;
         if last_seq > seen[place] then
             last_seq := greatest(seen[place], postbus_data.horizon_of(stream_ids[place]::integer));
         end if;
@@ -5186,10 +5224,14 @@ begin
 end
 $$;
 
-create or replace function postbus_data.pulse_of_consumers(consumer_ids bigint[])
+create or replace function postbus_data.pulse_of_consumers(
+    consumer_ids bigint[],
+    caller postbus.caller default postbus.current_caller()
+)
 returns table (wake boolean, next_seconds double precision)
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -5214,7 +5256,7 @@ begin
         wake := true;
         next_seconds := null;
         select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
-        if reader.id is not null then
+        if postbus_data.has_right(caller, reader.stream_id, 'consume') then
             from_time := to_timestamp((postbus_data.sweep_mark(reader)).hi / 1000000.0) - interval '5 seconds';
             next_at := least(
                 (
@@ -5271,11 +5313,13 @@ create or replace function postbus.receive(
     consumer text,
     max_messages integer default 1,
     ack_wait interval default null,
-    expected_type text default null
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.delivery
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -5294,7 +5338,7 @@ Locks    the mutex of each partition it takes from, until the transaction ends: 
 */
     select
         s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
-    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null, false) as s
+    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
     cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
 $$;
@@ -5306,7 +5350,8 @@ create or replace function postbus_data.receive_batches(
     ack_wait interval,
     expected_type text,
     ack_ids text[],
-    by_position boolean
+    by_position boolean,
+    caller postbus.caller default postbus.current_caller()
 )
 returns table (
     acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
@@ -5314,6 +5359,7 @@ returns table (
 )
 language sql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -5322,7 +5368,7 @@ as $$
 /*
 What serve does, in a session that is not the library's own.
 */
-    select s.* from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position) as s
+    select s.* from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position, caller) as s
 $$;
 
 create or replace function postbus_data.record(held postbus_data.lease, seqs bigint[], outcome text, reason text)
@@ -5455,7 +5501,8 @@ create or replace function postbus_data.serve(
     ack_wait interval,
     expected_type text,
     ack_ids text[],
-    by_position boolean
+    by_position boolean,
+    caller postbus.caller default postbus.current_caller()
 )
 returns table (
     acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
@@ -5463,6 +5510,8 @@ returns table (
 )
 language plpgsql
 volatile
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Ack, then receive: one call for what a worker does all day.
@@ -5477,7 +5526,7 @@ streams that a session uses have a faster function of their own; see write_serve
 Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
 begin
     acked := 0;
     if ack_ids is not null then
@@ -5737,10 +5786,17 @@ begin
 end
 $$;
 
-create or replace function postbus.terminate(stream text, consumer text, ack_ids text[], reason text default null)
+create or replace function postbus.terminate(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    reason text default null,
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -5754,7 +5810,7 @@ Raises   PB404, PB412 outside READ COMMITTED.
 Touches  settled, dead_letter (insert), lease (delete).
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     named record;
     message record;
     buried integer := 0;
@@ -5774,6 +5830,24 @@ begin
         end if;
     end loop;
     return buried;
+end
+$$;
+
+create or replace function postbus_data.waiter(
+    stream text,
+    consumer text,
+    caller postbus.caller default postbus.current_caller(),
+    out consumer_id integer,
+    out stream_id integer
+)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/* The ids by which a client that waits asks pulse and pulse_of_consumers about a consumer. Raises PB403, PB404. */
+begin
+    select c.id, c.stream_id into consumer_id, stream_id from postbus_data.permitted_consumer(caller, stream, consumer) as c;
 end
 $$;
 
@@ -5805,6 +5879,8 @@ returns table (
 )
 language plpgsql
 volatile
+security definer
+set search_path = pg_catalog, pg_temp
 as $body$
 #variable_conflict use_variable
 declare
@@ -6114,11 +6190,13 @@ create or replace function postbus.claim(
     "group" text,
     max_messages integer default 100,
     lease interval default null,
-    worker text default null
+    worker text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.claimed
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -6139,7 +6217,7 @@ Locks    the partition's mutex, until the transaction ends; partitions that some
 begin
     return query
     select c.*
-    from postbus_data.claim_ranges(postbus_data.find_group(stream, "group"), max_messages, lease, worker, null) as c;
+    from postbus_data.claim_ranges(postbus_data.permitted_group(caller, stream, "group"), max_messages, lease, worker, null) as c;
 end
 $$;
 
@@ -6333,10 +6411,17 @@ begin
 end
 $$;
 
-create or replace function postbus.commit(stream text, "group" text, tokens text[], to_seq bigint default null)
+create or replace function postbus.commit(
+    stream text,
+    "group" text,
+    tokens text[],
+    to_seq bigint default null,
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -6351,7 +6436,7 @@ Touches  lease (delete, or update for a part).
 */
 #variable_conflict use_variable
 declare
-    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
     finished integer := 0;
     changed integer;
     named text;
@@ -6434,6 +6519,7 @@ create or replace function postbus.create_group(
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -6454,10 +6540,18 @@ begin
 end
 $$;
 
-create or replace function postbus.fetch(stream text, partition integer, from_seq bigint, to_seq bigint, expected_type text default null)
+create or replace function postbus.fetch(
+    stream text,
+    partition integer,
+    from_seq bigint,
+    to_seq bigint,
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
+)
 returns setof postbus.message
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -6472,7 +6566,7 @@ Raises   PB404, PB409 for another type of data.
 declare
     source postbus_data.stream;
 begin
-    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     if expected_type <> source.data_type then
         raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
     end if;
@@ -6504,10 +6598,17 @@ begin
 end
 $$;
 
-create or replace function postbus.join_group(stream text, "group" text, worker text, session interval default interval '30 seconds')
+create or replace function postbus.join_group(
+    stream text,
+    "group" text,
+    worker text,
+    session interval default interval '30 seconds',
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer[]
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
@@ -6525,7 +6626,7 @@ Locks    the group's assignment, until the transaction ends.
 */
 #variable_conflict use_column
 declare
-    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
     partition_base integer := reader.partition_base;
     partition_count integer := reader.partition_count;
     worker_count integer;
@@ -6576,16 +6677,22 @@ begin
 end
 $$;
 
-create or replace function postbus.leave_group(stream text, "group" text, worker text)
+create or replace function postbus.leave_group(
+    stream text,
+    "group" text,
+    worker text,
+    caller postbus.caller default postbus.current_caller()
+)
 returns void
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /* Be a worker of a group no more: the others take its partitions when they call join_group again. Raises PB404, PB409. */
 declare
-    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
 begin
     perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), -4);
     delete from postbus_data.group_owner as o where o.consumer_id = reader.id and o.worker = leave_group.worker;
@@ -6642,10 +6749,16 @@ as $$
         and w.expires_at > clock_timestamp()
 $$;
 
-create or replace function postbus.release(stream text, "group" text, tokens text[])
+create or replace function postbus.release(
+    stream text,
+    "group" text,
+    tokens text[],
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
@@ -6656,7 +6769,7 @@ Returns  how many counted.
 Raises   PB404, PB409 for a consumer that is not a group.
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
     released integer;
 begin
     update postbus_data.lease as l
@@ -6685,22 +6798,24 @@ begin
 end
 $$;
 
-create or replace function postbus_data.enter(stream text, expected_type text)
+create or replace function postbus_data.enter(
+    stream text,
+    expected_type text,
+    caller postbus.caller default postbus.current_caller()
+)
 returns postbus_data.entry
 language plpgsql
 as $$
 /*
 Make this transaction a publisher of the stream: hold the horizon, then say where to write.
 
-Raises   PB404 when the stream does not exist, PB409 when its data type is not the expected one (null expects nothing), PB507 when
-         it is full.
+Raises   PB403 when the caller may not publish, PB404 when the stream does not exist, PB409 when its data type is not the expected one (null
+         expects nothing), PB507 when it is full.
 Touches  stream (read), the layout register (read).
 Locks    as hold_horizon.
 
 The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
-Hot: no SET clause (12 µs a call) and no PERFORM (an expression in IF is evaluated without a plan). Without a search_path of its own,
-every call in it and in what it calls has arguments of exactly the types that pg_catalog's function has: a function of another
-schema that fitted better would be run instead.
+Hot: no PERFORM (an expression in IF is evaluated without a plan), and no search_path of its own: the public functions that call it pin theirs.
 */
 declare
     entry postbus_data.entry;
@@ -6712,6 +6827,9 @@ begin
     where s.name = enter.stream;
 
     entry.sequence := to_regclass('postbus_data.seq_' || entry.stream_id::text);
+    if not postbus_data.has_right(caller, entry.stream_id, 'publish') then
+        perform postbus_data.refuse_caller(caller, stream, 'publish');
+    end if;
     if entry.sequence is null or expected_type <> entry.data_type or is_full then
         perform postbus_data.refuse_entry(stream, entry.data_type, expected_type);
     end if;
@@ -6733,43 +6851,46 @@ as $$
 Keep readers of a stream below what this transaction is going to publish, until it ends.
 
 Returns  true.
-Raises   PB503 when another application holds an exclusive lock on the same key.
+Raises   PB404 when the stream was dropped, PB503 when another application holds an exclusive lock on the same key.
 Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value. It comes before the first
-         nextval, so that readers stay below every number drawn under it. The setting that remembers it rolls back together
-         with the lock, also to a savepoint; it names the transaction, so that a value that outlived its transaction means nothing.
+         nextval, so that readers stay below every number drawn under it.
+
+A setting remembers the lock, so that 10,000 publishes do not take 10,000 locks. Both roll back together, also to a savepoint. Anybody may write anything into
+the setting, so it is not trusted: the lock that it names is taken again, which costs next to nothing where it is held, and only if its key does not lie above
+the sequence.
 */
 declare
     transaction_id text := pg_current_xact_id()::text;
     entered text := current_setting('postbus.entered', true);
-    last_seq bigint;
+    last_seq bigint := pg_sequence_last_value(sequence);
+    held_seq bigint;
 begin
+    if last_seq is null then
+        raise exception using errcode = 'PB404', message = 'the stream was dropped';
+    end if;
     if entered is null or not starts_with(entered, transaction_id || ':') then
         entered := transaction_id || ':';
     end if;
-    if strpos(entered, ':' || stream_id::text || ':') = 0 then
-        last_seq := pg_sequence_last_value(sequence);
-        if last_seq is null then
-            -- Postgres 18 says null to a role that may not read the sequence; without the lock, readers would skip its messages.
-            raise exception using errcode = 'PB403', message = 'permission denied for sequence ' || sequence::text;
-        end if;
-        if not pg_try_advisory_xact_lock_shared(
-            postbus_data.lock_class(stream_id),
-            postbus_data.lock_key(last_seq)
-        ) then
-            raise exception using
-                errcode = 'PB503',
-                message = 'another application holds an advisory lock that stream ' || stream_id::text || ' needs';
-        end if;
-        entered := set_config('postbus.entered', entered || stream_id::text || ':', true);
+    held_seq := nullif(split_part(split_part(entered, ':' || stream_id::text || '=', 2), ':', 1), '')::bigint;
+    -- Beyond 2^32 numbers a key says something else; see publisher_locks.
+    if (held_seq between last_seq - 4000000000 and last_seq) is not true then
+        held_seq := last_seq;
+        entered := set_config('postbus.entered', entered || ':' || stream_id::text || '=' || held_seq::text || ':', true);
+    end if;
+    if not pg_try_advisory_xact_lock_shared(postbus_data.lock_class(stream_id), postbus_data.lock_key(held_seq)) then
+        raise exception using
+            errcode = 'PB503',
+            message = 'another application holds an advisory lock that stream ' || stream_id::text || ' needs';
     end if;
     return true;
 end
 $$;
 
-create or replace function postbus.horizon(stream text)
+create or replace function postbus.horizon(stream text, caller postbus.caller default postbus.current_caller())
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -6778,7 +6899,7 @@ The seq up to which a stream may be read: no publishing transaction at or below 
 Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 begin
-    return postbus_data.horizon_of(postbus_data.stream_id(stream));
+    return postbus_data.horizon_of(postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read'));
 end
 $$;
 
@@ -6796,6 +6917,7 @@ returns table (
 )
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -6994,6 +7116,7 @@ create or replace function postbus.ingested_files(pipeline text)
 returns table (path text, bytes bigint, modified_at timestamptz, state text, step bigint, taken_at timestamptz, done_at timestamptz, changed_at timestamptz)
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -7476,10 +7599,13 @@ create or replace function postbus.publish(
     expected_type text default null,
     ttl interval default null,
     deliver_at timestamptz default null,
-    dedup_id text default null
+    dedup_id text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns bigint
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Append one message to a stream, in the caller's transaction.
@@ -7504,7 +7630,7 @@ that at 20 µs (docs/decisions/0003).
 */
 #variable_conflict use_variable
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, expected_type);
+    entry postbus_data.entry := postbus_data.enter(stream, expected_type, caller);
     place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || (entry.layout >> 35)::text
         || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
     partition_count integer := entry.layout & 2047::bigint;
@@ -7529,7 +7655,7 @@ begin
             postbus.publish_many(
                 stream, array[key], case when data is not null then array[data] end, case when headers is not null then array[headers] end,
                 case when bytes is not null then array[bytes] end, expected_type, ttl, deliver_at,
-                case when dedup_id is not null then array[dedup_id] end
+                case when dedup_id is not null then array[dedup_id] end, caller
             )
         )[1];
     end if;
@@ -7546,7 +7672,7 @@ begin
     seq := nextval(entry.sequence);
     if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
         -- Others may have published to a new layout and have lower numbers. A key's messages of the old one are read first, so this is not to go there.
-        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl);
+        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, caller => caller);
     end if;
     partition := ((entry.layout >> 11) & 16777215::bigint)::integer
         + coalesce(partition, mod(seq, partition_count::bigint)::integer);
@@ -7570,10 +7696,12 @@ create or replace function postbus.publish_many(
     expected_type text default null,
     ttl interval default null,
     deliver_at timestamptz default null,
-    dedup_ids text[] default null
+    dedup_ids text[] default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns bigint[]
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -7590,7 +7718,7 @@ Locks    the horizon of the stream, shared, until the transaction ends. Publishe
 */
 #variable_conflict use_variable
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, expected_type);
+    entry postbus_data.entry := postbus_data.enter(stream, expected_type, caller);
     message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
     contents json[];
     seqs bigint[];
@@ -7642,6 +7770,7 @@ create or replace function postbus.purge(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -7688,11 +7817,13 @@ create or replace function postbus.read(
     max_messages integer default 100,
     backwards boolean default false,
     resume text default null,
-    expected_type text default null
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.message
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
@@ -7731,7 +7862,7 @@ declare
     found_message postbus.message;
     pending postbus.message;
 begin
-    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     perform postbus_data.check_read(source, max_messages, key, expected_type);
     high := least(postbus_data.horizon_of(source.id), to_seq);
     low := greatest(source.start_seq, from_seq, 1) - 1;
@@ -8008,7 +8139,8 @@ postbus.publish_many do.
 They know the stream's table, partitions and limits, so their inserts are planned once for a session instead of at each call
 (docs/decisions/0003). Whatever they do not know or like, a layout that has moved on or a message that is not allowed, they
 leave to postbus.publish and publish_many. Written anew when the stream is created or altered and when a new segment is begun; a caller
-that still has the last ones is served by that rule. They have no search_path of their own, as enter.
+that still has the last ones is served by that rule. They run with the rights of their owner, and ask
+nobody: who may call them is a matter of grants, see apply_grants.
 
 A transaction without an id has published nothing, so it takes the lock of hold_horizon without looking for what it holds, and without noting it: the
 library calls these in transactions of their own, where no other publish follows. One that does takes another lock, and notes that.
@@ -8025,6 +8157,8 @@ begin
 create or replace function postbus_data.publish_%1$s(key text, data %2$s, headers jsonb)
 returns bigint
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $body$
 #variable_conflict use_variable
 declare
@@ -8066,10 +8200,12 @@ $body$;
 create or replace function postbus_data.publish_many_%1$s(keys text[], data %2$s[], headers jsonb[])
 returns bigint[]
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $many$
 #variable_conflict use_variable
 declare
-    message_count integer := pg_catalog.cardinality(data);
+    message_count integer := cardinality(data);
     published_at timestamptz;
     seqs bigint[];
 begin
@@ -8083,20 +8219,20 @@ begin
         ) is not true
         or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
         or (message_count between 1 and 10000) is not true
-        or (pg_catalog.cardinality(keys) = message_count) is not true
-        or pg_catalog.array_ndims(keys) + pg_catalog.array_ndims(data) > 2
-        or (postbus_data.tokens_are_valid(pg_catalog.array_to_string(keys, '.'::text)) is false and pg_catalog.num_nonnulls(variadic keys) > 0)
+        or (cardinality(keys) = message_count) is not true
+        or array_ndims(keys) + array_ndims(data) > 2
+        or (postbus_data.tokens_are_valid(array_to_string(keys, '.'::text)) is false and num_nonnulls(variadic keys) > 0)
         or headers is not null
         or (
-            select pg_catalog.max(length(m.key)) > 255
-                or pg_catalog.count(m.data) < message_count
-                or pg_catalog.max(octet_length(m.data)) > %4$s
-            from (select pg_catalog.unnest(keys) as key, pg_catalog.unnest(data) as data) as m
+            select max(length(m.key)) > 255
+                or count(m.data) < message_count
+                or max(octet_length(m.data)) > %4$s
+            from (select unnest(keys) as key, unnest(data) as data) as m
         )
     then
         return postbus.publish_many(%5$L, keys, %6$s => data, headers => headers);
     end if;
-    select pg_catalog.array_agg(nextval('postbus_data.seq_%1$s'::regclass)) into seqs from generate_series(1, message_count);
+    select array_agg(nextval('postbus_data.seq_%1$s'::regclass)) into seqs from generate_series(1, message_count);
     if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
         -- See publish. These numbers stay unused.
         return postbus.publish_many(%5$L, keys, %6$s => data);
@@ -8111,7 +8247,7 @@ begin
         %12$s
     from (
         select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
-        from (select pg_catalog.unnest(seqs) as seq, pg_catalog.unnest(keys) as key, pg_catalog.unnest(data) as data) as u
+        from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
         offset 0
     ) as m;
     return seqs;
@@ -8208,6 +8344,7 @@ create or replace function postbus.list_pipelines()
 returns setof postbus.pipeline_info
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -8636,6 +8773,7 @@ create or replace function postbus.sweep(stream text default null)
 returns integer
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -9126,43 +9264,58 @@ returns void
 language plpgsql
 as $$
 /*
-Give what a stream consists of now to the role that owns what Postbus stores, so that all of its members can look after it, and other roles their rights
-on it. Called when it gets something new.
+Give roles their rights on what a stream consists of now, and take the functions of the stream from everybody else. Called when it gets something new.
+
+A publisher may call the functions that publish to the stream, a consumer the one that receives from it. Consumers and readers may read its log, as Spark does:
+by COPY, a million messages in a second, where rows that a function returns would be stored first. Nobody may write to any table.
 */
 declare
-    wanted record;
-    owner_name name := (
-        select r.rolname
-        from pg_catalog.pg_class as c
-        join pg_catalog.pg_roles as r on r.oid = c.relowner
-        where c.oid = 'postbus_data.stream'::regclass
-    );
+    wanted text;
 begin
-    if owner_name <> current_user then
-        for wanted in select o.* from postbus_data.stream_objects(apply_grants.stream_id) as o loop
-            execute pg_catalog.format('alter %s postbus_data.%s owner to %I', wanted.kind, wanted.name, owner_name);
-        end loop;
-    end if;
     for wanted in
-        select g.role, g.may, o.kind, o.name, o.is_log
-        from postbus_data.stream_grant as g
+        select format('revoke execute on function %s from public', o.id::regprocedure)
+        from postbus_data.stream_objects(apply_grants.stream_id) as o
+        join pg_proc as p on p.oid = o.id and p.proacl is null
+        where o.kind = 'function'
+        union all
+        select format(
+            'grant %s on %s %s to %I',
+            case o.kind when 'table' then 'select' else 'execute' end, o.kind,
+            case o.kind when 'table' then o.id::regclass::text else o.id::regprocedure::text end, r.rolname
+        )
+        from postbus_data.stream_objects(apply_grants.stream_id) as o
+        join postbus_data.stream_grant as g on g.may = any (o.rights)
         -- A role may have been dropped.
-        join pg_catalog.pg_roles as r on r.rolname = g.role
-        cross join lateral postbus_data.stream_objects(apply_grants.stream_id) as o
+        join pg_roles as r on r.rolname = g.role
         where (g.stream_id = apply_grants.stream_id or g.stream_id is null)
-            and o.kind <> 'function'
+            and case o.kind
+                when 'table' then not has_table_privilege(r.oid, o.id, 'select')
+                else not has_function_privilege(r.oid, o.id, 'execute') or (select p.proacl is null from pg_proc as p where p.oid = o.id)
+            end
     loop
-        execute pg_catalog.format(
-            'grant %s on %s postbus_data.%s to %I',
-            case
-                when wanted.kind = 'sequence' then case wanted.may when 'publish' then 'usage' else 'select' end
-                when wanted.may <> 'publish' then 'select'
-                when wanted.is_log then 'insert'
-                else 'select, insert, update'
-            end,
-            wanted.kind, wanted.name, wanted.role
-        );
+        execute wanted;
     end loop;
+end
+$$;
+
+create or replace function postbus_data.close_functions()
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Let everybody call only the functions that find out for themselves what their caller may do, and those that tell nothing; all others are for members of the
+role that owns Postbus. Functions of a stream are for the roles that were granted a right on it, see apply_grants. Called at the end of each install and
+upgrade.
+*/
+declare
+    opened text;
+begin
+    revoke execute on all functions in schema postbus, postbus_data from public;
+    foreach opened in array postbus_data.open_functions() loop
+        execute format('grant execute on function %s to public', opened);
+    end loop;
+    grant select on postbus_data.current_caller, postbus_data.migration, postbus_data.installation to public;
 end
 $$;
 
@@ -9180,7 +9333,6 @@ Needs the owner of Postbus, with the right to create roles; no superuser. Roles 
 */
 declare
     wanted text;
-    object record;
 begin
     foreach wanted in array array['postbus_owner', 'postbus_publisher', 'postbus_consumer', 'postbus_reader'] loop
         if to_regrole(wanted) is null then
@@ -9194,38 +9346,38 @@ begin
     if not pg_has_role(current_user, 'postbus_owner', 'usage') then
         execute format('grant postbus_owner to %I', current_user);
     end if;
-    grant all on schema postbus, postbus_data to postbus_owner;
-    for object in
-        select case c.relkind when 'S' then 'sequence' else 'table' end as kind, c.oid::regclass::text as name
-        from pg_class as c
-        where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
-            and (
-                c.relkind = 'r'
-                -- Those of identity columns go with their tables.
-                or (c.relkind = 'S' and not exists (select from pg_depend as d where d.objid = c.oid and d.deptype = 'i'))
-            )
-            and c.relowner <> 'postbus_owner'::regrole
-        union all
-        select 'function', p.oid::regprocedure::text
-        from pg_proc as p
-        where p.pronamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
-            and p.proowner <> 'postbus_owner'::regrole
-    loop
-        execute format('alter %s %s owner to postbus_owner', object.kind, object.name);
-    end loop;
+    -- It grants the use of them to others.
+    grant all on schema postbus, postbus_data to postbus_owner with grant option;
+    perform postbus_data.own_objects('postbus_owner');
+end
+$$;
+
+create or replace function postbus.current_caller()
+returns postbus.caller
+language plpgsql
+stable
+as $$
+/*
+The role that calls, signed so that functions which act with the rights of their owner can trust it. It is the default of their last argument.
+
+It runs with the caller's rights and settings: whatever a caller changes about it only yields a signature that no function accepts.
+*/
+begin
+    return (select c.caller from postbus_data.current_caller as c);
 end
 $$;
 
 create or replace function postbus.grant_stream(stream text, role text, may text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
 Let a role publish to a stream, consume it (receive and ack, with consumers that exist) or read it; null for all streams, also those to come.
 
 Raises   PB400 for a right that does not exist, PB404.
-Touches  stream_grant (insert); grants rights on the stream's tables and sequences.
+Touches  stream_grant (insert); grants the use of the schemas, and rights on the stream's functions and log.
 */
 declare
     granted integer := case when stream is not null then postbus_data.stream_id(stream) end;
@@ -9237,38 +9389,195 @@ begin
         raise exception using errcode = 'PB404', message = format('role "%s" does not exist', role);
     end if;
     insert into postbus_data.stream_grant (stream_id, role, may) values (granted, role, may) on conflict do nothing;
-
     execute format('grant usage on schema postbus, postbus_data to %I', role);
-    execute format(
-        'grant select on postbus_data.stream, postbus_data.segment, postbus_data.dedup, postbus_data.stream_grant, postbus_data.migration,
-            postbus_data.installation, postbus_data.consumer to %I',
-        role
-    );
-    if may = 'publish' then
-        execute format('grant select, insert, update, delete on postbus_data.scheduled to %I', role);
-    elsif may = 'consume' then
-        execute format('grant select on postbus_data.kept, postbus_data.scheduled to %I', role);
-        execute format(
-            'grant select, insert, update, delete on postbus_data.position, postbus_data.lease, postbus_data.settled, postbus_data.waiting,
-                postbus_data.parked, postbus_data.due, postbus_data.dead_letter, postbus_data.history, postbus_data.group_worker,
-                postbus_data.group_owner to %I',
-            role
-        );
-    end if;
     perform postbus_data.apply_grants(s.id) from postbus_data.stream as s where s.id = granted or granted is null;
+end
+$$;
+
+create or replace function postbus_data.has_right(caller postbus.caller, stream_id integer, variadic rights text[])
+returns boolean
+language plpgsql
+stable
+as $$
+/*
+Whether a caller has one of these rights on a stream. Members of the role that owns Postbus have all of them.
+
+Called by functions that run as that owner, so here current_user is the owner. A signature that was not made for this role, session and transaction
+has no rights. Hot: one statement.
+*/
+#variable_conflict use_variable
+begin
+    return coalesce(
+        (
+            select
+                pg_has_role(caller.role, current_user, 'usage')
+                or exists (
+                    select
+                    from postbus_data.stream_grant as g
+                    -- A role may have been dropped.
+                    join pg_roles as r on r.rolname = g.role
+                    where (g.stream_id = stream_id or g.stream_id is null)
+                        and g.may = any (rights)
+                        and pg_has_role(caller.role, r.oid, 'usage')
+                )
+            from postbus_data.caller_key as k
+            where caller.signature = sha256(
+                k.secret || sha256(
+                    k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(caller.role, 'UTF8')
+                )
+            )
+        ),
+        false
+    );
+end
+$$;
+
+create or replace function postbus_data.open_functions()
+returns text[]
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The functions that every role with a grant may call: those that take a caller, which they ask for its rights, and a few that tell nothing of any stream. */
+    select array_agg(p.oid::regprocedure::text order by p.oid::regprocedure::text)
+    from pg_proc as p
+    where (
+            p.pronamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and p.prosecdef
+            and p.proargnames[p.pronargs] = 'caller'
+        )
+        or p.oid = any (array[
+            'postbus.current_caller'::regproc,
+            'postbus.partition_of'::regproc,
+            'postbus_data.pattern_regex'::regproc,
+            'postbus_data.spark_check'::regproc
+        ]::oid[])
+$$;
+
+create or replace function postbus_data.own_objects(owner name)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give everything in the schemas of Postbus to one role. Functions run with the rights of their owner, so it must be one and the same for all of them, whichever
+member of that role has installed or upgraded them.
+*/
+declare
+    object record;
+begin
+    for object in
+        select case c.relkind when 'S' then 'sequence' when 'v' then 'view' else 'table' end as kind, c.oid::regclass::text as name
+        from pg_class as c
+        where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and (
+                c.relkind in ('r', 'v')
+                -- Those of identity columns go with their tables.
+                or (c.relkind = 'S' and not exists (select from pg_depend as d where d.objid = c.oid and d.deptype = 'i'))
+            )
+            and pg_get_userbyid(c.relowner) <> owner
+        union all
+        select 'type', t.oid::regtype::text
+        from pg_type as t
+        join pg_class as c on c.oid = t.typrelid and c.relkind = 'c'
+        where t.typnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and pg_get_userbyid(t.typowner) <> owner
+        union all
+        select 'function', p.oid::regprocedure::text
+        from pg_proc as p
+        where p.pronamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and pg_get_userbyid(p.proowner) <> owner
+    loop
+        execute format('alter %s %s owner to %I', object.kind, object.name, owner);
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.permitted_consumer(caller postbus.caller, stream text, consumer text)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* The row of a consumer whose stream the caller may consume. Raises PB403, PB404. */
+declare
+    found_consumer postbus_data.consumer;
+begin
+    -- The row as a whole: its columns one by one would take twice as long.
+    found_consumer := (
+        select c
+        from postbus_data.consumer as c
+        where c.stream_name = permitted_consumer.stream
+            and c.name = permitted_consumer.consumer
+    );
+    if found_consumer.id is null or not postbus_data.has_right(caller, found_consumer.stream_id, 'consume') then
+        perform postbus_data.permitted_stream(caller, stream, 'consume');
+        return postbus_data.find_consumer(stream, consumer);
+    end if;
+    return found_consumer;
+end
+$$;
+
+create or replace function postbus_data.permitted_group(caller postbus.caller, stream text, "group" text)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* The row of a group whose stream the caller may consume. Raises PB403, PB404, PB409 when it is a consumer that is not read by position. */
+begin
+    perform postbus_data.permitted_consumer(caller, stream, "group");
+    return postbus_data.find_group(stream, "group");
+end
+$$;
+
+create or replace function postbus_data.permitted_stream(caller postbus.caller, stream text, variadic rights text[])
+returns integer
+language plpgsql
+stable
+as $$
+/* The id of a stream on which the caller has one of these rights. Raises PB403, PB404. */
+declare
+    id integer;
+begin
+    select s.id into id from postbus_data.stream as s where s.name = permitted_stream.stream;
+    if id is null or not postbus_data.has_right(caller, id, variadic rights) then
+        perform postbus_data.refuse_caller(caller, stream, rights[cardinality(rights)]);
+    end if;
+    return id;
+end
+$$;
+
+create or replace function postbus_data.refuse_caller(caller postbus.caller, stream text, wanted text)
+returns void
+language plpgsql
+stable
+as $$
+/*
+Raise the error for a caller that lacks a right on a stream: PB404, as for a stream that does not exist, when it has no right there at all, else PB403.
+*/
+declare
+    known_id integer := (select s.id from postbus_data.stream as s where s.name = refuse_caller.stream);
+begin
+    if known_id is null or not postbus_data.has_right(caller, known_id, 'publish', 'consume', 'read') then
+        perform postbus_data.raise_unknown_stream(stream);
+    end if;
+    raise exception using
+        errcode = 'PB403',
+        message = format('role "%s" may not %s stream "%s"', caller.role, case wanted when 'publish' then 'publish to' else wanted end, stream),
+        hint = format('its owner can allow it: select postbus.grant_stream(%L, %L, %L)', stream, caller.role, wanted);
 end
 $$;
 
 create or replace function postbus.revoke_stream(stream text, role text, may text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
 Take back a right that grant_stream gave. One that the role has by another grant, or by a role it is a member of, stays.
 
 Raises   PB404 when the stream does not exist, or the role has no such grant.
-Touches  stream_grant (delete); revokes rights on the stream's tables and sequences.
+Touches  stream_grant (delete); revokes rights on the stream's functions and log.
 */
 declare
     revoked integer := case when stream is not null then postbus_data.stream_id(stream) end;
@@ -9284,44 +9593,41 @@ begin
             message = format('role "%s" has no grant to %s stream "%s"', role, may, coalesce(stream, '(all)'));
     end if;
     for object in
-        select o.kind, o.name
+        select o.kind, case o.kind when 'table' then o.id::regclass::text else o.id::regprocedure::text end as name
         from postbus_data.stream as s
         cross join lateral postbus_data.stream_objects(s.id) as o
         where (s.id = revoked or revoked is null)
-            and o.kind <> 'function'
             and to_regrole(quote_ident(role)) is not null
     loop
-        execute format('revoke all on %s postbus_data.%s from %I', object.kind, object.name, role);
+        execute format('revoke all on %s %s from %I', object.kind, object.name, role);
     end loop;
     perform postbus_data.apply_grants(s.id) from postbus_data.stream as s where s.id = revoked or revoked is null;
 end
 $$;
 
 create or replace function postbus_data.stream_objects(stream_id integer)
-returns table (kind text, name text, is_log boolean)
+returns table (kind text, id oid, rights text[])
 language sql
 volatile
 as $$
-/* The tables, sequences and functions that a stream consists of now. */
-    select o.kind, o.name, o.is_log
-    from (
-        select 'sequence' as kind, prefix || stream_id as name, false as is_log from unnest(array['seq_', 'layout_', 'dedup_']) as prefix
-        union all
-        select 'table', 'state_' || stream_id, false
-        union all
-        select 'table', 'dedup_' || stream_id || '_' || d.number, false from postbus_data.dedup as d where d.stream_id = stream_objects.stream_id
-        union all
-        select 'table', 'log_' || stream_id || '_' || g.number, true from postbus_data.segment as g where g.stream_id = stream_objects.stream_id
-    ) as o
-    where pg_catalog.to_regclass('postbus_data.' || o.name) is not null
+/* The functions of a stream and the tables of its log, each with the rights by which a role may use it. */
+    select 'table', to_regclass('postbus_data.log_' || stream_id || '_' || g.number)::oid, array['consume', 'read']
+    from postbus_data.segment as g
+    where g.stream_id = stream_objects.stream_id
+        and to_regclass('postbus_data.log_' || stream_id || '_' || g.number) is not null
     union all
-    select 'function', o.name, false
+    select 'function', to_regproc('postbus_data.' || o.name)::oid, o.rights
     from (
-        select prefix || stream_id as name from unnest(array['publish_', 'publish_many_', 'serve_']) as prefix
+        values
+            ('publish_' || stream_id, array['publish']),
+            ('publish_many_' || stream_id, array['publish']),
+            ('serve_' || stream_id, array['consume'])
         union all
-        select 'claim_' || stream_id || '_' || g.number from postbus_data.segment as g where g.stream_id = stream_objects.stream_id
-    ) as o
-    where pg_catalog.to_regproc('postbus_data.' || o.name) is not null
+        select 'claim_' || stream_id || '_' || g.number, '{}'::text[]
+        from postbus_data.segment as g
+        where g.stream_id = stream_objects.stream_id
+    ) as o (name, rights)
+    where to_regproc('postbus_data.' || o.name) is not null
 $$;
 
 create or replace function postbus_data.append_scheduled(stream_id integer)
@@ -9351,8 +9657,6 @@ begin
         where s.stream_id = append_scheduled.stream_id
             and s.deliver_at <= now_at
     ) or not pg_try_advisory_xact_lock(1610612736, -stream_id)
-        -- Somebody else will.
-        or not has_sequence_privilege('postbus_data.seq_' || stream_id, 'usage')
     then
         return 0;
     end if;
@@ -9382,9 +9686,10 @@ begin
 end
 $$;
 
-create or replace function postbus.cancel(stream text, ids bigint[])
+create or replace function postbus.cancel(stream text, ids bigint[], caller postbus.caller default postbus.current_caller())
 returns integer
 language sql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -9396,7 +9701,7 @@ Touches  scheduled (delete).
 */
     with cancelled as (
         delete from postbus_data.scheduled as s
-        where s.stream_id = postbus_data.stream_id(stream)
+        where s.stream_id = postbus_data.permitted_stream(caller, stream, 'publish')
             and s.id = any (ids)
         returning s.id
     )
@@ -9408,7 +9713,8 @@ create or replace function postbus.list_scheduled(
     key_pattern text default null,
     after_at timestamptz default null,
     after_id bigint default null,
-    max_messages integer default 100
+    max_messages integer default 100,
+    caller postbus.caller default postbus.current_caller()
 )
 returns table (
     id bigint,
@@ -9422,6 +9728,7 @@ returns table (
 )
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -9433,7 +9740,7 @@ Raises   PB400, PB404.
 */
 #variable_conflict use_column
 declare
-    listed integer := postbus_data.stream_id(stream);
+    listed integer := postbus_data.permitted_stream(caller, stream, 'publish');
     regex text := postbus_data.pattern_regex(key_pattern);
 begin
     if max_messages is null or max_messages not between 1 and 10000 then
@@ -9452,9 +9759,15 @@ begin
 end
 $$;
 
-create or replace function postbus.reschedule(stream text, ids bigint[], deliver_at timestamptz)
+create or replace function postbus.reschedule(
+    stream text,
+    ids bigint[],
+    deliver_at timestamptz,
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -9473,7 +9786,7 @@ begin
     end if;
     update postbus_data.scheduled as s
     set deliver_at = reschedule.deliver_at
-    where s.stream_id = postbus_data.stream_id(stream)
+    where s.stream_id = postbus_data.permitted_stream(caller, stream, 'publish')
         and s.id = any (ids);
     get diagnostics moved = row_count;
     return moved;
@@ -9696,6 +10009,7 @@ create or replace function postbus.maintain(stream text default null)
 returns integer
 language plpgsql
 volatile
+security definer
 set lock_timeout = '500ms'
 set search_path = pg_catalog, pg_temp
 as $$
@@ -10385,17 +10699,23 @@ begin
 end
 $$;
 
-create or replace function postbus_data.spark_commit(stream text, consumer text, seq bigint)
+create or replace function postbus_data.spark_commit(
+    stream text,
+    consumer text,
+    seq bigint,
+    caller postbus.caller default postbus.current_caller()
+)
 returns void
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
 Note that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer that does not exist
-is created. The position never moves back.
+is created, if the caller owns Postbus. The position never moves back.
 
-Raises   PB404, PB409 when workers receive by that consumer.
+Raises   PB403, PB404, PB409 when workers receive by that consumer.
 Touches  consumer (insert), position (insert, delete).
 Locks    the mutex of each partition.
 */
@@ -10404,9 +10724,11 @@ declare
     partition_base integer;
     moved bigint;
 begin
+    perform postbus_data.permitted_stream(caller, stream, 'consume');
     if not exists (
         select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer
     ) then
+        perform postbus_data.permitted_stream(caller, stream, 'manage');
         begin
             perform postbus.create_consumer(stream, consumer);
         exception when sqlstate 'PB409' then
@@ -10447,16 +10769,26 @@ begin
 end
 $$;
 
-create or replace function postbus_data.spark_discard(writer text, batch_id bigint, attempts uuid[])
+create or replace function postbus_data.spark_discard(
+    writer text,
+    batch_id bigint,
+    attempts uuid[],
+    caller postbus.caller default postbus.current_caller()
+)
 returns void
 language sql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Remove what was staged for a batch that is given up, by name where the tasks came so far, and of the writer where it is known. */
-    delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
+/* Remove what was staged for a batch that is given up, by name where the tasks came so far, and of the writer where it is known. Raises PB403, PB404. */
+    delete from postbus_data.spark_staging as s
+    where s.attempt = any (attempts)
+        and starts_with(s.writer, split_part(spark_discard.writer, '/', 1) || '/')
+        and postbus_data.permitted_stream(caller, split_part(spark_discard.writer, '/', 1), 'publish') is not null;
     delete from postbus_data.spark_staging as s
     where s.writer = spark_discard.writer
-        and s.batch_id = spark_discard.batch_id;
+        and s.batch_id = spark_discard.batch_id
+        and postbus_data.permitted_stream(caller, split_part(spark_discard.writer, '/', 1), 'publish') is not null;
 $$;
 
 create or replace function postbus_data.spark_end(
@@ -10464,11 +10796,13 @@ create or replace function postbus_data.spark_end(
     after_seq bigint,
     up_to_seq bigint default null,
     max_messages bigint default null,
-    max_bytes bigint default null
+    max_bytes bigint default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -10483,7 +10817,7 @@ Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
 Locks    nothing; its commit waits for the disk when the batch is not empty (see spark_flush).
 */
 declare
-    found_id integer := postbus_data.stream_id(stream);
+    found_id integer := postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     last_seq bigint := least(postbus_data.horizon_of(found_id), up_to_seq);
     first_seq bigint;
     info postbus.stream_info;
@@ -10496,7 +10830,7 @@ begin
         return after_seq;
     end if;
     if max_bytes is not null then
-        info := postbus.stream_info(stream);
+        info := postbus.stream_info(stream, caller);
         max_messages := least(max_messages, greatest(1, max_bytes / greatest(1, info.bytes / greatest(1, info.message_estimate))));
     end if;
     last_seq := least(last_seq, first_seq - 1 + max_messages);
@@ -10532,7 +10866,9 @@ begin
             message = format('%s of %s staged messages are gone: Postgres crashed, or the batch took more than two days', expected - published, expected),
             hint = 'nothing was published; run the batch again';
     end if;
-    delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
+    delete from postbus_data.spark_staging as s
+    where s.attempt = any (attempts)
+        and starts_with(s.writer, stream || '/');
     -- What attempts that do not count, and drivers that died, have left.
     delete from postbus_data.spark_staging as s
     where s.writer = stream || '/' || spark_end_batch.writer
@@ -10563,16 +10899,60 @@ begin
 end
 $$;
 
-create or replace function postbus_data.spark_lost(stream_id integer, after_seq bigint, out purged boolean, out dropped boolean)
+create or replace function postbus_data.spark_history(
+    consumer_id integer,
+    from_time timestamptz,
+    to_time timestamptz,
+    caller postbus.caller default postbus.current_caller()
+)
+returns setof postbus_data.history
 language plpgsql
 volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/* The history of a consumer with from_time <= finished_at < to_time, in order of that time. No rows for a caller that may not consume its stream. */
+begin
+    return query
+    select h.*
+    from postbus_data.history as h
+    where h.consumer_id = spark_history.consumer_id
+        and h.finished_at >= from_time
+        and h.finished_at < to_time
+        and exists (
+            select
+            from postbus_data.consumer as c
+            where c.id = spark_history.consumer_id
+                and postbus_data.has_right(caller, c.stream_id, 'consume')
+        )
+    order by h.finished_at;
+end
+$$;
+
+create or replace function postbus_data.spark_lost(
+    stream_id integer,
+    after_seq bigint,
+    caller postbus.caller default postbus.current_caller(),
+    out purged boolean,
+    out dropped boolean
+)
+language plpgsql
+volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Whether messages above a seq are gone: purged, though perhaps still there to be read a last time, or dropped with their segment.
+Whether messages above a seq are gone: purged, though perhaps still there to be read a last time, or dropped with their segment. Nulls for a caller that may not read the stream.
 */
 declare
-    first_kept bigint := (select s.start_seq from postbus_data.stream as s where s.id = stream_id);
+    first_kept bigint := (
+        select s.start_seq
+        from postbus_data.stream as s
+        where s.id = stream_id
+            and postbus_data.has_right(caller, s.id, 'consume', 'read')
+    );
 begin
     dropped := first_kept > after_seq + 1 and after_seq < (
         select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id
@@ -10644,10 +11024,12 @@ create or replace function postbus_data.spark_publish(
     query text,
     is_once boolean,
     attempts uuid[],
-    message_counts bigint[]
+    message_counts bigint[],
+    caller postbus.caller default postbus.current_caller()
 )
 returns bigint
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -10667,12 +11049,14 @@ declare
     published bigint;
     expected bigint := (select coalesce(sum(n), 0) from unnest(message_counts) as n);
 begin
+    perform postbus_data.permitted_stream(caller, stream, 'publish');
     if postbus_data.spark_begin_batch(stream, writer, batch_id, query, is_once, expected) then
         published := 0;
         for staged in
             select s.*
             from unnest(attempts) with ordinality as a (attempt, place)
             join postbus_data.spark_staging as s on s.attempt = a.attempt
+            where s.writer = stream || '/' || spark_publish.writer
             order by a.place, s.chunk
         loop
             perform postbus_data.spark_publish_chunk(stream, staged);
@@ -10749,22 +11133,46 @@ begin
 end
 $$;
 
-create or replace function postbus_data.spark_segments(stream_id integer, after_seq bigint, to_seq bigint)
+create or replace function postbus_data.spark_segments(
+    stream_id integer,
+    after_seq bigint,
+    to_seq bigint,
+    caller postbus.caller default postbus.current_caller()
+)
 returns table (number integer, first_partition integer, last_partition integer, above_seq bigint, last_seq bigint)
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
 The segments that may hold messages with after_seq < seq <= to_seq, in order, with the bounds of their seqs: above_seq is below all of them, last_seq is
-null while a segment is written to.
+null while a segment is written to. None for a caller that may not read the stream.
 */
     select g.number, g.partition_base, g.partition_base + g.partition_count - 1, g.after_seq, g.last_seq
     from postbus_data.segment as g
     where g.stream_id = spark_segments.stream_id
         and g.after_seq < to_seq
         and (g.last_seq > spark_segments.after_seq or g.sealed_at is null)
+        and postbus_data.has_right(caller, g.stream_id, 'consume', 'read')
     order by g.number
+$$;
+
+create or replace function postbus_data.spark_seq_since(
+    stream text,
+    at timestamptz,
+    caller postbus.caller default postbus.current_caller()
+)
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/* What seq_since says of a stream, for a reader in Spark. Raises PB403, PB404. */
+begin
+    return postbus_data.seq_since(postbus_data.permitted_stream(caller, stream, 'consume', 'read'), at);
+end
 $$;
 
 create or replace function postbus_data.spark_stage(
@@ -10778,10 +11186,12 @@ create or replace function postbus_data.spark_stage(
     data text[],
     headers jsonb[],
     bytes bytea[],
-    deliver_at timestamptz[]
+    deliver_at timestamptz[],
+    caller postbus.caller default postbus.current_caller()
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -10795,10 +11205,13 @@ declare
     contents json[];
     hashes integer[];
 begin
+    if not starts_with(writer, stream || '/') then
+        raise exception using errcode = 'PB400', message = format('writer "%s" is not of stream "%s"', writer, stream);
+    end if;
     select s.id, s.data_type, s.max_message_bytes
     into entry.stream_id, entry.data_type, entry.max_message_bytes
     from postbus_data.stream as s
-    where s.id = postbus_data.stream_id(stream);
+    where s.id = postbus_data.permitted_stream(caller, stream, 'publish');
     contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, null);
     -- As partition_of, which takes them modulo the number of partitions.
     hashes := array(
@@ -10824,10 +11237,12 @@ create or replace function postbus_data.spark_stage_rows(
     message_count integer,
     is_bytes boolean,
     longest integer,
-    encoded bytea
+    encoded bytea,
+    caller postbus.caller default postbus.current_caller()
 )
 returns boolean
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -10836,7 +11251,7 @@ Put messages that a task has checked and encoded where the driver finds them; se
 is_bytes  whether their data is.
 longest   how many bytes the longest data has.
 
-Returns  false, and does nothing, when the stream does not take them as they are: spark_stage says why, or takes them.
+Returns  false, and does nothing, when the stream does not take them as they are, or the caller may only publish through functions: spark_stage says why, or takes them.
 Raises   PB404.
 Touches  spark_staging (insert).
 */
@@ -10844,10 +11259,13 @@ begin
     insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, encoded_for, encoded)
     select attempt, chunk, writer, batch_id, message_count, s.id, encoded
     from postbus_data.stream as s
-    where s.id = postbus_data.stream_id(stream)
+    where s.id = postbus_data.permitted_stream(caller, stream, 'publish')
         and not s.one_message_per_key
         and (s.data_type = 'bytes') = is_bytes
-        and s.max_message_bytes >= longest;
+        and s.max_message_bytes >= longest
+        and starts_with(writer, stream || '/')
+        -- They are written to the log by COPY, which only its owner may do.
+        and pg_has_role(caller.role, current_user, 'usage');
     return found;
 end
 $$;
@@ -10865,10 +11283,17 @@ as $$
     order by a.place, s.chunk
 $$;
 
-create or replace function postbus_data.spark_start(stream text, "start" text, from_seq bigint, from_time timestamptz)
+create or replace function postbus_data.spark_start(
+    stream text,
+    "start" text,
+    from_seq bigint,
+    from_time timestamptz,
+    caller postbus.caller default postbus.current_caller()
+)
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -10878,7 +11303,7 @@ seq, or at a time. It is durable, as spark_end says.
 Raises   PB400 unless exactly one of them is given, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 declare
-    found_id integer := postbus_data.stream_id(stream);
+    found_id integer := postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     found_start bigint := postbus_data.start_position(found_id, "start", from_seq, from_time);
 begin
     perform postbus_data.spark_flush();
@@ -10888,6 +11313,7 @@ $$;
 
 create or replace function postbus_data.spark_state(
     stream text,
+    caller postbus.caller default postbus.current_caller(),
     out stream_id integer,
     out data_type text,
     out start_seq bigint,
@@ -10899,6 +11325,7 @@ create or replace function postbus_data.spark_state(
 )
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -10907,12 +11334,12 @@ What a reader in Spark needs to know of a stream and of the database that holds 
 system, timeline  name the history that seqs belong to: another one, after a failover or a restore, may have lost messages and given their
                   seqs to others.
 
-Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+Raises   PB403, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 declare
     layout bigint;
 begin
-    stream_id := postbus_data.stream_id(stream);
+    stream_id := postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     horizon := postbus_data.horizon_of(stream_id);
     layout := postbus_data.live_value('postbus_data.layout_' || stream_id::text);
     partition_base := (layout >> 11) & 16777215;
@@ -10926,16 +11353,21 @@ begin
 end
 $$;
 
-create or replace function postbus_data.spark_written(stream text, writer text)
+create or replace function postbus_data.spark_written(
+    stream text,
+    writer text,
+    caller postbus.caller default postbus.current_caller()
+)
 returns table (batch_id bigint, message_count bigint)
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* The last batch that a writer has published to a stream, and how many messages it had. Raises PB404. */
+/* The last batch that a writer has published to a stream, and how many messages it had. Raises PB403, PB404. */
     select w.batch_id, w.message_count
     from postbus_data.spark_writer as w
-    where w.stream_id = postbus_data.stream_id(stream)
+    where w.stream_id = postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read')
         and w.writer = spark_written.writer
 $$;
 
@@ -11022,6 +11454,7 @@ create or replace function postbus.delete_key(stream text, key text)
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -11163,11 +11596,13 @@ create or replace function postbus.state(
     key_pattern text default null,
     after_key text default '',
     max_messages integer default 1000,
-    expected_type text default null
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.message
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
@@ -11182,7 +11617,7 @@ declare
     key_regex text := postbus_data.pattern_regex(key_pattern);
     versions text;
 begin
-    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     if not source.one_message_per_key then
         raise exception using
             errcode = 'PB409',
@@ -11266,6 +11701,7 @@ create or replace function postbus.alter_stream(
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -11430,6 +11866,7 @@ create or replace function postbus.create_stream(
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -11518,21 +11955,23 @@ begin
 end
 $$;
 
-create or replace function postbus.describe_stream(stream text)
+create or replace function postbus.describe_stream(stream text, caller postbus.caller default postbus.current_caller())
 returns table (id integer, data_type text)
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* What a client has to know of a stream to publish to it. Cheaper than stream_info. Raises PB404. */
     select s.id, s.data_type
     from postbus_data.stream as s
-    where s.id = postbus_data.stream_id(stream)
+    where s.id = postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read')
 $$;
 
 create or replace function postbus.drop_stream(stream text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -11564,10 +12003,15 @@ begin
 end
 $$;
 
-create or replace function postbus.list_streams(after_name text default '', max_streams integer default 200)
+create or replace function postbus.list_streams(
+    after_name text default '',
+    max_streams integer default 200,
+    caller postbus.caller default postbus.current_caller()
+)
 returns setof postbus.stream_info
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* The streams in order of their names, up to max_streams of them after a name: pages of what stream_info says of one. */
@@ -11576,6 +12020,7 @@ as $$
         select s.name
         from postbus_data.stream as s
         where s.name > after_name
+            and postbus_data.has_right(caller, s.id, 'publish', 'consume', 'read')
         order by s.name
         limit max_streams
     ) as page
@@ -11586,7 +12031,8 @@ $$;
 create or replace function postbus.overview(
     after_name text default '',
     max_streams integer default 500,
-    sizes boolean default false
+    sizes boolean default false,
+    caller postbus.caller default postbus.current_caller()
 )
 returns table (
     name text,
@@ -11600,6 +12046,7 @@ returns table (
 )
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -11626,14 +12073,20 @@ sizes    say what they hold, too, which takes a look at the files of each segmen
         ) as t
     ) as held on true
     where s.name > after_name
+        and postbus_data.has_right(caller, s.id, 'publish', 'consume', 'read')
     order by s.name
     limit max_streams
 $$;
 
-create or replace function postbus.publish_rate(stream text, span interval default interval '1 minute')
+create or replace function postbus.publish_rate(
+    stream text,
+    span interval default interval '1 minute',
+    caller postbus.caller default postbus.current_caller()
+)
 returns double precision
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -11642,11 +12095,25 @@ About how many messages a second were published to a stream in the last minute, 
 Raises   PB404, PB412 outside READ COMMITTED.
 */
 declare
-    found_id integer := postbus_data.stream_id(stream);
+    found_id integer := postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read');
     last_seq bigint := postbus_data.horizon_of(found_id);
     since_seq bigint := postbus_data.seq_since(found_id, clock_timestamp() - span);
 begin
     return coalesce(greatest(0, last_seq - since_seq + 1), 0) / greatest(0.001, extract(epoch from span));
+end
+$$;
+
+create or replace function postbus_data.raise_unknown_stream(stream text)
+returns void
+language plpgsql
+stable
+as $$
+/* Raise PB404 for a stream that does not exist, or that the caller must not know of. */
+begin
+    raise exception using
+        errcode = 'PB404',
+        message = format('stream "%s" does not exist', stream),
+        hint = format('create it with: select postbus.create_stream(%L)', stream);
 end
 $$;
 
@@ -11661,19 +12128,17 @@ declare
 begin
     select s.id into id from postbus_data.stream as s where s.name = stream_id.stream;
     if id is null then
-        raise exception using
-            errcode = 'PB404',
-            message = format('stream "%s" does not exist', stream),
-            hint = format('create it with: select postbus.create_stream(%L)', stream);
+        perform postbus_data.raise_unknown_stream(stream);
     end if;
     return id;
 end
 $$;
 
-create or replace function postbus.stream_info(stream text)
+create or replace function postbus.stream_info(stream text, caller postbus.caller default postbus.current_caller())
 returns postbus.stream_info
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -11687,7 +12152,7 @@ bytes             what the log takes on disk.
 Raises   PB404.
 */
 declare
-    found_id integer := postbus_data.stream_id(stream);
+    found_id integer := postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read');
     info postbus.stream_info;
 begin
     select
@@ -11727,6 +12192,7 @@ create or replace function postbus.create_token(
 )
 returns postbus.token_info
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -11778,6 +12244,7 @@ create or replace function postbus.find_token(digest text)
 returns setof postbus.token_info
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* The token with this digest, also when it is expired or revoked; no row when there is none. */
@@ -11790,6 +12257,7 @@ create or replace function postbus.list_tokens()
 returns setof postbus.token_info
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* The tokens of the HTTP server that were not revoked, by id. Expired ones are among them. */
@@ -11802,6 +12270,7 @@ $$;
 create or replace function postbus.revoke_token(id integer)
 returns boolean
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -11818,11 +12287,15 @@ begin
 end
 $$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('87ba4e1681701ef7')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('05b8509b5da86e5f')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
 from postbus_data.segment as g join postbus_data.stream as s on s.id = g.stream_id;
+select postbus_data.own_objects(t.tableowner) from pg_catalog.pg_tables as t
+where t.schemaname = 'postbus_data' and t.tablename = 'stream';
+select postbus_data.close_functions();
+select postbus_data.apply_grants(s.id) from postbus_data.stream as s;
 
 commit;

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import postbus
+from tests.faults.hostile import attack
 from tests.faults.publish_keys import NAME, PATTERN, PREFIX, publish_keys
 from tests.faults.run_recorded import run_recorded
 from tests.faults.sweep import sweep
@@ -74,6 +75,10 @@ class Crew:
 
     def sweeper(self) -> str:
         return self._start("sweeper", sweep, self.url, STREAM)
+
+    def attacker(self, role: str) -> str:
+        """Start a role that has no rights on the stream, and does what it can to it."""
+        return self._start("attacker", attack, self.url, role, STREAM)
 
     def workers(self, consumer: str) -> list[str]:
         """Those of a consumer, the eldest first."""

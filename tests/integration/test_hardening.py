@@ -46,38 +46,6 @@ def test_maintenance_under_a_kept_snapshot_is_refused(plain: postbus.Bus, name: 
     assert caught.value.sqlstate == "PB412"
 
 
-def test_a_role_that_may_not_read_the_sequences_cannot_read_without_a_horizon(
-    plain: postbus.Bus, name: str, role: Any, sql: Any
-) -> None:
-    role_url, role_name = role
-    plain.publish(name, data=1)
-    sql.execute(f"grant usage on schema postbus, postbus_data to {role_name}")
-    sql.execute(f"grant select on all tables in schema postbus_data to {role_name}")
-    sql.execute("insert into postbus_data.stream_grant values (null, %s, 'read')", (role_name,))
-    with (
-        psycopg.connect(role_url, autocommit=True) as connection,
-        pytest.raises(psycopg.Error, match="permission denied"),
-    ):
-        connection.execute("select * from postbus.read(%s, to_seq => 100)", (name,))
-
-
-def test_a_role_that_may_not_read_the_sequences_cannot_publish_without_the_lock(
-    plain: postbus.Bus, name: str, role: Any, sql: Any
-) -> None:
-    role_url, role_name = role
-    info = plain.stream_info(name)
-    sql.execute(f"grant usage on schema postbus, postbus_data to {role_name}")
-    sql.execute(f"grant select, insert on all tables in schema postbus_data to {role_name}")
-    sql.execute("insert into postbus_data.stream_grant values (null, %s, 'publish')", (role_name,))
-    sql.execute(f"grant update on sequence postbus_data.seq_{info.id} to {role_name}")
-    sql.execute(f"grant select on sequence postbus_data.layout_{info.id} to {role_name}")
-    with (
-        psycopg.connect(role_url, autocommit=True) as connection,
-        pytest.raises(psycopg.Error, match="permission denied"),
-    ):
-        connection.execute("select postbus.publish(%s, 'k', '1')", (name,))
-
-
 SHADOWS = [
     "function public.mod(a bigint, b integer) returns integer",
     "function public.format(a text, b integer) returns text",

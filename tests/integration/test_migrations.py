@@ -99,7 +99,7 @@ def test_functions_that_differ_from_the_codes_are_due_and_are_replaced(fresh_url
         execute(connection, "update postbus_data.installation set functions_digest = 'other'")
         execute(
             connection,
-            "create or replace function postbus.horizon(stream text) returns bigint language sql as 'select 1::bigint'",
+            "create or replace function postbus.drop_stream(stream text) returns void language sql as 'select 1'",
         )
 
     with pytest.raises(postbus.MigrationDue, match="lacks functions") as due:
@@ -199,7 +199,7 @@ def test_the_comparison_of_catalogs_sees_every_kind_of_difference(fresh_url: str
         "column": "alter table postbus_data.stream alter column roll_due drop default",
         "constraint": "alter table postbus_data.stream add check (id > 0)",
         "index": "drop index postbus_data.segment_last_seq",
-        "function": "alter function postbus.horizon(text) stable",
+        "function": "alter function postbus.drop_stream(text) stable",
         "type": "create type postbus_data.left_behind as enum ()",
         "sequence": "alter sequence postbus_data.stream_id_seq cache 7",
         "trigger": """create trigger meddle before update on postbus_data.stream

@@ -216,6 +216,9 @@ create table postbus_data.history (
     reason text
 );
 
+-- It has no key; where somebody publishes all tables of the database, rows can be deleted all the same.
+alter table postbus_data.history replica identity full;
+
 -- The newest, and what is old enough to go.
 create index history_finished on postbus_data.history (consumer_id, finished_at);
 

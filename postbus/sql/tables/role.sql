@@ -6,61 +6,34 @@ create table postbus_data.stream_grant (
     unique nulls not distinct (stream_id, role, may)
 );
 
--- What only roles with a grant meet: the owner of the tables passes row security by, at no cost.
-create function postbus_data.may_use(used_stream integer, variadic rights text[])
-returns boolean
-language sql
-stable
-as $$
-/* Whether the current role has one of these rights on a stream. */
-    select exists (
-        select
-        from postbus_data.stream_grant as g
-        -- A role may have been dropped.
-        join pg_catalog.pg_roles as r on r.rolname = g.role
-        where (g.stream_id = used_stream or g.stream_id is null)
-            and g.may = any (rights)
-            and pg_catalog.pg_has_role(current_user, r.oid, 'usage')
-    )
-$$;
+-- As that of history.
+alter table postbus_data.stream_grant replica identity full;
 
-create function postbus_data.may_use_consumer(used_consumer integer)
-returns boolean
-language sql
-stable
-as $$
-/* Whether the current role may consume the stream of a consumer. */
-    select exists (
-        select
-        from postbus_data.consumer as c
-        where c.id = used_consumer
-            and postbus_data.may_use(c.stream_id, 'consume')
-    )
-$$;
+-- The one row is the secret by which functions recognize a caller that this database has named itself.
+create table postbus_data.caller_key (
+    singleton boolean primary key default true check (singleton),
+    secret bytea not null
+);
+insert into postbus_data.caller_key (secret)
+values (sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
 
-alter table postbus_data.stream enable row level security;
-create policy granted on postbus_data.stream using (postbus_data.may_use(id, 'publish', 'consume', 'read'));
-alter table postbus_data.consumer enable row level security;
-create policy granted on postbus_data.consumer using (postbus_data.may_use(stream_id, 'consume'));
-alter table postbus_data.scheduled enable row level security;
-create policy granted on postbus_data.scheduled using (postbus_data.may_use(stream_id, 'publish'));
-alter table postbus_data.kept enable row level security;
-create policy granted on postbus_data.kept using (postbus_data.may_use(stream_id, 'consume'));
-alter table postbus_data.position enable row level security;
-create policy granted on postbus_data.position using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.lease enable row level security;
-create policy granted on postbus_data.lease using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.waiting enable row level security;
-create policy granted on postbus_data.waiting using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.parked enable row level security;
-create policy granted on postbus_data.parked using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.due enable row level security;
-create policy granted on postbus_data.due using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.dead_letter enable row level security;
-create policy granted on postbus_data.dead_letter using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.history enable row level security;
-create policy granted on postbus_data.history using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.group_worker enable row level security;
-create policy granted on postbus_data.group_worker using (postbus_data.may_use_consumer(consumer_id));
-alter table postbus_data.group_owner enable row level security;
-create policy granted on postbus_data.group_owner using (postbus_data.may_use_consumer(consumer_id));
+-- Who calls a function: a role, and a signature that only this database can make, good in one transaction of one session. Functions that act with the
+-- rights of their owner take it as their last argument, because to them the current user is that owner. Leave the argument out: its default is right.
+create type postbus.caller as (
+    role text,
+    signature bytea
+);
+
+-- The caller, as seen by whoever selects from it. A view reads tables with the rights of its owner, and evaluates current_user as who uses it.
+-- The signed text begins with parts of fixed length, and is hashed twice, so that no signature can be extended to that of another role.
+create view postbus_data.current_caller with (security_barrier) as
+select
+    row(
+        current_user::text,
+        sha256(
+            k.secret || sha256(
+                k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(current_user::text, 'UTF8')
+            )
+        )
+    )::postbus.caller as caller
+from postbus_data.caller_key as k;

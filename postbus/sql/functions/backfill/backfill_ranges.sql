@@ -12,6 +12,7 @@ returns table (
 )
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

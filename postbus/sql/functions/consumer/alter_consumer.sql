@@ -24,6 +24,7 @@ create or replace function postbus.alter_consumer(
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

@@ -1,4 +1,4 @@
-create or replace function postbus.consumer_overview(stream text)
+create or replace function postbus.consumer_overview(stream text, caller postbus.caller default postbus.current_caller())
 returns table (
     name text,
     ordering text,
@@ -13,6 +13,7 @@ returns table (
 )
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -24,7 +25,7 @@ Raises   PB404, PB412 outside READ COMMITTED.
 */
 #variable_conflict use_column
 declare
-    listed integer := postbus_data.stream_id(stream);
+    listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
 begin
     return query
     select

@@ -27,6 +27,7 @@ create or replace function postbus.create_consumer(
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

@@ -1,6 +1,7 @@
 create or replace function postbus.drop_consumer(stream text, consumer text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* Remove a consumer with its position, leases and dead letters. Acks for it are refused from now on. Raises PB404. */

@@ -3,11 +3,13 @@ create or replace function postbus.history(
     consumer text,
     outcome text default null,
     before_time timestamptz default null,
-    max_messages integer default 100
+    max_messages integer default 100,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.history_entry
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
@@ -25,7 +27,7 @@ Raises   PB400 for arguments out of range, PB404.
 */
 #variable_conflict use_variable
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     data_type text := (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id);
     entry postbus_data.history;
     left_count integer := max_messages;

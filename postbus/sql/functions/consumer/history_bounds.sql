@@ -1,4 +1,4 @@
-create or replace function postbus_data.history_bounds(stream text)
+create or replace function postbus_data.history_bounds(stream text, caller postbus.caller default postbus.current_caller())
 returns table (
     consumer_id integer,
     consumer text,
@@ -9,9 +9,10 @@ returns table (
 language sql
 stable
 set enable_seqscan = off
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* From when to when the history of each consumer of a stream reaches, and its lowest seq. No row for one that has none. Raises PB404. */
+/* From when to when the history of each consumer of a stream reaches, and its lowest seq. No row for one that has none. Raises PB403, PB404. */
     select c.id, c.name, h.first_finished_at, h.last_finished_at, h.first_seq
     from postbus_data.consumer as c
     cross join lateral (
@@ -20,7 +21,7 @@ as $$
             (select max(h.finished_at) from postbus_data.history as h where h.consumer_id = c.id) as last_finished_at,
             (select min(h.first_seq) from postbus_data.history as h where h.consumer_id = c.id) as first_seq
     ) as h
-    where c.stream_id = postbus_data.stream_id(stream)
+    where c.stream_id = postbus_data.permitted_stream(caller, stream, 'consume')
         and h.first_seq is not null
     order by c.name
 $$;

@@ -1,12 +1,13 @@
-create or replace function postbus.list_consumers(stream text)
+create or replace function postbus.list_consumers(stream text, caller postbus.caller default postbus.current_caller())
 returns setof postbus.consumer_info
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* The consumers of a stream, by name. Raises PB404. */
 declare
-    listed integer := postbus_data.stream_id(stream);
+    listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
 begin
     return query
     select

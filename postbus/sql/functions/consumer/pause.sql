@@ -1,6 +1,7 @@
 create or replace function postbus.pause(stream text, consumer text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* Give a consumer no more messages until resume. What is in flight may be acked. Raises PB404. */

@@ -4,11 +4,13 @@ create or replace function postbus.peek(
     state text default null,
     key_pattern text default null,
     after_seq bigint default 0,
-    max_messages integer default 100
+    max_messages integer default 100,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.peeked
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -23,7 +25,7 @@ Raises   PB400, PB404, PB412 outside READ COMMITTED.
 */
 #variable_conflict use_variable
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     regex text := postbus_data.pattern_regex(key_pattern);
     now_at timestamptz := clock_timestamp();
 begin

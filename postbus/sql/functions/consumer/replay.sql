@@ -12,6 +12,7 @@ create or replace function postbus.replay(
 returns table (replayed integer, next_resume text)
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

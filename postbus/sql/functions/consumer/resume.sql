@@ -1,6 +1,7 @@
 create or replace function postbus.resume(stream text, consumer text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* Let a paused consumer go on. Raises PB404. */

@@ -7,6 +7,7 @@ create or replace function postbus.seek(
 )
 returns bigint
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

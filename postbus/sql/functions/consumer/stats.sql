@@ -1,4 +1,4 @@
-create or replace function postbus.stats(stream text, consumer text)
+create or replace function postbus.stats(stream text, consumer text, caller postbus.caller default postbus.current_caller())
 returns table (
     partition integer,
     position_seq bigint,
@@ -15,6 +15,7 @@ returns table (
 )
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
@@ -37,7 +38,7 @@ Raises   PB404, PB412 outside READ COMMITTED.
 */
 #variable_conflict use_column
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     layout bigint := postbus_data.reading_layout(reader);
     partition_count integer := layout & 2047;
     end_seq bigint;

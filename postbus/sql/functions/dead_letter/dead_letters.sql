@@ -5,11 +5,13 @@ create or replace function postbus.dead_letters(
     key_pattern text default null,
     reason_like text default null,
     after_seq bigint default 0,
-    max_messages integer default 100
+    max_messages integer default 100,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.dead_letter
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -19,7 +21,7 @@ seqs, key_pattern, reason_like   only these; reason_like is a pattern of LIKE, s
 Raises   PB400, PB404.
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
 begin
     return query
     select d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, d.attempts, d.reason, d.died_at

@@ -4,16 +4,18 @@ create or replace function postbus.discard(
     seqs bigint[] default null,
     key_pattern text default null,
     reason_like text default null,
-    max_messages integer default 10000
+    max_messages integer default 10000,
+    caller postbus.caller default postbus.current_caller()
 )
 returns integer
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* Remove dead letters, up to max_messages of them: see dead_letters for which. Returns how many. Raises PB400, PB404. */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     discarded integer;
 begin
     delete from postbus_data.dead_letter as d

@@ -5,11 +5,13 @@ create or replace function postbus.redrive(
     key_pattern text default null,
     reason_like text default null,
     max_messages integer default 1000,
-    to_stream text default null
+    to_stream text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns integer
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -23,7 +25,7 @@ Raises   PB400, PB404 for stream, consumer or to_stream, PB409 when to_stream ho
 Touches  dead_letter (delete), waiting or the log of to_stream (insert).
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     source postbus_data.stream;
     letter postbus_data.dead_letter;
     moved integer := 0;
@@ -37,7 +39,7 @@ begin
         for update of d skip locked
     loop
         if to_stream is not null then
-            perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type);
+            perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, caller => caller);
         elsif letter.seq < source.purged_seq then
             continue;
         else

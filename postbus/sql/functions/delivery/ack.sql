@@ -1,7 +1,13 @@
-create or replace function postbus.ack(stream text, consumer text, ack_ids text[])
+create or replace function postbus.ack(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -17,7 +23,7 @@ Touches  lease, settled (delete), or settled (insert) for part of a lease.
 Locks    the leases, in order of their tokens.
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
 begin
     perform postbus_data.check_isolation();
     return postbus_data.finish(reader.id, reader.epoch, ack_ids);

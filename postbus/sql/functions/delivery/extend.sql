@@ -3,11 +3,13 @@ create or replace function postbus.extend(
     consumer text,
     ack_ids text[],
     ack_wait interval default null,
-    shorten boolean default false
+    shorten boolean default false,
+    caller postbus.caller default postbus.current_caller()
 )
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -24,7 +26,7 @@ Touches  lease (update; insert of a piece, when only some messages of a lease ar
 Locks    with shorten the mutex of each partition, until the transaction ends.
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     lease_until timestamptz := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
     named record;
     held postbus_data.lease;

@@ -4,11 +4,13 @@ create or replace function postbus.nack(
     ack_ids text[],
     delay interval default null,
     reason text default null,
-    untried boolean default false
+    untried boolean default false,
+    caller postbus.caller default postbus.current_caller()
 )
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -28,7 +30,7 @@ Raises   PB400 for a delay that is not between 0 and 30 days, PB404, PB412 outsi
 Touches  settled, waiting, dead_letter (insert), lease (delete).
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     named record;
     message record;
     failed integer := 0;

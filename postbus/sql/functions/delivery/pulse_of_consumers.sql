@@ -1,7 +1,11 @@
-create or replace function postbus_data.pulse_of_consumers(consumer_ids bigint[])
+create or replace function postbus_data.pulse_of_consumers(
+    consumer_ids bigint[],
+    caller postbus.caller default postbus.current_caller()
+)
 returns table (wake boolean, next_seconds double precision)
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -26,7 +30,7 @@ begin
         wake := true;
         next_seconds := null;
         select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
-        if reader.id is not null then
+        if postbus_data.has_right(caller, reader.stream_id, 'consume') then
             from_time := to_timestamp((postbus_data.sweep_mark(reader)).hi / 1000000.0) - interval '5 seconds';
             next_at := least(
                 (

@@ -3,11 +3,13 @@ create or replace function postbus.receive(
     consumer text,
     max_messages integer default 1,
     ack_wait interval default null,
-    expected_type text default null
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.delivery
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -26,7 +28,7 @@ Locks    the mutex of each partition it takes from, until the transaction ends: 
 */
     select
         s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
-    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null, false) as s
+    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
     cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
 $$;

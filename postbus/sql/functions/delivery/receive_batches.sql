@@ -5,7 +5,8 @@ create or replace function postbus_data.receive_batches(
     ack_wait interval,
     expected_type text,
     ack_ids text[],
-    by_position boolean
+    by_position boolean,
+    caller postbus.caller default postbus.current_caller()
 )
 returns table (
     acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
@@ -13,6 +14,7 @@ returns table (
 )
 language sql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -21,5 +23,5 @@ as $$
 /*
 What serve does, in a session that is not the library's own.
 */
-    select s.* from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position) as s
+    select s.* from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position, caller) as s
 $$;

@@ -5,7 +5,8 @@ create or replace function postbus_data.serve(
     ack_wait interval,
     expected_type text,
     ack_ids text[],
-    by_position boolean
+    by_position boolean,
+    caller postbus.caller default postbus.current_caller()
 )
 returns table (
     acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
@@ -13,6 +14,8 @@ returns table (
 )
 language plpgsql
 volatile
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Ack, then receive: one call for what a worker does all day.
@@ -27,7 +30,7 @@ streams that a session uses have a faster function of their own; see write_serve
 Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
 begin
     acked := 0;
     if ack_ids is not null then

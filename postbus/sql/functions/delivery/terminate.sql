@@ -1,7 +1,14 @@
-create or replace function postbus.terminate(stream text, consumer text, ack_ids text[], reason text default null)
+create or replace function postbus.terminate(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    reason text default null,
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -15,7 +22,7 @@ Raises   PB404, PB412 outside READ COMMITTED.
 Touches  settled, dead_letter (insert), lease (delete).
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     named record;
     message record;
     buried integer := 0;

@@ -26,6 +26,8 @@ returns table (
 )
 language plpgsql
 volatile
+security definer
+set search_path = pg_catalog, pg_temp
 as $body$
 #variable_conflict use_variable
 declare

@@ -3,11 +3,13 @@ create or replace function postbus.claim(
     "group" text,
     max_messages integer default 100,
     lease interval default null,
-    worker text default null
+    worker text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.claimed
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -28,6 +30,6 @@ Locks    the partition's mutex, until the transaction ends; partitions that some
 begin
     return query
     select c.*
-    from postbus_data.claim_ranges(postbus_data.find_group(stream, "group"), max_messages, lease, worker, null) as c;
+    from postbus_data.claim_ranges(postbus_data.permitted_group(caller, stream, "group"), max_messages, lease, worker, null) as c;
 end
 $$;

@@ -1,7 +1,14 @@
-create or replace function postbus.commit(stream text, "group" text, tokens text[], to_seq bigint default null)
+create or replace function postbus.commit(
+    stream text,
+    "group" text,
+    tokens text[],
+    to_seq bigint default null,
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -16,7 +23,7 @@ Touches  lease (delete, or update for a part).
 */
 #variable_conflict use_variable
 declare
-    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
     finished integer := 0;
     changed integer;
     named text;

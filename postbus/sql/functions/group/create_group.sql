@@ -9,6 +9,7 @@ create or replace function postbus.create_group(
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

@@ -1,7 +1,15 @@
-create or replace function postbus.fetch(stream text, partition integer, from_seq bigint, to_seq bigint, expected_type text default null)
+create or replace function postbus.fetch(
+    stream text,
+    partition integer,
+    from_seq bigint,
+    to_seq bigint,
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
+)
 returns setof postbus.message
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -16,7 +24,7 @@ Raises   PB404, PB409 for another type of data.
 declare
     source postbus_data.stream;
 begin
-    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     if expected_type <> source.data_type then
         raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
     end if;

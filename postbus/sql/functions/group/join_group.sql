@@ -1,7 +1,14 @@
-create or replace function postbus.join_group(stream text, "group" text, worker text, session interval default interval '30 seconds')
+create or replace function postbus.join_group(
+    stream text,
+    "group" text,
+    worker text,
+    session interval default interval '30 seconds',
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer[]
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
@@ -19,7 +26,7 @@ Locks    the group's assignment, until the transaction ends.
 */
 #variable_conflict use_column
 declare
-    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
     partition_base integer := reader.partition_base;
     partition_count integer := reader.partition_count;
     worker_count integer;

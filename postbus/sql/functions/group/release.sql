@@ -1,7 +1,13 @@
-create or replace function postbus.release(stream text, "group" text, tokens text[])
+create or replace function postbus.release(
+    stream text,
+    "group" text,
+    tokens text[],
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
@@ -12,7 +18,7 @@ Returns  how many counted.
 Raises   PB404, PB409 for a consumer that is not a group.
 */
 declare
-    reader postbus_data.consumer := postbus_data.find_group(stream, "group");
+    reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
     released integer;
 begin
     update postbus_data.lease as l

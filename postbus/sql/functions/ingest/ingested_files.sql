@@ -2,6 +2,7 @@ create or replace function postbus.ingested_files(pipeline text)
 returns table (path text, bytes bigint, modified_at timestamptz, state text, step bigint, taken_at timestamptz, done_at timestamptz, changed_at timestamptz)
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

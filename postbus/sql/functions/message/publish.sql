@@ -7,10 +7,13 @@ create or replace function postbus.publish(
     expected_type text default null,
     ttl interval default null,
     deliver_at timestamptz default null,
-    dedup_id text default null
+    dedup_id text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns bigint
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 /*
 Append one message to a stream, in the caller's transaction.
@@ -35,7 +38,7 @@ that at 20 µs (docs/decisions/0003).
 */
 #variable_conflict use_variable
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, expected_type);
+    entry postbus_data.entry := postbus_data.enter(stream, expected_type, caller);
     place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || (entry.layout >> 35)::text
         || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
     partition_count integer := entry.layout & 2047::bigint;
@@ -60,7 +63,7 @@ begin
             postbus.publish_many(
                 stream, array[key], case when data is not null then array[data] end, case when headers is not null then array[headers] end,
                 case when bytes is not null then array[bytes] end, expected_type, ttl, deliver_at,
-                case when dedup_id is not null then array[dedup_id] end
+                case when dedup_id is not null then array[dedup_id] end, caller
             )
         )[1];
     end if;
@@ -77,7 +80,7 @@ begin
     seq := nextval(entry.sequence);
     if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
         -- Others may have published to a new layout and have lower numbers. A key's messages of the old one are read first, so this is not to go there.
-        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl);
+        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, caller => caller);
     end if;
     partition := ((entry.layout >> 11) & 16777215::bigint)::integer
         + coalesce(partition, mod(seq, partition_count::bigint)::integer);

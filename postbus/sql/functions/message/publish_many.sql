@@ -7,10 +7,12 @@ create or replace function postbus.publish_many(
     expected_type text default null,
     ttl interval default null,
     deliver_at timestamptz default null,
-    dedup_ids text[] default null
+    dedup_ids text[] default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns bigint[]
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -27,7 +29,7 @@ Locks    the horizon of the stream, shared, until the transaction ends. Publishe
 */
 #variable_conflict use_variable
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, expected_type);
+    entry postbus_data.entry := postbus_data.enter(stream, expected_type, caller);
     message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
     contents json[];
     seqs bigint[];

@@ -7,6 +7,7 @@ create or replace function postbus.purge(
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

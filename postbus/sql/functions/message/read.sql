@@ -10,11 +10,13 @@ create or replace function postbus.read(
     max_messages integer default 100,
     backwards boolean default false,
     resume text default null,
-    expected_type text default null
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.message
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
@@ -53,7 +55,7 @@ declare
     found_message postbus.message;
     pending postbus.message;
 begin
-    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     perform postbus_data.check_read(source, max_messages, key, expected_type);
     high := least(postbus_data.horizon_of(source.id), to_seq);
     low := greatest(source.start_seq, from_seq, 1) - 1;

@@ -10,7 +10,8 @@ postbus.publish_many do.
 They know the stream's table, partitions and limits, so their inserts are planned once for a session instead of at each call
 (docs/decisions/0003). Whatever they do not know or like, a layout that has moved on or a message that is not allowed, they
 leave to postbus.publish and publish_many. Written anew when the stream is created or altered and when a new segment is begun; a caller
-that still has the last ones is served by that rule. They have no search_path of their own, as enter.
+that still has the last ones is served by that rule. They run with the rights of their owner, and ask
+nobody: who may call them is a matter of grants, see apply_grants.
 
 A transaction without an id has published nothing, so it takes the lock of hold_horizon without looking for what it holds, and without noting it: the
 library calls these in transactions of their own, where no other publish follows. One that does takes another lock, and notes that.
@@ -27,6 +28,8 @@ begin
 create or replace function postbus_data.publish_%1$s(key text, data %2$s, headers jsonb)
 returns bigint
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $body$
 #variable_conflict use_variable
 declare
@@ -68,10 +71,12 @@ $body$;
 create or replace function postbus_data.publish_many_%1$s(keys text[], data %2$s[], headers jsonb[])
 returns bigint[]
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $many$
 #variable_conflict use_variable
 declare
-    message_count integer := pg_catalog.cardinality(data);
+    message_count integer := cardinality(data);
     published_at timestamptz;
     seqs bigint[];
 begin
@@ -85,20 +90,20 @@ begin
         ) is not true
         or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
         or (message_count between 1 and 10000) is not true
-        or (pg_catalog.cardinality(keys) = message_count) is not true
-        or pg_catalog.array_ndims(keys) + pg_catalog.array_ndims(data) > 2
-        or (postbus_data.tokens_are_valid(pg_catalog.array_to_string(keys, '.'::text)) is false and pg_catalog.num_nonnulls(variadic keys) > 0)
+        or (cardinality(keys) = message_count) is not true
+        or array_ndims(keys) + array_ndims(data) > 2
+        or (postbus_data.tokens_are_valid(array_to_string(keys, '.'::text)) is false and num_nonnulls(variadic keys) > 0)
         or headers is not null
         or (
-            select pg_catalog.max(length(m.key)) > 255
-                or pg_catalog.count(m.data) < message_count
-                or pg_catalog.max(octet_length(m.data)) > %4$s
-            from (select pg_catalog.unnest(keys) as key, pg_catalog.unnest(data) as data) as m
+            select max(length(m.key)) > 255
+                or count(m.data) < message_count
+                or max(octet_length(m.data)) > %4$s
+            from (select unnest(keys) as key, unnest(data) as data) as m
         )
     then
         return postbus.publish_many(%5$L, keys, %6$s => data, headers => headers);
     end if;
-    select pg_catalog.array_agg(nextval('postbus_data.seq_%1$s'::regclass)) into seqs from generate_series(1, message_count);
+    select array_agg(nextval('postbus_data.seq_%1$s'::regclass)) into seqs from generate_series(1, message_count);
     if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
         -- See publish. These numbers stay unused.
         return postbus.publish_many(%5$L, keys, %6$s => data);
@@ -113,7 +118,7 @@ begin
         %12$s
     from (
         select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
-        from (select pg_catalog.unnest(seqs) as seq, pg_catalog.unnest(keys) as key, pg_catalog.unnest(data) as data) as u
+        from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
         offset 0
     ) as m;
     return seqs;

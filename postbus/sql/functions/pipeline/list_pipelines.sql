@@ -2,6 +2,7 @@ create or replace function postbus.list_pipelines()
 returns setof postbus.pipeline_info
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

@@ -2,6 +2,7 @@ create or replace function postbus.sweep(stream text default null)
 returns integer
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

@@ -3,42 +3,36 @@ returns void
 language plpgsql
 as $$
 /*
-Give what a stream consists of now to the role that owns what Postbus stores, so that all of its members can look after it, and other roles their rights
-on it. Called when it gets something new.
+Give roles their rights on what a stream consists of now, and take the functions of the stream from everybody else. Called when it gets something new.
+
+A publisher may call the functions that publish to the stream, a consumer the one that receives from it. Consumers and readers may read its log, as Spark does:
+by COPY, a million messages in a second, where rows that a function returns would be stored first. Nobody may write to any table.
 */
 declare
-    wanted record;
-    owner_name name := (
-        select r.rolname
-        from pg_catalog.pg_class as c
-        join pg_catalog.pg_roles as r on r.oid = c.relowner
-        where c.oid = 'postbus_data.stream'::regclass
-    );
+    wanted text;
 begin
-    if owner_name <> current_user then
-        for wanted in select o.* from postbus_data.stream_objects(apply_grants.stream_id) as o loop
-            execute pg_catalog.format('alter %s postbus_data.%s owner to %I', wanted.kind, wanted.name, owner_name);
-        end loop;
-    end if;
     for wanted in
-        select g.role, g.may, o.kind, o.name, o.is_log
-        from postbus_data.stream_grant as g
+        select format('revoke execute on function %s from public', o.id::regprocedure)
+        from postbus_data.stream_objects(apply_grants.stream_id) as o
+        join pg_proc as p on p.oid = o.id and p.proacl is null
+        where o.kind = 'function'
+        union all
+        select format(
+            'grant %s on %s %s to %I',
+            case o.kind when 'table' then 'select' else 'execute' end, o.kind,
+            case o.kind when 'table' then o.id::regclass::text else o.id::regprocedure::text end, r.rolname
+        )
+        from postbus_data.stream_objects(apply_grants.stream_id) as o
+        join postbus_data.stream_grant as g on g.may = any (o.rights)
         -- A role may have been dropped.
-        join pg_catalog.pg_roles as r on r.rolname = g.role
-        cross join lateral postbus_data.stream_objects(apply_grants.stream_id) as o
+        join pg_roles as r on r.rolname = g.role
         where (g.stream_id = apply_grants.stream_id or g.stream_id is null)
-            and o.kind <> 'function'
+            and case o.kind
+                when 'table' then not has_table_privilege(r.oid, o.id, 'select')
+                else not has_function_privilege(r.oid, o.id, 'execute') or (select p.proacl is null from pg_proc as p where p.oid = o.id)
+            end
     loop
-        execute pg_catalog.format(
-            'grant %s on %s postbus_data.%s to %I',
-            case
-                when wanted.kind = 'sequence' then case wanted.may when 'publish' then 'usage' else 'select' end
-                when wanted.may <> 'publish' then 'select'
-                when wanted.is_log then 'insert'
-                else 'select, insert, update'
-            end,
-            wanted.kind, wanted.name, wanted.role
-        );
+        execute wanted;
     end loop;
 end
 $$;

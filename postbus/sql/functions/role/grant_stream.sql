@@ -1,13 +1,14 @@
 create or replace function postbus.grant_stream(stream text, role text, may text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
 Let a role publish to a stream, consume it (receive and ack, with consumers that exist) or read it; null for all streams, also those to come.
 
 Raises   PB400 for a right that does not exist, PB404.
-Touches  stream_grant (insert); grants rights on the stream's tables and sequences.
+Touches  stream_grant (insert); grants the use of the schemas, and rights on the stream's functions and log.
 */
 declare
     granted integer := case when stream is not null then postbus_data.stream_id(stream) end;
@@ -19,24 +20,7 @@ begin
         raise exception using errcode = 'PB404', message = format('role "%s" does not exist', role);
     end if;
     insert into postbus_data.stream_grant (stream_id, role, may) values (granted, role, may) on conflict do nothing;
-
     execute format('grant usage on schema postbus, postbus_data to %I', role);
-    execute format(
-        'grant select on postbus_data.stream, postbus_data.segment, postbus_data.dedup, postbus_data.stream_grant, postbus_data.migration,
-            postbus_data.installation, postbus_data.consumer to %I',
-        role
-    );
-    if may = 'publish' then
-        execute format('grant select, insert, update, delete on postbus_data.scheduled to %I', role);
-    elsif may = 'consume' then
-        execute format('grant select on postbus_data.kept, postbus_data.scheduled to %I', role);
-        execute format(
-            'grant select, insert, update, delete on postbus_data.position, postbus_data.lease, postbus_data.settled, postbus_data.waiting,
-                postbus_data.parked, postbus_data.due, postbus_data.dead_letter, postbus_data.history, postbus_data.group_worker,
-                postbus_data.group_owner to %I',
-            role
-        );
-    end if;
     perform postbus_data.apply_grants(s.id) from postbus_data.stream as s where s.id = granted or granted is null;
 end
 $$;

@@ -1,6 +1,7 @@
-create or replace function postbus.cancel(stream text, ids bigint[])
+create or replace function postbus.cancel(stream text, ids bigint[], caller postbus.caller default postbus.current_caller())
 returns integer
 language sql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -12,7 +13,7 @@ Touches  scheduled (delete).
 */
     with cancelled as (
         delete from postbus_data.scheduled as s
-        where s.stream_id = postbus_data.stream_id(stream)
+        where s.stream_id = postbus_data.permitted_stream(caller, stream, 'publish')
             and s.id = any (ids)
         returning s.id
     )

@@ -3,7 +3,8 @@ create or replace function postbus.list_scheduled(
     key_pattern text default null,
     after_at timestamptz default null,
     after_id bigint default null,
-    max_messages integer default 100
+    max_messages integer default 100,
+    caller postbus.caller default postbus.current_caller()
 )
 returns table (
     id bigint,
@@ -17,6 +18,7 @@ returns table (
 )
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -28,7 +30,7 @@ Raises   PB400, PB404.
 */
 #variable_conflict use_column
 declare
-    listed integer := postbus_data.stream_id(stream);
+    listed integer := postbus_data.permitted_stream(caller, stream, 'publish');
     regex text := postbus_data.pattern_regex(key_pattern);
 begin
     if max_messages is null or max_messages not between 1 and 10000 then

@@ -1,6 +1,12 @@
-create or replace function postbus.reschedule(stream text, ids bigint[], deliver_at timestamptz)
+create or replace function postbus.reschedule(
+    stream text,
+    ids bigint[],
+    deliver_at timestamptz,
+    caller postbus.caller default postbus.current_caller()
+)
 returns integer
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -19,7 +25,7 @@ begin
     end if;
     update postbus_data.scheduled as s
     set deliver_at = reschedule.deliver_at
-    where s.stream_id = postbus_data.stream_id(stream)
+    where s.stream_id = postbus_data.permitted_stream(caller, stream, 'publish')
         and s.id = any (ids);
     get diagnostics moved = row_count;
     return moved;

@@ -2,6 +2,7 @@ create or replace function postbus.maintain(stream text default null)
 returns integer
 language plpgsql
 volatile
+security definer
 set lock_timeout = '500ms'
 set search_path = pg_catalog, pg_temp
 as $$

@@ -1,14 +1,20 @@
-create or replace function postbus_data.spark_commit(stream text, consumer text, seq bigint)
+create or replace function postbus_data.spark_commit(
+    stream text,
+    consumer text,
+    seq bigint,
+    caller postbus.caller default postbus.current_caller()
+)
 returns void
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
 Note that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer that does not exist
-is created. The position never moves back.
+is created, if the caller owns Postbus. The position never moves back.
 
-Raises   PB404, PB409 when workers receive by that consumer.
+Raises   PB403, PB404, PB409 when workers receive by that consumer.
 Touches  consumer (insert), position (insert, delete).
 Locks    the mutex of each partition.
 */
@@ -17,9 +23,11 @@ declare
     partition_base integer;
     moved bigint;
 begin
+    perform postbus_data.permitted_stream(caller, stream, 'consume');
     if not exists (
         select from postbus_data.consumer as c where c.stream_name = stream and c.name = consumer
     ) then
+        perform postbus_data.permitted_stream(caller, stream, 'manage');
         begin
             perform postbus.create_consumer(stream, consumer);
         exception when sqlstate 'PB409' then

@@ -3,11 +3,13 @@ create or replace function postbus_data.spark_end(
     after_seq bigint,
     up_to_seq bigint default null,
     max_messages bigint default null,
-    max_bytes bigint default null
+    max_bytes bigint default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -22,7 +24,7 @@ Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
 Locks    nothing; its commit waits for the disk when the batch is not empty (see spark_flush).
 */
 declare
-    found_id integer := postbus_data.stream_id(stream);
+    found_id integer := postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     last_seq bigint := least(postbus_data.horizon_of(found_id), up_to_seq);
     first_seq bigint;
     info postbus.stream_info;
@@ -35,7 +37,7 @@ begin
         return after_seq;
     end if;
     if max_bytes is not null then
-        info := postbus.stream_info(stream);
+        info := postbus.stream_info(stream, caller);
         max_messages := least(max_messages, greatest(1, max_bytes / greatest(1, info.bytes / greatest(1, info.message_estimate))));
     end if;
     last_seq := least(last_seq, first_seq - 1 + max_messages);

@@ -25,7 +25,9 @@ begin
             message = format('%s of %s staged messages are gone: Postgres crashed, or the batch took more than two days', expected - published, expected),
             hint = 'nothing was published; run the batch again';
     end if;
-    delete from postbus_data.spark_staging as s where s.attempt = any (attempts);
+    delete from postbus_data.spark_staging as s
+    where s.attempt = any (attempts)
+        and starts_with(s.writer, stream || '/');
     -- What attempts that do not count, and drivers that died, have left.
     delete from postbus_data.spark_staging as s
     where s.writer = stream || '/' || spark_end_batch.writer

@@ -1,13 +1,25 @@
-create or replace function postbus_data.spark_lost(stream_id integer, after_seq bigint, out purged boolean, out dropped boolean)
+create or replace function postbus_data.spark_lost(
+    stream_id integer,
+    after_seq bigint,
+    caller postbus.caller default postbus.current_caller(),
+    out purged boolean,
+    out dropped boolean
+)
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Whether messages above a seq are gone: purged, though perhaps still there to be read a last time, or dropped with their segment.
+Whether messages above a seq are gone: purged, though perhaps still there to be read a last time, or dropped with their segment. Nulls for a caller that may not read the stream.
 */
 declare
-    first_kept bigint := (select s.start_seq from postbus_data.stream as s where s.id = stream_id);
+    first_kept bigint := (
+        select s.start_seq
+        from postbus_data.stream as s
+        where s.id = stream_id
+            and postbus_data.has_right(caller, s.id, 'consume', 'read')
+    );
 begin
     dropped := first_kept > after_seq + 1 and after_seq < (
         select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id

@@ -5,10 +5,12 @@ create or replace function postbus_data.spark_publish(
     query text,
     is_once boolean,
     attempts uuid[],
-    message_counts bigint[]
+    message_counts bigint[],
+    caller postbus.caller default postbus.current_caller()
 )
 returns bigint
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -28,12 +30,14 @@ declare
     published bigint;
     expected bigint := (select coalesce(sum(n), 0) from unnest(message_counts) as n);
 begin
+    perform postbus_data.permitted_stream(caller, stream, 'publish');
     if postbus_data.spark_begin_batch(stream, writer, batch_id, query, is_once, expected) then
         published := 0;
         for staged in
             select s.*
             from unnest(attempts) with ordinality as a (attempt, place)
             join postbus_data.spark_staging as s on s.attempt = a.attempt
+            where s.writer = stream || '/' || spark_publish.writer
             order by a.place, s.chunk
         loop
             perform postbus_data.spark_publish_chunk(stream, staged);

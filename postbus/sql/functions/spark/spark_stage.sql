@@ -9,10 +9,12 @@ create or replace function postbus_data.spark_stage(
     data text[],
     headers jsonb[],
     bytes bytea[],
-    deliver_at timestamptz[]
+    deliver_at timestamptz[],
+    caller postbus.caller default postbus.current_caller()
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -26,10 +28,13 @@ declare
     contents json[];
     hashes integer[];
 begin
+    if not starts_with(writer, stream || '/') then
+        raise exception using errcode = 'PB400', message = format('writer "%s" is not of stream "%s"', writer, stream);
+    end if;
     select s.id, s.data_type, s.max_message_bytes
     into entry.stream_id, entry.data_type, entry.max_message_bytes
     from postbus_data.stream as s
-    where s.id = postbus_data.stream_id(stream);
+    where s.id = postbus_data.permitted_stream(caller, stream, 'publish');
     contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, null);
     -- As partition_of, which takes them modulo the number of partitions.
     hashes := array(

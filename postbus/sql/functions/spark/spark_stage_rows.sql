@@ -7,10 +7,12 @@ create or replace function postbus_data.spark_stage_rows(
     message_count integer,
     is_bytes boolean,
     longest integer,
-    encoded bytea
+    encoded bytea,
+    caller postbus.caller default postbus.current_caller()
 )
 returns boolean
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -19,7 +21,7 @@ Put messages that a task has checked and encoded where the driver finds them; se
 is_bytes  whether their data is.
 longest   how many bytes the longest data has.
 
-Returns  false, and does nothing, when the stream does not take them as they are: spark_stage says why, or takes them.
+Returns  false, and does nothing, when the stream does not take them as they are, or the caller may only publish through functions: spark_stage says why, or takes them.
 Raises   PB404.
 Touches  spark_staging (insert).
 */
@@ -27,10 +29,13 @@ begin
     insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, encoded_for, encoded)
     select attempt, chunk, writer, batch_id, message_count, s.id, encoded
     from postbus_data.stream as s
-    where s.id = postbus_data.stream_id(stream)
+    where s.id = postbus_data.permitted_stream(caller, stream, 'publish')
         and not s.one_message_per_key
         and (s.data_type = 'bytes') = is_bytes
-        and s.max_message_bytes >= longest;
+        and s.max_message_bytes >= longest
+        and starts_with(writer, stream || '/')
+        -- They are written to the log by COPY, which only its owner may do.
+        and pg_has_role(caller.role, current_user, 'usage');
     return found;
 end
 $$;

@@ -1,7 +1,14 @@
-create or replace function postbus_data.spark_start(stream text, "start" text, from_seq bigint, from_time timestamptz)
+create or replace function postbus_data.spark_start(
+    stream text,
+    "start" text,
+    from_seq bigint,
+    from_time timestamptz,
+    caller postbus.caller default postbus.current_caller()
+)
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -11,7 +18,7 @@ seq, or at a time. It is durable, as spark_end says.
 Raises   PB400 unless exactly one of them is given, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 declare
-    found_id integer := postbus_data.stream_id(stream);
+    found_id integer := postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     found_start bigint := postbus_data.start_position(found_id, "start", from_seq, from_time);
 begin
     perform postbus_data.spark_flush();

@@ -1,5 +1,6 @@
 create or replace function postbus_data.spark_state(
     stream text,
+    caller postbus.caller default postbus.current_caller(),
     out stream_id integer,
     out data_type text,
     out start_seq bigint,
@@ -11,6 +12,7 @@ create or replace function postbus_data.spark_state(
 )
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -19,12 +21,12 @@ What a reader in Spark needs to know of a stream and of the database that holds 
 system, timeline  name the history that seqs belong to: another one, after a failover or a restore, may have lost messages and given their
                   seqs to others.
 
-Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+Raises   PB403, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 declare
     layout bigint;
 begin
-    stream_id := postbus_data.stream_id(stream);
+    stream_id := postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     horizon := postbus_data.horizon_of(stream_id);
     layout := postbus_data.live_value('postbus_data.layout_' || stream_id::text);
     partition_base := (layout >> 11) & 16777215;

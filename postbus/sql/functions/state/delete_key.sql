@@ -2,6 +2,7 @@ create or replace function postbus.delete_key(stream text, key text)
 returns bigint
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

@@ -4,11 +4,13 @@ create or replace function postbus.state(
     key_pattern text default null,
     after_key text default '',
     max_messages integer default 1000,
-    expected_type text default null
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
 )
 returns setof postbus.message
 language plpgsql
 volatile
+security definer
 set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
@@ -23,7 +25,7 @@ declare
     key_regex text := postbus_data.pattern_regex(key_pattern);
     versions text;
 begin
-    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     if not source.one_message_per_key then
         raise exception using
             errcode = 'PB409',

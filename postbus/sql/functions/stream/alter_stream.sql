@@ -16,6 +16,7 @@ create or replace function postbus.alter_stream(
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

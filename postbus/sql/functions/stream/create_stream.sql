@@ -17,6 +17,7 @@ create or replace function postbus.create_stream(
 )
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

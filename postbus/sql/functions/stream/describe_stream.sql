@@ -1,11 +1,12 @@
-create or replace function postbus.describe_stream(stream text)
+create or replace function postbus.describe_stream(stream text, caller postbus.caller default postbus.current_caller())
 returns table (id integer, data_type text)
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* What a client has to know of a stream to publish to it. Cheaper than stream_info. Raises PB404. */
     select s.id, s.data_type
     from postbus_data.stream as s
-    where s.id = postbus_data.stream_id(stream)
+    where s.id = postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read')
 $$;

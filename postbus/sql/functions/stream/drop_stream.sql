@@ -1,6 +1,7 @@
 create or replace function postbus.drop_stream(stream text)
 returns void
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

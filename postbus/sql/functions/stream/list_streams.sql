@@ -1,7 +1,12 @@
-create or replace function postbus.list_streams(after_name text default '', max_streams integer default 200)
+create or replace function postbus.list_streams(
+    after_name text default '',
+    max_streams integer default 200,
+    caller postbus.caller default postbus.current_caller()
+)
 returns setof postbus.stream_info
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* The streams in order of their names, up to max_streams of them after a name: pages of what stream_info says of one. */
@@ -10,6 +15,7 @@ as $$
         select s.name
         from postbus_data.stream as s
         where s.name > after_name
+            and postbus_data.has_right(caller, s.id, 'publish', 'consume', 'read')
         order by s.name
         limit max_streams
     ) as page

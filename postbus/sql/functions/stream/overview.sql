@@ -1,7 +1,8 @@
 create or replace function postbus.overview(
     after_name text default '',
     max_streams integer default 500,
-    sizes boolean default false
+    sizes boolean default false,
+    caller postbus.caller default postbus.current_caller()
 )
 returns table (
     name text,
@@ -15,6 +16,7 @@ returns table (
 )
 language sql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -41,6 +43,7 @@ sizes    say what they hold, too, which takes a look at the files of each segmen
         ) as t
     ) as held on true
     where s.name > after_name
+        and postbus_data.has_right(caller, s.id, 'publish', 'consume', 'read')
     order by s.name
     limit max_streams
 $$;

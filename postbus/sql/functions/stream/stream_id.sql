@@ -9,10 +9,7 @@ declare
 begin
     select s.id into id from postbus_data.stream as s where s.name = stream_id.stream;
     if id is null then
-        raise exception using
-            errcode = 'PB404',
-            message = format('stream "%s" does not exist', stream),
-            hint = format('create it with: select postbus.create_stream(%L)', stream);
+        perform postbus_data.raise_unknown_stream(stream);
     end if;
     return id;
 end

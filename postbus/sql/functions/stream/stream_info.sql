@@ -1,7 +1,8 @@
-create or replace function postbus.stream_info(stream text)
+create or replace function postbus.stream_info(stream text, caller postbus.caller default postbus.current_caller())
 returns postbus.stream_info
 language plpgsql
 volatile
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -15,7 +16,7 @@ bytes             what the log takes on disk.
 Raises   PB404.
 */
 declare
-    found_id integer := postbus_data.stream_id(stream);
+    found_id integer := postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read');
     info postbus.stream_info;
 begin
     select

@@ -8,6 +8,7 @@ create or replace function postbus.create_token(
 )
 returns postbus.token_info
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

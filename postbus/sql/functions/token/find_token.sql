@@ -2,6 +2,7 @@ create or replace function postbus.find_token(digest text)
 returns setof postbus.token_info
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* The token with this digest, also when it is expired or revoked; no row when there is none. */

@@ -2,6 +2,7 @@ create or replace function postbus.list_tokens()
 returns setof postbus.token_info
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /* The tokens of the HTTP server that were not revoked, by id. Expired ones are among them. */

@@ -1,6 +1,7 @@
 create or replace function postbus.revoke_token(id integer)
 returns boolean
 language plpgsql
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

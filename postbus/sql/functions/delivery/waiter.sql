@@ -1,0 +1,17 @@
+create or replace function postbus_data.waiter(
+    stream text,
+    consumer text,
+    caller postbus.caller default postbus.current_caller(),
+    out consumer_id integer,
+    out stream_id integer
+)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/* The ids by which a client that waits asks pulse and pulse_of_consumers about a consumer. Raises PB403, PB404. */
+begin
+    select c.id, c.stream_id into consumer_id, stream_id from postbus_data.permitted_consumer(caller, stream, consumer) as c;
+end
+$$;

@@ -1,0 +1,37 @@
+create or replace function postbus_data.has_right(caller postbus.caller, stream_id integer, variadic rights text[])
+returns boolean
+language plpgsql
+stable
+as $$
+/*
+Whether a caller has one of these rights on a stream. Members of the role that owns Postbus have all of them.
+
+Called by functions that run as that owner, so here current_user is the owner. A signature that was not made for this role, session and transaction
+has no rights. Hot: one statement.
+*/
+#variable_conflict use_variable
+begin
+    return coalesce(
+        (
+            select
+                pg_has_role(caller.role, current_user, 'usage')
+                or exists (
+                    select
+                    from postbus_data.stream_grant as g
+                    -- A role may have been dropped.
+                    join pg_roles as r on r.rolname = g.role
+                    where (g.stream_id = stream_id or g.stream_id is null)
+                        and g.may = any (rights)
+                        and pg_has_role(caller.role, r.oid, 'usage')
+                )
+            from postbus_data.caller_key as k
+            where caller.signature = sha256(
+                k.secret || sha256(
+                    k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(caller.role, 'UTF8')
+                )
+            )
+        ),
+        false
+    );
+end
+$$;

@@ -1,0 +1,26 @@
+"""The codes by which SQL raises errors, and the classes that stand for them."""
+
+from __future__ import annotations
+
+import re
+
+from postbus import sql
+from postbus.model import errors
+
+# Raised and caught by SQL; nobody else sees them.
+INTERNAL = {"PB001", "PB002"}
+# Raised by the library, never by SQL.
+OF_THE_LIBRARY = {"PB500", "PB504", "PB505", "PB506"}
+
+
+def test_every_code_that_sql_raises_has_its_class_and_every_class_is_raised() -> None:
+    text = sql.functions() + sql.tables() + "".join(m.statements for m in sql.migrations())
+
+    raised = set(re.findall(r"errcode = '(\w+)'", text))
+
+    assert raised - INTERNAL == {error.sqlstate for error in errors.all_errors()} - OF_THE_LIBRARY
+
+
+def test_a_code_that_sql_keeps_to_itself_is_caught_in_sql() -> None:
+    for code in INTERNAL:
+        assert f"when sqlstate '{code}' then" in sql.functions()
