@@ -9,7 +9,8 @@ import psycopg
 # Each names a thing and says everything about it that an upgrade could get wrong, but nothing that differs by chance (oids).
 _QUESTIONS: Final = {
     "relation": """
-        select c.oid::regclass::text, c.relkind, c.relpersistence, c.relreplident, c.relrowsecurity, c.reloptions, c.relacl::text, obj_description(c.oid)
+        select c.oid::regclass::text, c.relkind, c.relpersistence, c.relreplident, c.relrowsecurity, c.reloptions,
+            c.relacl::text, obj_description(c.oid)
         from pg_class as c
         where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
     """,

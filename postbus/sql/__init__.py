@@ -79,27 +79,33 @@ def functions() -> str:
 
 @cache
 def functions_digest() -> str:
-    """Names the text of the functions: a database with another digest has other functions."""
-    return hashlib.sha256(functions().encode()).hexdigest()[:16]
+    """Names the text of the functions and of what follows them: a database with another digest has other functions."""
+    return hashlib.sha256(f"{functions()}{_finish()}".encode()).hexdigest()[:16]
 
 
 def records() -> str:
-    """The statements that record a finished install or upgrade."""
+    """The statements that finish an install or upgrade, and record it."""
     rows = ", ".join(f"({m.number}, '{m.name}')" for m in migrations())
     return (
         f"insert into postbus_data.migration (number, name) values {rows} on conflict do nothing;\n"  # noqa: S608
         f"insert into postbus_data.installation (functions_digest) values ('{functions_digest()}')\n"
         "on conflict (singleton) do update set functions_digest = excluded.functions_digest;\n"
-        # The functions that are written for each stream and segment may have changed with their templates.
-        "select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;\n"
-        "select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)\n"
-        "from postbus_data.segment as g join postbus_data.stream as s on s.id = g.stream_id;\n"
-        # Functions run with the rights of their owner, and only some of them may be called by everybody.
-        "select postbus_data.own_objects(t.tableowner) from pg_catalog.pg_tables as t\n"
-        "where t.schemaname = 'postbus_data' and t.tablename = 'stream';\n"
-        "select postbus_data.close_functions();\n"
-        "select postbus_data.apply_grants(s.id) from postbus_data.stream as s;\n"
+        f"{_finish()}"
     )
+
+
+def _finish() -> str:
+    return _root().joinpath("finish.sql").read_text() + _table_comments()
+
+
+def _table_comments() -> str:
+    """The comment above each table, as Postgres stores it and psql shows it."""
+    found = re.findall(r"((?:^-- .*\n)+)create (?:unlogged )?table (postbus_data\.\w+)", tables(), flags=re.MULTILINE)
+    lines = []
+    for comment, table in found:
+        text = " ".join(line.removeprefix("--").strip() for line in comment.splitlines()).replace("'", "''")
+        lines.append(f"comment on table {table} is '{text}';\n")
+    return "".join(lines)
 
 
 def install_script() -> str:

@@ -889,15 +889,14 @@ create type postbus.caller as (
 );
 
 -- The caller, as seen by whoever selects from it. A view reads tables with the rights of its owner, and evaluates current_user as who uses it.
--- The signed text begins with parts of fixed length, and is hashed twice, so that no signature can be extended to that of another role.
+-- The signed text begins with parts of fixed length, and ends with the secret, so that no signature can be extended to that of another role.
 create view postbus_data.current_caller with (security_barrier) as
 select
     row(
         current_user::text,
         sha256(
-            k.secret || sha256(
-                k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(current_user::text, 'UTF8')
-            )
+            k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(current_user::text, 'UTF8')
+            || k.secret
         )
     )::postbus.caller as caller
 from postbus_data.caller_key as k;
@@ -7219,6 +7218,107 @@ begin
 end
 $$;
 
+create or replace function postbus_data.close_functions()
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Let everybody call only the functions that find out for themselves what their caller may do, and those that tell nothing; all others are for members of the
+role that owns Postbus. Functions of a stream are for the roles that were granted a right on it, see apply_grants. Called at the end of each install and
+upgrade.
+*/
+declare
+    opened text;
+begin
+    revoke execute on all functions in schema postbus, postbus_data from public;
+    foreach opened in array postbus_data.open_functions() loop
+        execute format('grant execute on function %s to public', opened);
+    end loop;
+    grant select on postbus_data.current_caller, postbus_data.migration, postbus_data.installation to public;
+end
+$$;
+
+create or replace function postbus_data.comment_functions()
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/* Let \df+ say of each public function what its header says. Called at the end of each install and upgrade. */
+declare
+    public_one record;
+begin
+    for public_one in
+        select p.oid::regprocedure as signature, trim(e'\n ' from substring(p.prosrc from '/\*(.*?)\*/')) as header
+        from pg_proc as p
+        where p.pronamespace = 'postbus'::regnamespace
+    loop
+        execute format('comment on function %s is %L', public_one.signature, public_one.header);
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.open_functions()
+returns text[]
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The functions that every role with a grant may call: those that take a caller, which they ask for its rights, and a few that tell nothing of any stream. */
+    select array_agg(p.oid::regprocedure::text order by p.oid::regprocedure::text)
+    from pg_proc as p
+    where (
+            p.pronamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and p.prosecdef
+            and p.proargnames[p.pronargs] = 'caller'
+        )
+        or p.oid = any (array[
+            'postbus.current_caller'::regproc,
+            'postbus.partition_of'::regproc,
+            'postbus_data.pattern_regex'::regproc,
+            'postbus_data.spark_check'::regproc
+        ]::oid[])
+$$;
+
+create or replace function postbus_data.own_objects(owner name)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give everything in the schemas of Postbus to one role. Functions run with the rights of their owner, so it must be one and the same for all of them, whichever
+member of that role has installed or upgraded them.
+*/
+declare
+    object record;
+begin
+    for object in
+        select case c.relkind when 'S' then 'sequence' when 'v' then 'view' else 'table' end as kind, c.oid::regclass::text as name
+        from pg_class as c
+        where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and (
+                c.relkind in ('r', 'v')
+                -- Those of identity columns go with their tables.
+                or (c.relkind = 'S' and not exists (select from pg_depend as d where d.objid = c.oid and d.deptype = 'i'))
+            )
+            and pg_get_userbyid(c.relowner) <> owner
+        union all
+        select 'type', t.oid::regtype::text
+        from pg_type as t
+        join pg_class as c on c.oid = t.typrelid and c.relkind = 'c'
+        where t.typnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and pg_get_userbyid(t.typowner) <> owner
+        union all
+        select 'function', p.oid::regprocedure::text
+        from pg_proc as p
+        where p.pronamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
+            and pg_get_userbyid(p.proowner) <> owner
+    loop
+        execute format('alter %s %s owner to %I', object.kind, object.name, owner);
+    end loop;
+end
+$$;
+
 create or replace function postbus_data.key_problem(key text)
 returns text
 language sql
@@ -9298,27 +9398,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.close_functions()
-returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Let everybody call only the functions that find out for themselves what their caller may do, and those that tell nothing; all others are for members of the
-role that owns Postbus. Functions of a stream are for the roles that were granted a right on it, see apply_grants. Called at the end of each install and
-upgrade.
-*/
-declare
-    opened text;
-begin
-    revoke execute on all functions in schema postbus, postbus_data from public;
-    foreach opened in array postbus_data.open_functions() loop
-        execute format('grant execute on function %s to public', opened);
-    end loop;
-    grant select on postbus_data.current_caller, postbus_data.migration, postbus_data.installation to public;
-end
-$$;
-
 create or replace function postbus.create_roles()
 returns void
 language plpgsql
@@ -9403,93 +9482,31 @@ as $$
 Whether a caller has one of these rights on a stream. Members of the role that owns Postbus have all of them.
 
 Called by functions that run as that owner, so here current_user is the owner. A signature that was not made for this role, session and transaction
-has no rights. Hot: one statement.
+has no rights. Hot: expressions, and the look at the grants only for others than owners.
 */
 #variable_conflict use_variable
-begin
-    return coalesce(
-        (
-            select
-                pg_has_role(caller.role, current_user, 'usage')
-                or exists (
-                    select
-                    from postbus_data.stream_grant as g
-                    -- A role may have been dropped.
-                    join pg_roles as r on r.rolname = g.role
-                    where (g.stream_id = stream_id or g.stream_id is null)
-                        and g.may = any (rights)
-                        and pg_has_role(caller.role, r.oid, 'usage')
-                )
-            from postbus_data.caller_key as k
-            where caller.signature = sha256(
-                k.secret || sha256(
-                    k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(caller.role, 'UTF8')
-                )
-            )
-        ),
-        false
-    );
-end
-$$;
-
-create or replace function postbus_data.open_functions()
-returns text[]
-language sql
-stable
-set search_path = pg_catalog, pg_temp
-as $$
-/* The functions that every role with a grant may call: those that take a caller, which they ask for its rights, and a few that tell nothing of any stream. */
-    select array_agg(p.oid::regprocedure::text order by p.oid::regprocedure::text)
-    from pg_proc as p
-    where (
-            p.pronamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
-            and p.prosecdef
-            and p.proargnames[p.pronargs] = 'caller'
-        )
-        or p.oid = any (array[
-            'postbus.current_caller'::regproc,
-            'postbus.partition_of'::regproc,
-            'postbus_data.pattern_regex'::regproc,
-            'postbus_data.spark_check'::regproc
-        ]::oid[])
-$$;
-
-create or replace function postbus_data.own_objects(owner name)
-returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Give everything in the schemas of Postbus to one role. Functions run with the rights of their owner, so it must be one and the same for all of them, whichever
-member of that role has installed or upgraded them.
-*/
 declare
-    object record;
+    secret bytea := (select k.secret from postbus_data.caller_key as k);
 begin
-    for object in
-        select case c.relkind when 'S' then 'sequence' when 'v' then 'view' else 'table' end as kind, c.oid::regclass::text as name
-        from pg_class as c
-        where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
-            and (
-                c.relkind in ('r', 'v')
-                -- Those of identity columns go with their tables.
-                or (c.relkind = 'S' and not exists (select from pg_depend as d where d.objid = c.oid and d.deptype = 'i'))
-            )
-            and pg_get_userbyid(c.relowner) <> owner
-        union all
-        select 'type', t.oid::regtype::text
-        from pg_type as t
-        join pg_class as c on c.oid = t.typrelid and c.relkind = 'c'
-        where t.typnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
-            and pg_get_userbyid(t.typowner) <> owner
-        union all
-        select 'function', p.oid::regprocedure::text
-        from pg_proc as p
-        where p.pronamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
-            and pg_get_userbyid(p.proowner) <> owner
-    loop
-        execute format('alter %s %s owner to %I', object.kind, object.name, owner);
-    end loop;
+    -- As in the view current_caller.
+    if (
+        caller.signature
+        = sha256(secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(caller.role, 'UTF8'::name) || secret)
+    ) is not true then
+        return false;
+    end if;
+    if pg_has_role(caller.role::name, current_user, 'usage') then
+        return true;
+    end if;
+    return exists (
+        select
+        from postbus_data.stream_grant as g
+        -- A role may have been dropped.
+        join pg_roles as r on r.rolname = g.role
+        where (g.stream_id = stream_id or g.stream_id is null)
+            and g.may = any (rights)
+            and pg_has_role(caller.role::name, r.oid, 'usage')
+    );
 end
 $$;
 
@@ -12288,14 +12305,52 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('05b8509b5da86e5f')
+insert into postbus_data.installation (functions_digest) values ('080b7beb995d633f')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
+-- What every install and upgrade ends with.
+
+-- The functions that are written for each stream and segment may have changed with their templates.
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
-from postbus_data.segment as g join postbus_data.stream as s on s.id = g.stream_id;
-select postbus_data.own_objects(t.tableowner) from pg_catalog.pg_tables as t
-where t.schemaname = 'postbus_data' and t.tablename = 'stream';
+from postbus_data.segment as g
+join postbus_data.stream as s on s.id = g.stream_id;
+
+-- Functions run with the rights of their owner, and only some of them may be called by everybody.
+select postbus_data.own_objects(t.tableowner) from pg_catalog.pg_tables as t where t.schemaname = 'postbus_data' and t.tablename = 'stream';
 select postbus_data.close_functions();
 select postbus_data.apply_grants(s.id) from postbus_data.stream as s;
+
+select postbus_data.comment_functions();
+comment on table postbus_data.migration is 'A row is one numbered step that this database has taken, by a fresh install (which takes them all at once) or an upgrade.';
+comment on table postbus_data.installation is 'The one row says which text the functions were made from, so that code and database can be compared on connect.';
+comment on table postbus_data.stream is 'A row is one stream. Beside it stand, named by its id: postbus_data.seq_<id>     the sequence that numbers its messages postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions. Its value is read live, whatever the reader''s snapshot (a table row would not be). postbus_data.log_<id>_<n> its segments postbus_data.publish_<id>, postbus_data.publish_many_<id> functions that publish to it; see functions/message/write_publisher.sql postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql Ids are never used again, so a name left behind by one stream cannot be mistaken for another''s.';
+comment on table postbus_data.segment is 'A row is one table of a stream''s log. A segment''s life: prepared (its table exists, nobody writes to it), current (the layout register names it), rolled (the register has moved on, late publishers may still write), sealed (nobody can). At most one segment is rolled and not sealed, so a message''s seq lies in one of at most two segments.';
+comment on table postbus_data.kept is 'A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked behind another. It goes when none does.';
+comment on table postbus_data.dedup is 'A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.';
+comment on table postbus_data.scheduled is 'A row is a message that waits outside the log until its time: one row, however many consumers its stream has. When due it is published, and gets its seq then. The content is kept as it was given, already checked.';
+comment on table postbus_data.consumer is 'A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.';
+comment on table postbus_data.position is 'A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition''s mutex, inserts the next row and deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it. Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many messages a second were given out before, missed_count when it last looked further back), and when it was used last, if that matters (-5; horizon is then the sum of its positions).';
+comment on table postbus_data.lease is 'A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled already is in the table settled.';
+comment on table postbus_data.settled is 'A row is a message of a lease that was acked or nacked one by one. Inserted beside the lease instead of updated into it, so that two workers that ack parts of a batch do not wait for each other and an open ack does not hold up a heartbeat.';
+comment on table postbus_data.waiting is 'A row is a message that failed (was nacked, or its lease expired) and waits for its time to be delivered again.';
+comment on table postbus_data.parked is 'A row is a message that, in order "key", came up while its key was in flight or had failed: it waits behind it. Written and deleted under the partition''s mutex only, and read from position.parked_from on.';
+comment on table postbus_data.due is 'A row is a message to be delivered again now: the redelivery log, read by position like a stream. The sweeper numbers its rows under a mutex, so a reader passes none that commits late.';
+comment on table postbus_data.dead_letter is 'A row is a message that a consumer gave up, with a copy of it.';
+comment on table postbus_data.history is 'A row is what became of a delivery: of a batch that was acked, or of a single message that failed. Only of consumers that keep a history.';
+comment on table postbus_data.group_worker is 'A row is a worker of a group, for as long as it is heard of.';
+comment on table postbus_data.group_owner is 'A row says which worker of a group reads a partition.';
+comment on table postbus_data.spark_staging is 'A row is up to 10,000 messages that one attempt at a task of Spark wants to publish, until its batch commits or is given up. A row for each message would have to be deleted again one by one. Unlogged: rows that a crash of Postgres takes away are missed when the batch is published, which then fails and is run again.';
+comment on table postbus_data.spark_writer is 'A row says which batch of a writer was published last to a stream. Batch ids grow, so lower ones were published too.';
+comment on table postbus_data.pipeline is 'A row is one pipeline: a job of Spark from or to a stream, under the name by which it is run again and goes on.';
+comment on table postbus_data.archive is 'A row is the archive of a stream: files in a lake that hold its messages from start_after (excluded) to position_seq.';
+comment on table postbus_data.archive_batch is 'A row is one step of an archive: every message with after_seq < seq <= to_seq went into files, in the transaction that wrote this row. Steps follow each other without a gap.';
+comment on table postbus_data.archive_file is 'A row is a file of an archive. What is not listed here, or is removed, does not count.';
+comment on table postbus_data.archive_part is 'A row says what a file holds of a partition. The checksum is that of its messages, however they are ordered.';
+comment on table postbus_data.ingest_file is 'A row is a file that a pipeline has taken to publish its rows. The files of a step are read at once, and a step never gets other ones, so that whoever runs it again publishes the same.';
+comment on table postbus_data.backfill_snapshot is 'A row is a snapshot of a source at which ranges of a backfill were read, all by one run.';
+comment on table postbus_data.backfill_range is 'A row is a range of a backfill''s key: rows with after_key < key <= to_key in the order of the source. Decided when it first began, so that every row of the source belongs to one range for ever.';
+comment on table postbus_data.token is 'A row is a token with which somebody may use the HTTP server. The token itself is not here, only its SHA-256.';
+comment on table postbus_data.stream_grant is 'A row lets a role publish to a stream, consume it or read it; a null stream means all of them.';
+comment on table postbus_data.caller_key is 'The one row is the secret by which functions recognize a caller that this database has named itself.';
 
 commit;

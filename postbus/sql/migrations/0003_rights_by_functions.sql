@@ -48,9 +48,8 @@ select
     row(
         current_user::text,
         sha256(
-            k.secret || sha256(
-                k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(current_user::text, 'UTF8')
-            )
+            k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(current_user::text, 'UTF8')
+            || k.secret
         )
     )::postbus.caller as caller
 from postbus_data.caller_key as k;

@@ -25,15 +25,14 @@ create type postbus.caller as (
 );
 
 -- The caller, as seen by whoever selects from it. A view reads tables with the rights of its owner, and evaluates current_user as who uses it.
--- The signed text begins with parts of fixed length, and is hashed twice, so that no signature can be extended to that of another role.
+-- The signed text begins with parts of fixed length, and ends with the secret, so that no signature can be extended to that of another role.
 create view postbus_data.current_caller with (security_barrier) as
 select
     row(
         current_user::text,
         sha256(
-            k.secret || sha256(
-                k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(current_user::text, 'UTF8')
-            )
+            k.secret || int4send(pg_backend_pid()) || timestamptz_send(transaction_timestamp()) || convert_to(current_user::text, 'UTF8')
+            || k.secret
         )
     )::postbus.caller as caller
 from postbus_data.caller_key as k;

@@ -31,7 +31,9 @@ def test_a_role_reaches_no_table_but_the_log_that_it_may_read(
                 and case
                     when c.relkind = 'S' then
                         p.privilege in ('select', 'update', 'usage') and has_sequence_privilege(%s, c.oid, p.privilege)
-                    when p.privilege in ('select', 'insert', 'update', 'references') and c.relkind in ('r', 'v', 'm', 'p', 'f') then
+                    when c.relkind in ('r', 'v', 'm', 'p', 'f')
+                        and p.privilege in ('select', 'insert', 'update', 'references')
+                    then
                         has_any_column_privilege(%s, c.oid, p.privilege)
                         or has_table_privilege(%s, c.oid, p.privilege)
                     when c.relkind in ('r', 'v', 'm', 'p', 'f') then
