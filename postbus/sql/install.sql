@@ -3109,10 +3109,9 @@ as $$
 begin
     if to_regclass('postbus_data.dedup_' || stream_id) is null then
         perform postbus_data.prepare_dedup(stream_id, 1);
-        update postbus_data.dedup as d set begun_at = clock_timestamp() where d.stream_id = begin_dedup.stream_id;
         execute format('create sequence postbus_data.dedup_%s cache 1', stream_id);
         perform postbus_data.apply_grants(stream_id);
-        perform nextval(format('postbus_data.dedup_%s', stream_id));
+        perform postbus_data.set_dedup(stream_id, 1);
     end if;
 end
 $$;
@@ -3167,6 +3166,11 @@ begin
     end if;
     if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then
         raise exception using errcode = 'PB400', message = 'a dedup id is not 1 to 255 characters long';
+    end if;
+
+    if to_regclass(format('postbus_data.dedup_%s_%s', stream_id, current_number)) is null then
+        -- A register from a dump may be ahead, until maintenance mends it. What it will be set to is where ids go meanwhile.
+        current_number := (select max(d.number) from postbus_data.dedup as d where d.stream_id = deduplicate.stream_id);
     end if;
 
     select d.* into last_table
@@ -3238,16 +3242,18 @@ Returns  how many steps were taken.
 declare
     register regclass := to_regclass('postbus_data.dedup_' || stream_id);
     time_window interval := (select s.dedup_window from postbus_data.stream as s where s.id = stream_id);
-    current_number integer := pg_sequence_last_value(register);
+    current_number integer;
     next_table postbus_data.dedup;
     oldest bigint;
-    step_count integer := 0;
+    step_count integer;
     changed integer;
     old_number integer;
 begin
     if register is null then
         return 0;
     end if;
+    step_count := postbus_data.mend_dedup(stream_id);
+    current_number := pg_sequence_last_value(register);
     update postbus_data.dedup as d
     set rolled_at_seq = pg_sequence_last_value(sequence)
     where d.stream_id = maintain_dedup.stream_id
@@ -3278,11 +3284,7 @@ begin
         and d.number = current_number + 1;
     if next_table.number is not null then
         if next_table.prepared_by <> pg_current_xact_id() then
-            update postbus_data.dedup as d
-            set begun_at = clock_timestamp()
-            where d.stream_id = next_table.stream_id
-                and d.number = next_table.number;
-            perform nextval(register);
+            perform postbus_data.set_dedup(stream_id, next_table.number);
             step_count := step_count + 1;
         end if;
     elsif exists (
@@ -3303,6 +3305,49 @@ begin
 end
 $$;
 
+create or replace function postbus_data.mend_dedup(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Let ids go to the newest table when the register names one that does not exist: a dump may hold a register that had moved on while the tables were
+being dumped, and before step 4 a crash or a failover left it ahead. Such a register may also have had the tables dropped as old ones; then a new one
+is prepared, and named by a later call.
+
+Its caller holds the stream's maintenance mutex.
+Returns  how many steps were taken.
+*/
+declare
+    named integer := pg_sequence_last_value(to_regclass('postbus_data.dedup_' || stream_id));
+    newest postbus_data.dedup;
+begin
+    if named is null then
+        return 0;
+    end if;
+    select d.* into newest
+    from postbus_data.dedup as d
+    where d.stream_id = mend_dedup.stream_id
+    order by d.number desc
+    limit 1;
+    if newest.number is null then
+        perform postbus_data.prepare_dedup(stream_id, 1);
+        return 1;
+    end if;
+    if named <= newest.number or newest.prepared_by = pg_current_xact_id() then
+        return 0;
+    end if;
+    -- Nobody could write to it while the register was ahead, so it may pass for finished.
+    update postbus_data.dedup as d
+    set rolled_at_seq = null,
+        sealed_at = null
+    where d.stream_id = newest.stream_id
+        and d.number = newest.number;
+    perform postbus_data.set_dedup(stream_id, newest.number);
+    return 1;
+end
+$$;
+
 create or replace function postbus_data.prepare_dedup(stream_id integer, number integer)
 returns void
 language plpgsql
@@ -3319,6 +3364,25 @@ begin
     );
     insert into postbus_data.dedup (stream_id, number) values (stream_id, number);
     perform postbus_data.apply_grants(stream_id);
+end
+$$;
+
+create or replace function postbus_data.set_dedup(stream_id integer, number integer)
+returns void
+language plpgsql
+as $$
+/*
+Let ids go to another table, at once and for every snapshot.
+
+The register is set, never drawn from: Postgres logs a nextval 32 numbers ahead, so that after a crash or on a promoted standby the register would name a
+table that nobody prepared.
+*/
+begin
+    perform setval(to_regclass('postbus_data.dedup_' || stream_id), number);
+    update postbus_data.dedup as d
+    set begun_at = clock_timestamp()
+    where d.stream_id = set_dedup.stream_id
+        and d.number = set_dedup.number;
 end
 $$;
 
@@ -10144,6 +10208,8 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
                 where d.stream_id = s.id
                     and (d.begun_at is null or d.begun_at < clock_timestamp() - s.dedup_window)
             )
+            or pg_sequence_last_value(to_regclass('postbus_data.dedup_' || s.id))
+                > coalesce((select max(d.number) from postbus_data.dedup as d where d.stream_id = s.id), 0)
             or exists (
                 select
                 from postbus_data.consumer as c
@@ -11818,8 +11884,8 @@ begin
 end
 $$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('87ba4e1681701ef7')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (4, 'registers_that_a_crash_keeps') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('db6fa93b36a26694')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -40,6 +40,8 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
                 where d.stream_id = s.id
                     and (d.begun_at is null or d.begun_at < clock_timestamp() - s.dedup_window)
             )
+            or pg_sequence_last_value(to_regclass('postbus_data.dedup_' || s.id))
+                > coalesce((select max(d.number) from postbus_data.dedup as d where d.stream_id = s.id), 0)
             or exists (
                 select
                 from postbus_data.consumer as c
