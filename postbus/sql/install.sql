@@ -3253,6 +3253,12 @@ begin
         return 0;
     end if;
     step_count := postbus_data.mend_dedup(stream_id);
+    -- The clock may have been set back; a table must not stay until it comes to that time again.
+    update postbus_data.dedup as d
+    set begun_at = case when d.begun_at is not null then least(d.begun_at, clock_timestamp()) end,
+        sealed_at = case when d.sealed_at is not null then least(d.sealed_at, clock_timestamp()) end
+    where d.stream_id = maintain_dedup.stream_id
+        and greatest(d.begun_at, d.sealed_at) > clock_timestamp();
     current_number := pg_sequence_last_value(register);
     update postbus_data.dedup as d
     set rolled_at_seq = pg_sequence_last_value(sequence)
@@ -5280,6 +5286,10 @@ begin
         select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
         if reader.id is not null then
             from_time := to_timestamp((postbus_data.sweep_mark(reader)).hi / 1000000.0) - interval '5 seconds';
+            if from_time > now_at then
+                -- The clock was set back.
+                from_time := '-infinity';
+            end if;
             next_at := least(
                 (
                     select l.deadline
@@ -8749,7 +8759,7 @@ Turn expired leases into failures, one for each message that was not settled, an
 
 Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: a mark says up to when they were
 swept. What commits a little behind the mark is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
-five seconds back, every second, and by a full pass each minute at the latest.
+five seconds back, every second, and by a full pass each minute at the latest. So is all that lies behind a mark of the future: the clock was set back.
 
 Returns  how many messages became available.
 Touches  lease, settled, waiting (delete), waiting, due, dead_letter, position (insert).
@@ -8768,7 +8778,8 @@ begin
         return 0;
     end if;
     mark := postbus_data.sweep_mark(reader);
-    is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000;
+    is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
+        or mark.hi > extract(epoch from now_at) * 1000000 + 1000000;
     is_wide := is_full or mark.missed_count < extract(epoch from now_at) * 1000000 - 1000000;
     from_time := case
         when is_full then '-infinity'
@@ -8845,8 +8856,11 @@ Sweep a consumer that was not swept for a second, so that a stream which never r
 
 Returns  whether it did.
 */
+declare
+    now_at numeric := extract(epoch from clock_timestamp()) * 1000000;
 begin
-    if (postbus_data.sweep_mark(reader)).hi > extract(epoch from clock_timestamp()) * 1000000 - 1000000 then
+    -- A mark may lie in the future, when the clock was set back.
+    if (postbus_data.sweep_mark(reader)).hi between now_at - 1000000 and now_at + 1000000 then
         return false;
     end if;
     return postbus_data.sweep_consumer(reader) > 0;
@@ -9631,7 +9645,8 @@ begin
 
     select g.after_seq < pg_sequence_last_value(sequence)
         and (
-            g.prepared_at < clock_timestamp() - postbus_data.roll_age(s)
+            -- In the future, when the clock was set back.
+            g.prepared_at not between clock_timestamp() - postbus_data.roll_age(s) and clock_timestamp() + interval '1 minute'
             or pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))) >= postbus_data.roll_bytes(s)
             or s.roll_due
         )
@@ -10206,7 +10221,7 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
                 select
                 from postbus_data.dedup as d
                 where d.stream_id = s.id
-                    and (d.begun_at is null or d.begun_at < clock_timestamp() - s.dedup_window)
+                    and (d.begun_at is null or d.begun_at not between clock_timestamp() - s.dedup_window and clock_timestamp())
             )
             or pg_sequence_last_value(to_regclass('postbus_data.dedup_' || s.id))
                 > coalesce((select max(d.number) from postbus_data.dedup as d where d.stream_id = s.id), 0)
@@ -10217,7 +10232,7 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
                     and num_nonnulls(c.expire_after, c.keep_history) > 0
             )
             or log.bytes >= postbus_data.roll_bytes(s)
-            or (log.bytes > 0 and g.begun_at < clock_timestamp() - postbus_data.roll_age(s))
+            or (log.bytes > 0 and g.begun_at not between clock_timestamp() - postbus_data.roll_age(s) and clock_timestamp() + interval '1 minute')
             or (log.bytes > 0 or s.is_full or g.newest > 1) and (num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) > 0 or s.until_acked)
         )
     -- In no order, so that streams which cannot get on do not keep the others waiting.
@@ -11885,7 +11900,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (4, 'registers_that_a_crash_keeps') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('db6fa93b36a26694')
+insert into postbus_data.installation (functions_digest) values ('5aad9456db769cef')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -26,6 +26,12 @@ begin
         return 0;
     end if;
     step_count := postbus_data.mend_dedup(stream_id);
+    -- The clock may have been set back; a table must not stay until it comes to that time again.
+    update postbus_data.dedup as d
+    set begun_at = case when d.begun_at is not null then least(d.begun_at, clock_timestamp()) end,
+        sealed_at = case when d.sealed_at is not null then least(d.sealed_at, clock_timestamp()) end
+    where d.stream_id = maintain_dedup.stream_id
+        and greatest(d.begun_at, d.sealed_at) > clock_timestamp();
     current_number := pg_sequence_last_value(register);
     update postbus_data.dedup as d
     set rolled_at_seq = pg_sequence_last_value(sequence)
