@@ -85,6 +85,24 @@ def test_a_crash_leaves_every_register_as_it_was(primary: Cluster) -> None:
     assert registers(primary) == before == (2, (1 << 35) + 8)
 
 
+@pytest.mark.parametrize("when_full", ["evict", "refuse"])
+def test_a_crash_takes_no_room_from_a_stream_that_keeps_few_messages(primary: Cluster, when_full: str) -> None:
+    with postbus.connect(primary.url) as bus:
+        bus.create_stream("orders", partitions=2, max_messages=5, when_full=when_full)  # type: ignore[arg-type]
+        for number in range(5):
+            bus.publish("orders", data=number)
+    primary.kill()
+    primary.start()
+    with postbus.connect(primary.url) as bus:
+        assert (bus.stream_info("orders").last_seq or 0) > 10
+        bus.maintain("orders")
+        bus.publish("orders", data=5)
+        bus.maintain("orders")
+
+        assert [message.data for message in bus.scan("orders")] == list(range(0 if when_full == "refuse" else 1, 6))
+        assert bus.stream_info("orders").is_full == (when_full == "refuse")
+
+
 def table_count(cluster: Cluster) -> object:
     return cluster.row("select count(*) from postbus_data.dedup")[0]
 
