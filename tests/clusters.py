@@ -64,11 +64,15 @@ class Cluster:
     def url(self) -> str:
         return f"postgresql://{ROLE}@/postgres?host={self.folder}"
 
-    def create(self) -> Self:
-        """Make a new one with initdb, and start it."""
+    def create(self, *, wal: Path | None = None) -> Self:
+        """Make a new one with initdb, its log perhaps on a disk of its own, and start it."""
         self._own(self.folder)
+        elsewhere = []
+        if wal is not None:
+            self._own(wal)
+            elsewhere.append(f"--waldir={wal}")
         self.run("initdb", f"--pgdata={self.data}", f"--username={ROLE}", "--auth=trust", "--encoding=UTF8", "--no-locale",
-                 "--no-sync", "--no-instructions", "--wal-segsize=1")  # fmt: skip
+                 "--no-sync", "--no-instructions", "--wal-segsize=1", *elsewhere)  # fmt: skip
         self.set(**_SETTINGS)
         return self.start()
 
@@ -111,6 +115,13 @@ class Cluster:
         # They may name a process that nobody has reaped yet.
         for lock in (self.data / "postmaster.pid", self.folder / ".s.PGSQL.5432.lock"):
             lock.unlink(missing_ok=True)
+
+    def restart(self) -> None:
+        """Start it again, whether it has ended by itself or not."""
+        if self.is_running():
+            with suppress(ProcessLookupError):
+                self.kill()
+        self.start()
 
     def promote(self) -> None:
         self.run("pg_ctl", "promote", "--wait", "--timeout=60", f"--pgdata={self.data}")
