@@ -38,6 +38,9 @@ def translate(error: Exception, *, under_way: bool = True) -> errors.Error:
 
 def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
     message = error.diag.message_primary or str(error)
+    if error.diag.severity_nonlocalized == "PANIC":
+        # Perhaps while it wrote a commit.
+        return errors.ConnectionLost(f"Postgres has crashed: {message}", "the call may or may not have taken effect")
     if sqlstate in _BY_SQLSTATE:
         detail = error.diag.message_detail
         return _BY_SQLSTATE[sqlstate](f"{message}: {detail}" if detail else message, error.diag.message_hint)

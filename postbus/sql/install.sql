@@ -3127,10 +3127,9 @@ as $$
 begin
     if to_regclass('postbus_data.dedup_' || stream_id) is null then
         perform postbus_data.prepare_dedup(stream_id, 1);
-        update postbus_data.dedup as d set begun_at = clock_timestamp() where d.stream_id = begin_dedup.stream_id;
         execute format('create sequence postbus_data.dedup_%s cache 1', stream_id);
         perform postbus_data.apply_grants(stream_id);
-        perform nextval(format('postbus_data.dedup_%s', stream_id));
+        perform postbus_data.set_dedup(stream_id, 1);
     end if;
 end
 $$;
@@ -3185,6 +3184,11 @@ begin
     end if;
     if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then
         raise exception using errcode = 'PB400', message = 'a dedup id is not 1 to 255 characters long';
+    end if;
+
+    if to_regclass(format('postbus_data.dedup_%s_%s', stream_id, current_number)) is null then
+        -- A register from a dump may be ahead, until maintenance mends it. What it will be set to is where ids go meanwhile.
+        current_number := (select max(d.number) from postbus_data.dedup as d where d.stream_id = deduplicate.stream_id);
     end if;
 
     select d.* into last_table
@@ -3256,16 +3260,24 @@ Returns  how many steps were taken.
 declare
     register regclass := to_regclass('postbus_data.dedup_' || stream_id);
     time_window interval := (select s.dedup_window from postbus_data.stream as s where s.id = stream_id);
-    current_number integer := pg_sequence_last_value(register);
+    current_number integer;
     next_table postbus_data.dedup;
     oldest bigint;
-    step_count integer := 0;
+    step_count integer;
     changed integer;
     old_number integer;
 begin
     if register is null then
         return 0;
     end if;
+    step_count := postbus_data.mend_dedup(stream_id);
+    -- The clock may have been set back; a table must not stay until it comes to that time again.
+    update postbus_data.dedup as d
+    set begun_at = case when d.begun_at is not null then least(d.begun_at, clock_timestamp()) end,
+        sealed_at = case when d.sealed_at is not null then least(d.sealed_at, clock_timestamp()) end
+    where d.stream_id = maintain_dedup.stream_id
+        and greatest(d.begun_at, d.sealed_at) > clock_timestamp();
+    current_number := pg_sequence_last_value(register);
     update postbus_data.dedup as d
     set rolled_at_seq = pg_sequence_last_value(sequence)
     where d.stream_id = maintain_dedup.stream_id
@@ -3296,11 +3308,7 @@ begin
         and d.number = current_number + 1;
     if next_table.number is not null then
         if next_table.prepared_by <> pg_current_xact_id() then
-            update postbus_data.dedup as d
-            set begun_at = clock_timestamp()
-            where d.stream_id = next_table.stream_id
-                and d.number = next_table.number;
-            perform nextval(register);
+            perform postbus_data.set_dedup(stream_id, next_table.number);
             step_count := step_count + 1;
         end if;
     elsif exists (
@@ -3321,6 +3329,49 @@ begin
 end
 $$;
 
+create or replace function postbus_data.mend_dedup(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Let ids go to the newest table when the register names one that does not exist: a dump may hold a register that had moved on while the tables were
+being dumped, and before step 4 a crash or a failover left it ahead. Such a register may also have had the tables dropped as old ones; then a new one
+is prepared, and named by a later call.
+
+Its caller holds the stream's maintenance mutex.
+Returns  how many steps were taken.
+*/
+declare
+    named integer := pg_sequence_last_value(to_regclass('postbus_data.dedup_' || stream_id));
+    newest postbus_data.dedup;
+begin
+    if named is null then
+        return 0;
+    end if;
+    select d.* into newest
+    from postbus_data.dedup as d
+    where d.stream_id = mend_dedup.stream_id
+    order by d.number desc
+    limit 1;
+    if newest.number is null then
+        perform postbus_data.prepare_dedup(stream_id, 1);
+        return 1;
+    end if;
+    if named <= newest.number or newest.prepared_by = pg_current_xact_id() then
+        return 0;
+    end if;
+    -- Nobody could write to it while the register was ahead, so it may pass for finished.
+    update postbus_data.dedup as d
+    set rolled_at_seq = null,
+        sealed_at = null
+    where d.stream_id = newest.stream_id
+        and d.number = newest.number;
+    perform postbus_data.set_dedup(stream_id, newest.number);
+    return 1;
+end
+$$;
+
 create or replace function postbus_data.prepare_dedup(stream_id integer, number integer)
 returns void
 language plpgsql
@@ -3337,6 +3388,25 @@ begin
     );
     insert into postbus_data.dedup (stream_id, number) values (stream_id, number);
     perform postbus_data.apply_grants(stream_id);
+end
+$$;
+
+create or replace function postbus_data.set_dedup(stream_id integer, number integer)
+returns void
+language plpgsql
+as $$
+/*
+Let ids go to another table, at once and for every snapshot.
+
+The register is set, never drawn from: Postgres logs a nextval 32 numbers ahead, so that after a crash or on a promoted standby the register would name a
+table that nobody prepared.
+*/
+begin
+    perform setval(to_regclass('postbus_data.dedup_' || stream_id), number);
+    update postbus_data.dedup as d
+    set begun_at = clock_timestamp()
+    where d.stream_id = set_dedup.stream_id
+        and d.number = set_dedup.number;
 end
 $$;
 
@@ -5257,6 +5327,10 @@ begin
         select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
         if postbus_data.has_right(caller, reader.stream_id, 'consume') then
             from_time := to_timestamp((postbus_data.sweep_mark(reader)).hi / 1000000.0) - interval '5 seconds';
+            if from_time > now_at then
+                -- The clock was set back.
+                from_time := '-infinity';
+            end if;
             next_at := least(
                 (
                     select l.deadline
@@ -8923,7 +8997,7 @@ Turn expired leases into failures, one for each message that was not settled, an
 
 Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: a mark says up to when they were
 swept. What commits a little behind the mark is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
-five seconds back, every second, and by a full pass each minute at the latest.
+five seconds back, every second, and by a full pass each minute at the latest. So is all that lies behind a mark of the future: the clock was set back.
 
 Returns  how many messages became available.
 Touches  lease, settled, waiting (delete), waiting, due, dead_letter, position (insert).
@@ -8942,7 +9016,8 @@ begin
         return 0;
     end if;
     mark := postbus_data.sweep_mark(reader);
-    is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000;
+    is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
+        or mark.hi > extract(epoch from now_at) * 1000000 + 1000000;
     is_wide := is_full or mark.missed_count < extract(epoch from now_at) * 1000000 - 1000000;
     from_time := case
         when is_full then '-infinity'
@@ -9019,8 +9094,11 @@ Sweep a consumer that was not swept for a second, so that a stream which never r
 
 Returns  whether it did.
 */
+declare
+    now_at numeric := extract(epoch from clock_timestamp()) * 1000000;
 begin
-    if (postbus_data.sweep_mark(reader)).hi > extract(epoch from clock_timestamp()) * 1000000 - 1000000 then
+    -- A mark may lie in the future, when the clock was set back.
+    if (postbus_data.sweep_mark(reader)).hi between now_at - 1000000 and now_at + 1000000 then
         return false;
     end if;
     return postbus_data.sweep_consumer(reader) > 0;
@@ -9100,6 +9178,64 @@ begin
         changed := changed + 1;
     end if;
     return changed;
+end
+$$;
+
+create or replace function postbus_data.count_edge(stream postbus_data.stream, horizon bigint)
+returns bigint
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/*
+The seq below which messages would have to go for a stream to keep to max_messages; null when it does.
+
+Seqs are not counts: a crash leaves up to 32 of them unused, and so does each rollback. A stream that keeps few would lose all of them, so up to 10,000
+messages are counted, by the index. With more, the difference between seqs has to do.
+*/
+declare
+    edge bigint := horizon - stream.max_messages + 1;
+    segment postbus_data.segment;
+    -- One more than may stay.
+    remaining bigint := stream.max_messages + 1;
+    found_count bigint;
+    lowest bigint;
+begin
+    if (edge > greatest(stream.start_seq, 1)) is not true then
+        return null;
+    end if;
+    if stream.max_messages > 10000 then
+        return edge;
+    end if;
+    for segment in
+        select s.*
+        from postbus_data.segment as s
+        where s.stream_id = stream.id
+            and (s.sealed_at is null or s.last_seq >= stream.start_seq)
+        order by s.number desc
+    loop
+        execute format(
+            'select count(*), min(m.seq)
+            from (
+                select m.seq
+                from generate_series(%s, %s) as p (n)
+                cross join lateral (
+                    select l.seq from %s as l where l.partition = p.n and l.seq between $1 and $2 order by l.seq desc limit $3
+                ) as m
+                order by m.seq desc
+                limit $3
+            ) as m',
+            segment.partition_base,
+            segment.partition_base + segment.partition_count - 1,
+            postbus_data.log_table(stream.id, segment.number)
+        ) into found_count, lowest using stream.start_seq, horizon, remaining;
+        remaining := remaining - found_count;
+        if remaining = 0 then
+            return lowest + 1;
+        end if;
+    end loop;
+    return null;
 end
 $$;
 
@@ -9340,7 +9476,6 @@ Storage is counted by whole segments, of which there are at least ten within max
 */
 declare
     edge bigint;
-    by_count bigint := horizon - stream.max_messages + 1;
 begin
     if stream.max_storage is not null then
         select max(g.last_seq) + 1
@@ -9355,7 +9490,7 @@ begin
         where g.size > stream.max_storage
             and g.last_seq is not null;
     end if;
-    return greatest(edge, case when by_count > greatest(stream.start_seq, 1) then by_count end);
+    return greatest(edge, postbus_data.count_edge(stream, horizon));
 end
 $$;
 
@@ -9897,7 +10032,8 @@ begin
 
     select g.after_seq < pg_sequence_last_value(sequence)
         and (
-            g.prepared_at < clock_timestamp() - postbus_data.roll_age(s)
+            -- In the future, when the clock was set back.
+            g.prepared_at not between clock_timestamp() - postbus_data.roll_age(s) and clock_timestamp() + interval '1 minute'
             or pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))) >= postbus_data.roll_bytes(s)
             or s.roll_due
         )
@@ -10473,8 +10609,10 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
                 select
                 from postbus_data.dedup as d
                 where d.stream_id = s.id
-                    and (d.begun_at is null or d.begun_at < clock_timestamp() - s.dedup_window)
+                    and (d.begun_at is null or d.begun_at not between clock_timestamp() - s.dedup_window and clock_timestamp())
             )
+            or pg_sequence_last_value(to_regclass('postbus_data.dedup_' || s.id))
+                > coalesce((select max(d.number) from postbus_data.dedup as d where d.stream_id = s.id), 0)
             or exists (
                 select
                 from postbus_data.consumer as c
@@ -10482,7 +10620,7 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
                     and num_nonnulls(c.expire_after, c.keep_history) > 0
             )
             or log.bytes >= postbus_data.roll_bytes(s)
-            or (log.bytes > 0 and g.begun_at < clock_timestamp() - postbus_data.roll_age(s))
+            or (log.bytes > 0 and g.begun_at not between clock_timestamp() - postbus_data.roll_age(s) and clock_timestamp() + interval '1 minute')
             or (log.bytes > 0 or s.is_full or g.newest > 1) and (num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) > 0 or s.until_acked)
         )
     -- In no order, so that streams which cannot get on do not keep the others waiting.
@@ -12304,8 +12442,8 @@ begin
 end
 $$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('080b7beb995d633f')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('1c620ccd9d9ca7a4')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -161,3 +161,44 @@ async def test_ids_need_a_window(bus: Any, stream: str) -> None:
     with pytest.raises(postbus.InvalidInput, match="dedup_window"):
         await bus.alter_stream(stream, dedup_window=0)
     await bus.drop_stream(stream)
+
+
+async def test_ids_are_known_while_a_register_is_ahead_of_the_tables(
+    bus: Any, ids: str, sql: psycopg.Connection[Any]
+) -> None:
+    """As a dump may have it."""
+    first = await bus.publish(ids, data=1, dedup_id="x")
+    register = await put_ahead(bus, ids, sql)
+
+    assert await bus.publish(ids, data=2, dedup_id="x") == first
+    assert not (await bus.publish(ids, data=3, dedup_id="y")).is_duplicate
+
+    await bus.maintain()
+    assert sql.execute("select pg_sequence_last_value(%s::regclass)", (register,)).fetchone() == (1,)
+    assert (await bus.publish(ids, data=4, dedup_id="y")).is_duplicate
+    assert await numbers(bus, ids) == [1, 3]
+
+
+async def test_maintenance_prepares_a_table_of_ids_where_none_is_left(
+    bus: Any, ids: str, sql: psycopg.Connection[Any]
+) -> None:
+    """A register that a crash had left ahead had maintenance drop them as old ones."""
+    await put_ahead(bus, ids, sql)
+    stream_id = (await bus.stream_info(ids)).id
+    sql.execute(f"drop table postbus_data.dedup_{stream_id}_1".encode())
+    sql.execute("delete from postbus_data.dedup where stream_id = %s", (stream_id,))
+
+    with sql.transaction():
+        for _ in range(2):
+            sql.execute("select postbus.maintain(%s)", (ids,))
+    await bus.maintain()
+
+    assert not (await bus.publish(ids, data=1, dedup_id="x")).is_duplicate
+    assert (await bus.publish(ids, data=2, dedup_id="x")).is_duplicate
+
+
+async def put_ahead(bus: Any, stream: str, sql: psycopg.Connection[Any]) -> str:
+    """Let a stream's register name a table of ids that does not exist."""
+    register = f"postbus_data.dedup_{(await bus.stream_info(stream)).id}"
+    sql.execute("select setval(%s::regclass, 33)", (register,))
+    return register

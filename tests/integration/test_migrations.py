@@ -183,6 +183,33 @@ def test_an_upgraded_release_equals_a_fresh_install(empty_url: str, fresh_url: s
     assert differences(catalog(empty_url), catalog(fresh_url)) == []
 
 
+@pytest.mark.parametrize("register", [1, 33], ids=["whole", "ahead"])
+@pytest.mark.parametrize("tables", ["kept", "sealed", "dropped"])
+def test_an_upgrade_mends_a_register_of_ids_that_a_crash_left_ahead(empty_url: str, register: int, tables: str) -> None:
+    run_script(empty_url, RELEASES[0])
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        execute(connection, "select postbus.create_stream('orders', dedup_window => '1 hour')")
+        execute(connection, "select postbus.publish('orders', data => '1', dedup_id => 'old')")
+        execute(connection, f"select setval('postbus_data.dedup_1', {register})")
+        if register > 1 and tables == "sealed":
+            execute(connection, "select postbus.maintain('orders'), postbus.maintain('orders')")
+        if register > 1 and tables == "dropped":
+            execute(connection, "drop table postbus_data.dedup_1_1")
+            execute(connection, "delete from postbus_data.dedup")
+
+    migrations.migrate(empty_url)
+
+    with postbus.connect(empty_url) as bus:
+        old = bus.publish("orders", data=2, dedup_id="old")
+        assert isinstance(old, postbus.Seq)
+        assert old.is_duplicate == (register == 1 or tables != "dropped")
+        for _ in range(4):
+            bus.maintain("orders")
+        with psycopg.connect(empty_url) as connection:
+            assert execute(connection, "select number, sealed_at from postbus_data.dedup") == [(1, None)]
+            assert execute(connection, "select last_value, log_cnt from postbus_data.dedup_1") == [(1, 0)]
+
+
 @pytest.mark.parametrize("release", RELEASES[-1:], ids=lambda release: release.stem)
 def test_other_functions_than_the_last_releases_come_with_a_migration(release: Path) -> None:
     """Else the last release would take this one's database for an older one, and offer to put its own functions there."""

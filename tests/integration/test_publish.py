@@ -266,3 +266,22 @@ async def test_two_streams_do_not_touch_each_other(bus: Any, stream: str, name: 
     assert [m.data for m in await bus.read(stream)] == ["one"]
     assert [m.data for m in await bus.read(other)] == ["two"]
     assert (await bus.read(other))[0].seq == 1
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["publish", "publish_many"])
+async def test_an_error_at_the_commit_is_raised_and_nothing_is_published(
+    bus: Any, stream: str, sql: psycopg.Connection[Any], many: bool
+) -> None:
+    log = f"postbus_data.log_{(await bus.stream_info(stream)).id}_1"
+    sql.execute(
+        f"""create function refuse() returns trigger language plpgsql as 'begin raise exception ''not today''; end';
+        create constraint trigger refuse after insert on {log} deferrable initially deferred
+        for each row execute function refuse()""".encode()
+    )
+
+    with pytest.raises(postbus.Error, match="not today"):
+        await (bus.publish_many(stream, [postbus.Message(data=1)]) if many else bus.publish(stream, data=1))
+
+    sql.execute("drop function refuse cascade")
+    await bus.publish(stream, data=2)
+    assert [message.data for message in await bus.read(stream)] == [2]

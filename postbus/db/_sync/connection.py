@@ -117,9 +117,9 @@ class LeanConnection(psycopg.Connection[Any]):
             # Without it the server sends its rows only when it has committed.
             self.pgconn.send_flush_request()
             self.pgconn.pipeline_sync()
-            (result,) = yield from generators.execute(self.pgconn)
+            results = yield from generators.execute(self.pgconn)
             try:
-                return load(self._rows(_checked(result)))
+                return load(self._rows(_first(results)))
             finally:
                 yield from self._end()
         finally:
@@ -146,8 +146,12 @@ class LeanConnection(psycopg.Connection[Any]):
         results: list[PGresult] = []
         while not results or results[-1].status != ExecStatus.PIPELINE_SYNC:
             results += yield from generators.fetch_many(self.pgconn)
+            if self.pgconn.status != ConnStatus.OK:
+                break
         for result in results:
             _checked(result)
+        if not results or results[-1].status != ExecStatus.PIPELINE_SYNC:
+            raise psycopg.OperationalError("the connection ended before the transaction did")
 
     def _name_of(self, statement: str) -> Generator[Any, Any, bytes]:
         known = self._known()
@@ -171,13 +175,18 @@ class LeanConnection(psycopg.Connection[Any]):
             self._transformer.set_pgresult(None)
 
     def _result(self) -> Generator[Any, Any, PGresult]:
-        (result,) = yield from generators.execute(self.pgconn)
-        return _checked(result)
+        return _first((yield from generators.execute(self.pgconn)))
 
     def _known(self) -> dict[str, bytes]:
         if self._names is None:
             self._names = {}
         return self._names
+
+
+def _first(results: list[PGresult]) -> PGresult:
+    # An error at the commit comes behind the rows, and the loss of the connection behind an error.
+    first, *_ = [_checked(result) for result in results]
+    return first
 
 
 def _checked(result: PGresult) -> PGresult:

@@ -6,10 +6,9 @@ as $$
 begin
     if to_regclass('postbus_data.dedup_' || stream_id) is null then
         perform postbus_data.prepare_dedup(stream_id, 1);
-        update postbus_data.dedup as d set begun_at = clock_timestamp() where d.stream_id = begin_dedup.stream_id;
         execute format('create sequence postbus_data.dedup_%s cache 1', stream_id);
         perform postbus_data.apply_grants(stream_id);
-        perform nextval(format('postbus_data.dedup_%s', stream_id));
+        perform postbus_data.set_dedup(stream_id, 1);
     end if;
 end
 $$;

@@ -35,6 +35,11 @@ begin
         raise exception using errcode = 'PB400', message = 'a dedup id is not 1 to 255 characters long';
     end if;
 
+    if to_regclass(format('postbus_data.dedup_%s_%s', stream_id, current_number)) is null then
+        -- A register from a dump may be ahead, until maintenance mends it. What it will be set to is where ids go meanwhile.
+        current_number := (select max(d.number) from postbus_data.dedup as d where d.stream_id = deduplicate.stream_id);
+    end if;
+
     select d.* into last_table
     from postbus_data.dedup as d
     where d.stream_id = deduplicate.stream_id

@@ -15,16 +15,24 @@ Returns  how many steps were taken.
 declare
     register regclass := to_regclass('postbus_data.dedup_' || stream_id);
     time_window interval := (select s.dedup_window from postbus_data.stream as s where s.id = stream_id);
-    current_number integer := pg_sequence_last_value(register);
+    current_number integer;
     next_table postbus_data.dedup;
     oldest bigint;
-    step_count integer := 0;
+    step_count integer;
     changed integer;
     old_number integer;
 begin
     if register is null then
         return 0;
     end if;
+    step_count := postbus_data.mend_dedup(stream_id);
+    -- The clock may have been set back; a table must not stay until it comes to that time again.
+    update postbus_data.dedup as d
+    set begun_at = case when d.begun_at is not null then least(d.begun_at, clock_timestamp()) end,
+        sealed_at = case when d.sealed_at is not null then least(d.sealed_at, clock_timestamp()) end
+    where d.stream_id = maintain_dedup.stream_id
+        and greatest(d.begun_at, d.sealed_at) > clock_timestamp();
+    current_number := pg_sequence_last_value(register);
     update postbus_data.dedup as d
     set rolled_at_seq = pg_sequence_last_value(sequence)
     where d.stream_id = maintain_dedup.stream_id
@@ -55,11 +63,7 @@ begin
         and d.number = current_number + 1;
     if next_table.number is not null then
         if next_table.prepared_by <> pg_current_xact_id() then
-            update postbus_data.dedup as d
-            set begun_at = clock_timestamp()
-            where d.stream_id = next_table.stream_id
-                and d.number = next_table.number;
-            perform nextval(register);
+            perform postbus_data.set_dedup(stream_id, next_table.number);
             step_count := step_count + 1;
         end if;
     elsif exists (

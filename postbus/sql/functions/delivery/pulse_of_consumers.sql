@@ -32,6 +32,10 @@ begin
         select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
         if postbus_data.has_right(caller, reader.stream_id, 'consume') then
             from_time := to_timestamp((postbus_data.sweep_mark(reader)).hi / 1000000.0) - interval '5 seconds';
+            if from_time > now_at then
+                -- The clock was set back.
+                from_time := '-infinity';
+            end if;
             next_at := least(
                 (
                     select l.deadline

@@ -11,7 +11,7 @@ Turn expired leases into failures, one for each message that was not settled, an
 
 Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: a mark says up to when they were
 swept. What commits a little behind the mark is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
-five seconds back, every second, and by a full pass each minute at the latest.
+five seconds back, every second, and by a full pass each minute at the latest. So is all that lies behind a mark of the future: the clock was set back.
 
 Returns  how many messages became available.
 Touches  lease, settled, waiting (delete), waiting, due, dead_letter, position (insert).
@@ -30,7 +30,8 @@ begin
         return 0;
     end if;
     mark := postbus_data.sweep_mark(reader);
-    is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000;
+    is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
+        or mark.hi > extract(epoch from now_at) * 1000000 + 1000000;
     is_wide := is_full or mark.missed_count < extract(epoch from now_at) * 1000000 - 1000000;
     from_time := case
         when is_full then '-infinity'

@@ -8,8 +8,11 @@ Sweep a consumer that was not swept for a second, so that a stream which never r
 
 Returns  whether it did.
 */
+declare
+    now_at numeric := extract(epoch from clock_timestamp()) * 1000000;
 begin
-    if (postbus_data.sweep_mark(reader)).hi > extract(epoch from clock_timestamp()) * 1000000 - 1000000 then
+    -- A mark may lie in the future, when the clock was set back.
+    if (postbus_data.sweep_mark(reader)).hi between now_at - 1000000 and now_at + 1000000 then
         return false;
     end if;
     return postbus_data.sweep_consumer(reader) > 0;

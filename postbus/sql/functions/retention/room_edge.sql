@@ -10,7 +10,6 @@ Storage is counted by whole segments, of which there are at least ten within max
 */
 declare
     edge bigint;
-    by_count bigint := horizon - stream.max_messages + 1;
 begin
     if stream.max_storage is not null then
         select max(g.last_seq) + 1
@@ -25,6 +24,6 @@ begin
         where g.size > stream.max_storage
             and g.last_seq is not null;
     end if;
-    return greatest(edge, case when by_count > greatest(stream.start_seq, 1) then by_count end);
+    return greatest(edge, postbus_data.count_edge(stream, horizon));
 end
 $$;

@@ -48,7 +48,8 @@ begin
 
     select g.after_seq < pg_sequence_last_value(sequence)
         and (
-            g.prepared_at < clock_timestamp() - postbus_data.roll_age(s)
+            -- In the future, when the clock was set back.
+            g.prepared_at not between clock_timestamp() - postbus_data.roll_age(s) and clock_timestamp() + interval '1 minute'
             or pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))) >= postbus_data.roll_bytes(s)
             or s.roll_due
         )

@@ -38,8 +38,10 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
                 select
                 from postbus_data.dedup as d
                 where d.stream_id = s.id
-                    and (d.begun_at is null or d.begun_at < clock_timestamp() - s.dedup_window)
+                    and (d.begun_at is null or d.begun_at not between clock_timestamp() - s.dedup_window and clock_timestamp())
             )
+            or pg_sequence_last_value(to_regclass('postbus_data.dedup_' || s.id))
+                > coalesce((select max(d.number) from postbus_data.dedup as d where d.stream_id = s.id), 0)
             or exists (
                 select
                 from postbus_data.consumer as c
@@ -47,7 +49,7 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
                     and num_nonnulls(c.expire_after, c.keep_history) > 0
             )
             or log.bytes >= postbus_data.roll_bytes(s)
-            or (log.bytes > 0 and g.begun_at < clock_timestamp() - postbus_data.roll_age(s))
+            or (log.bytes > 0 and g.begun_at not between clock_timestamp() - postbus_data.roll_age(s) and clock_timestamp() + interval '1 minute')
             or (log.bytes > 0 or s.is_full or g.newest > 1) and (num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) > 0 or s.until_acked)
         )
     -- In no order, so that streams which cannot get on do not keep the others waiting.
