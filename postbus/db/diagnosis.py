@@ -183,7 +183,9 @@ def examine(url: str, *, patience: float = 10.0, connect_timeout: int = 5) -> Fa
         postbus.Error: The database cannot be reached.
     """
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=connect_timeout, row_factory=dict_row) as connection:
+        with psycopg.connect(
+            url, autocommit=True, connect_timeout=connect_timeout, client_encoding="UTF8", row_factory=dict_row
+        ) as connection:
             return _examined(connection, url, patience)
     except psycopg.Error as error:
         raise translate(error, under_way=False) from error
