@@ -85,7 +85,8 @@ def migrate(url: str, *, dry_run: bool = False) -> list[Step]:
         The steps taken, or with dry_run those that would be.
 
     Raises:
-        postbus.Error: The database cannot be reached, has another encoding than UTF8, is newer than this version, or refuses a step.
+        postbus.Error: The database cannot be reached, has another encoding than UTF8, is newer than this version, or refuses a
+            step.
     """
     try:
         # The steps are written in UTF-8. In SQL_ASCII, which PGCLIENTENCODING or the database may ask for, text comes as bytes.
