@@ -120,6 +120,18 @@ create table postbus_data.kept (
 -- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
 create index segment_last_seq on postbus_data.segment (stream_id, last_seq, number);
 
+-- A row is what a dropped segment held: how many messages of each partition. It tells a consumer that comes too late how many it has
+-- missed. The oldest two of a stream become one when there are more than a hundred.
+create table postbus_data.dropped (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    number integer not null,
+    partition_base integer not null,
+    after_seq bigint not null,
+    last_seq bigint not null,
+    counts bigint[] not null,
+    primary key (stream_id, number)
+);
+
 -- A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one
 -- before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.
 create table postbus_data.dedup (
@@ -2851,7 +2863,8 @@ waiting, dead        how many failed messages wait for another delivery, and how
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
 rate_estimate        about how many messages a second were given out in the last seconds; null for a group.
-missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them.
+missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them. Numbers without a message
+                     do not count; what is estimated, and what is exact, is said in postbus_data.missed_between.
 
 Raises   PB404, PB412 outside READ COMMITTED.
 */
@@ -2893,7 +2906,11 @@ begin
         order by p.hi desc
         limit 1;
         position_seq := coalesce(position_seq, reader.start_after);
-        missed_estimate := coalesce(missed_estimate, 0) + greatest(0, start_seq - 1 - position_seq) / partition_count;
+        missed_estimate := coalesce(missed_estimate, 0) + case
+            when start_seq - 1 > position_seq
+            then postbus_data.missed_between(reader.stream_id, partition, position_seq, start_seq, partition_count)
+            else 0
+        end;
         total_missed := total_missed + missed_estimate;
         position_seq := greatest(position_seq, start_seq - 1);
         next_message := (
@@ -3553,7 +3570,13 @@ begin
         ) then
             return reader;
         end if;
-        place.missed_count := place.missed_count + greatest(0, least(start_seq - 1, next_segment.after_seq) - place.hi) / reader.partition_count;
+        place.missed_count := place.missed_count + case
+            when start_seq - 1 > place.hi
+            then postbus_data.missed_between(
+                reader.stream_id, partition, place.hi, least(start_seq, next_segment.after_seq + 1), reader.partition_count
+            )
+            else 0
+        end;
         places := places || place;
     end loop;
 
@@ -4252,8 +4275,9 @@ begin
     place.horizon := greatest(place.horizon, claim.horizon);
     claim.after_seq := greatest(place.hi, claim.start_seq - 1);
     if claim.start_seq - 1 > place.hi then
-        -- Seqs are shared by all partitions: about that many of this one are gone.
-        place.missed_count := place.missed_count + (claim.start_seq - 1 - place.hi) / (claim.layout & 2047);
+        place.missed_count := place.missed_count + postbus_data.missed_between(
+            reader.stream_id, partition, place.hi, claim.start_seq, (claim.layout & 2047)::integer
+        );
     end if;
     if place.horizon <= claim.after_seq then
         return claim;
@@ -6210,7 +6234,9 @@ begin
             place.horizon := postbus_data.horizon_of(reader.stream_id);
         end if;
         if place.hi < start_seq - 1 then
-            place.missed_count := place.missed_count + (start_seq - 1 - place.hi) / partition_count;
+            place.missed_count := place.missed_count + postbus_data.missed_between(
+                reader.stream_id, partition, place.hi, start_seq, partition_count
+            );
         end if;
         seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
         last_seq := coalesce(seqs[cardinality(seqs)], place.horizon);
@@ -9126,6 +9152,54 @@ begin
 end
 $$;
 
+create or replace function postbus_data.missed_between(stream_id integer, partition integer, after_seq bigint, start_seq bigint, partition_count integer)
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+How many messages of a partition with after_seq < seq < start_seq are gone from the stream. Numbers that no message has do not count.
+
+Exact for segments that were dropped whole, and for up to 1,000 messages of each segment that is still there. More of those, and a part
+of a dropped segment, are estimated as if its messages were spread evenly. What was dropped before there was a count is left out.
+
+It runs with the rights of its owner, so that no role needs rights on dropped.
+*/
+#variable_conflict use_variable
+declare
+    missed bigint;
+    segment record;
+    here bigint;
+begin
+    select coalesce(sum(
+        d.counts[partition - d.partition_base + 1]
+        * (least(d.last_seq, start_seq - 1) - greatest(d.after_seq, after_seq)) / greatest(1, d.last_seq - d.after_seq)
+    ), 0) into missed
+    from postbus_data.dropped as d
+    where d.stream_id = stream_id
+        and d.last_seq > after_seq
+        and d.after_seq < start_seq - 1
+        and partition between d.partition_base and d.partition_base + cardinality(d.counts) - 1;
+    for segment in
+        select g.number, greatest(g.after_seq, after_seq) as from_seq, least(coalesce(g.last_seq, start_seq - 1), start_seq - 1) as to_seq
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+            and (g.last_seq is null or g.last_seq > after_seq)
+            and g.after_seq < start_seq - 1
+            and partition between g.partition_base and g.partition_base + g.partition_count - 1
+    loop
+        execute 'select count(*) from (select from ' || postbus_data.log_table(stream_id, segment.number)
+            || ' as l where l.partition = $1 and l.seq > $2 and l.seq < $3 limit 1001) as m'
+        into here
+        using partition, after_seq, start_seq;
+        missed := missed + case when here > 1000 then greatest(here, (segment.to_seq - segment.from_seq) / partition_count) else here end;
+    end loop;
+    return missed;
+end
+$$;
+
 create or replace function postbus_data.move_start(stream_id integer, new_start bigint)
 returns bigint
 language plpgsql
@@ -9776,6 +9850,7 @@ begin
         begin
             execute format('lock table %s in access exclusive mode nowait', postbus_data.log_table(stream_id, purged_number));
             perform postbus_data.keep_needed(stream_id, purged_number);
+            perform postbus_data.note_dropped(stream_id, purged_number);
             perform postbus_data.drop_segment(stream_id, purged_number);
             step_count := step_count + 1;
         exception when lock_not_available then
@@ -9954,6 +10029,49 @@ begin
         found_seq := least(found_seq, candidate);
     end loop;
     return found_seq;
+end
+$$;
+
+create or replace function postbus_data.note_dropped(stream_id integer, number integer)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Count the messages of each partition in a sealed segment that is about to be dropped.
+
+Touches  the segment's table (read), dropped (insert; update and delete of the oldest).
+*/
+#variable_conflict use_variable
+declare
+    segment postbus_data.segment := (select g from postbus_data.segment as g where g.stream_id = stream_id and g.number = number);
+    oldest postbus_data.dropped[];
+    counts bigint[];
+begin
+    execute format(
+        'select array_agg(coalesce(c.count, 0) order by p.n)
+        from generate_series(0, %s) as p (n)
+        left join (select l.partition, count(*) as count from %s as l group by l.partition) as c on c.partition = p.n + %s',
+        segment.partition_count - 1, postbus_data.log_table(stream_id, number), segment.partition_base
+    ) into counts;
+    insert into postbus_data.dropped (stream_id, number, partition_base, after_seq, last_seq, counts)
+    values (stream_id, number, segment.partition_base, segment.after_seq, segment.last_seq, counts)
+    on conflict do nothing;
+
+    if (select count(*) > 100 from postbus_data.dropped as d where d.stream_id = stream_id) then
+        oldest := array(select d from postbus_data.dropped as d where d.stream_id = stream_id order by d.number limit 2);
+        delete from postbus_data.dropped as d where d.stream_id = stream_id and d.number = oldest[1].number;
+        -- Of a former layout: its partitions are no more.
+        update postbus_data.dropped as d
+        set after_seq = oldest[1].after_seq,
+            counts = array(select a.count + b.count
+                from unnest(oldest[1].counts) with ordinality as a (count, place)
+                join unnest(oldest[2].counts) with ordinality as b (count, place) using (place)
+                order by place)
+        where d.stream_id = stream_id
+            and d.number = oldest[2].number
+            and oldest[1].partition_base = oldest[2].partition_base;
+    end if;
 end
 $$;
 
@@ -11935,8 +12053,8 @@ begin
 end
 $$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('a796909b81a78181')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (5, 'count_what_is_dropped') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('e8bb4a048d3cd5d4')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
