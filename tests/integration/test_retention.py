@@ -115,13 +115,12 @@ async def test_numbers_that_no_message_has_are_not_missed(bus: Any, name: str, c
             given_up.execute("select postbus.publish(%s, 'k', '1')", (name,))
         given_up.rollback()
     await bus.publish(name, key="k", data=1)
-    await consumer.ack(await consumer.receive(10))
     await bus.purge(name, everything=True)
 
-    assert (await consumer.stats()).missed_estimate == 0
+    assert (await consumer.stats()).missed_estimate == 1
     await bus.publish(name, key="k", data=2)
     await consumer.ack(await consumer.receive(10))
-    assert (await consumer.stats()).missed_estimate == 0
+    assert (await consumer.stats()).missed_estimate == 1
 
 
 async def test_partitions_without_messages_miss_none(bus: Any, name: str) -> None:
