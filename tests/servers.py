@@ -83,13 +83,13 @@ def database(server_url: str, *, install: bool = True) -> Iterator[str]:
     if install and server_url != os.environ.get("POSTBUS_TEST_URL"):
         if server_url not in _templates:
             _templates[server_url] = _create(server_url, None)
-            migrations.migrate(_url_of(server_url, _templates[server_url]))
+            migrations.migrate(url_of(server_url, _templates[server_url]))
         template = _templates[server_url]
     name = _create(server_url, template)
     try:
         if install and template is None:
-            migrations.migrate(_url_of(server_url, name))
-        yield _url_of(server_url, name)
+            migrations.migrate(url_of(server_url, name))
+        yield url_of(server_url, name)
     finally:
         with psycopg.connect(server_url, autocommit=True) as connection:
             connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
@@ -103,5 +103,5 @@ def _create(server_url: str, template: str | None) -> str:
     return name
 
 
-def _url_of(server_url: str, name: str) -> str:
+def url_of(server_url: str, name: str) -> str:
     return urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))

@@ -49,6 +49,12 @@ def up(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Serve everybody who can reach the address, without tokens.")
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host", help="Another name that a server without tokens goes by, such as a proxy's; repeatable."
+        ),
+    ] = None,
     tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="A certificate, as a PEM file.")] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its key, as a PEM file.")] = None,
     access_log: Annotated[
@@ -74,6 +80,7 @@ def up(
             port=port,
             insecure=insecure,
             require_tokens=require_tokens,
+            allowed_hosts=tuple(allow_host or ()),
             tls_certificate=tls_cert,
             tls_key=tls_key,
             workers=workers,

@@ -220,7 +220,10 @@ def _session(url: str) -> Iterator[_Session]:
 
     with adbc_driver_manager.AdbcConnection(_database(url)) as connection:
         connection.set_autocommit(False)
-        yield _Session(connection)
+        session = _Session(connection)
+        # ADBC takes all text for UTF-8. It would come in the database's encoding, or the one of PGCLIENTENCODING.
+        session.run("set local client_encoding = 'UTF8'")
+        yield session
 
 
 class _Session:

@@ -78,6 +78,18 @@ _OF_POSTBUS: Final = {
             )
             and h.held_for > make_interval(secs => %(patience)s)
     """,
+    "locks_held": """
+        select
+            h.stream_name as stream, h.pid, h.user_name, h.application_name, h.state, h.prepared_transaction,
+            min(h.consumer_name) as consumer, count(distinct h.consumer_name) as consumers, h.warning,
+            array_agg(distinct h.purpose) as purposes, count(*) as count, extract(epoch from max(h.held_for))::float8 as seconds
+        from postbus.lock_holders() as h
+        where h.warning is not null
+            or (h.purpose <> 'publish' and h.held_for > make_interval(secs => %(patience)s))
+        group by h.stream_name, h.pid, h.user_name, h.application_name, h.state, h.prepared_transaction, h.warning
+        order by seconds desc nulls last
+        limit 20
+    """,
     "bloated": """
         select t.relname as name, t.n_dead_tup as dead, t.n_live_tup as live, t.last_autovacuum
         from pg_stat_user_tables as t
@@ -183,7 +195,9 @@ def examine(url: str, *, patience: float = 10.0, connect_timeout: int = 5) -> Fa
         postbus.Error: The database cannot be reached.
     """
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=connect_timeout, row_factory=dict_row) as connection:
+        with psycopg.connect(
+            url, autocommit=True, connect_timeout=connect_timeout, client_encoding="UTF8", row_factory=dict_row
+        ) as connection:
             return _examined(connection, url, patience)
     except psycopg.Error as error:
         raise translate(error, under_way=False) from error

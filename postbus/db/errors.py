@@ -62,6 +62,10 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
         )
     if sqlstate in _CANNOT_NOW or sqlstate.startswith("53"):
         return errors.Unavailable(f"Postgres cannot do this now: {message}", error.diag.message_hint)
+    if sqlstate == "57014":
+        # By statement_timeout, or by somebody: all that the statement did is undone.
+        hint = "try again; if it is a receive that takes too long, the consumer's filter may: give it another"
+        return errors.Unavailable(f"Postgres was told to end this: {message}", hint)
     if sqlstate == "42501":
         return errors.NotAllowed(message, error.diag.message_hint)
     if sqlstate in _LOST_A_RACE or _is_of_dropped(message, sqlstate):

@@ -85,10 +85,13 @@ def migrate(url: str, *, dry_run: bool = False) -> list[Step]:
         The steps taken, or with dry_run those that would be.
 
     Raises:
-        postbus.Error: The database cannot be reached, is newer than this version, or refuses a step.
+        postbus.Error: The database cannot be reached, has another encoding than UTF8, is newer than this version, or refuses a
+            step.
     """
     try:
-        with psycopg.connect(url, autocommit=True) as connection:
+        # The steps are written in UTF-8. In SQL_ASCII, which PGCLIENTENCODING or the database may ask for, text comes as bytes.
+        with psycopg.connect(url, autocommit=True, client_encoding="UTF8") as connection:
+            _check_encoding(connection)
             # Whatever the database's default: a snapshot from before the wait for the lock would not see what another did.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             if dry_run:
@@ -96,6 +99,16 @@ def migrate(url: str, *, dry_run: bool = False) -> list[Step]:
             return _take_steps(connection)
     except psycopg.Error as error:
         raise translate(error, under_way=False) from error
+
+
+def _check_encoding(connection: psycopg.Connection[Any]) -> None:
+    """Refuse a database that cannot hold every message: only UTF8 can. The install script has the same check."""
+    row = connection.execute("select current_database(), getdatabaseencoding()").fetchone()
+    if row is not None and row[1] != "UTF8":
+        raise MigrationDue(
+            f'the encoding of database "{row[0]}" is {row[1]}, and Postbus needs UTF8',
+            "make another, and name that: create database postbus encoding 'UTF8' template template0",
+        )
 
 
 def _take_steps(connection: psycopg.Connection[Any]) -> list[Step]:

@@ -237,7 +237,8 @@ class ConsumerStats:
         waiting: How many failed messages wait for another delivery; 10,000 stands for that many or more.
         dead: How many dead letters there are; 10,000 stands for that many or more.
         expired: How many were skipped or buried because their time to live was over, since the last seek.
-        missed_estimate: About how many were gone from the stream before it came to them.
+        missed_estimate: About how many were gone from the stream before it came to them: exact for parts of the log that were
+            dropped whole or hold few messages, else as if messages were spread evenly.
         rate_estimate: About how many messages a second were given out in the last seconds; None for a group.
         partitions: The same for each partition.
     """

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from postbus.server import problems
+from postbus.server import browsers, problems
 from postbus.server.access import Scope, Token
 from postbus.server.problems import Problem
 from postbus.server.requests import Disconnected, Request
@@ -95,6 +95,7 @@ class Endpoint:
         also: What is enough, too.
         on_all_streams: Whether the token must allow it on all streams.
         is_long: Whether it may take as long as its client waits for it.
+        leases: Whether it leases messages, though it may be a GET.
         invalid_status: The status for a body or query that is not allowed.
         body: The type of its body, or None.
         body_optional: Whether the body may be left out.
@@ -109,6 +110,7 @@ class Endpoint:
     also: tuple[Scope, ...]
     on_all_streams: bool
     is_long: bool
+    leases: bool
     invalid_status: int
     body: Any
     body_optional: bool
@@ -141,6 +143,7 @@ class Endpoints:
         also: tuple[Scope, ...] = (),
         on_all_streams: bool = False,
         is_long: bool = False,
+        leases: bool = False,
         invalid_status: int = 400,
     ) -> Callable[[_Handler], _Handler]:
         """Declare the function below as an endpoint. Its parameters `body` and `query`, and its result, have the types."""
@@ -157,6 +160,7 @@ class Endpoints:
                     also=also,
                     on_all_streams=on_all_streams,
                     is_long=is_long,
+                    leases=leases,
                     invalid_status=invalid_status,
                     body=_some(types.get("body")),
                     body_optional=body is not None and body.default is None,
@@ -219,6 +223,9 @@ class Caller:
         endpoint, service = self._endpoint, self._service
         if endpoint.scope is None:
             return Call(service, request, service.nobody, "", "")
+        if endpoint.leases and service.settings.is_open and not browsers.may_lease(request.method, request.headers):
+            hint = "use curl, or another program; a page of this server may, by fetch"
+            raise Problem(403, "forbidden", "a browser that only follows a link may not lease messages", hint=hint)
         token = await service.guard.identify(request.header(b"authorization"))
         named = request.parameters.get("stream")
         if named is None:

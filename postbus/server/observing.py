@@ -7,29 +7,17 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final
-from urllib.parse import urlsplit
 
 from postbus import tracing
-from postbus.server import logs
+from postbus.server import browsers, logs
 from postbus.server.application import Application, refusal
-from postbus.server.problems import Problem
 from postbus.server.requests import Receive, Request, Response, Scope, Send
 from postbus.server.service import Service
-from postbus.server.settings import is_loopback
 
 _is_request_id: Final = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}").fullmatch
 _UNKNOWN_ROUTE: Final = "other"
 _NOBODY_WAITED: Final = Response(b"", 499)
-
-
-@lru_cache(maxsize=100)
-def _is_this_machine(host: bytes) -> bool:
-    try:
-        return is_loopback(urlsplit("//" + host.decode("latin-1")).hostname or "localhost")
-    except ValueError:
-        return False
 
 
 class Observing:
@@ -38,8 +26,7 @@ class Observing:
     def __init__(self, service: Service) -> None:
         self._application = Application(service)
         self._service = service
-        settings = service.settings
-        self._is_for_this_machine = settings.is_open and not settings.insecure
+        self._gate = browsers.Gate(service.settings)
         # Ids of requests that bring none: no two alike, and no random number for each.
         self._ids = (f"{number:016x}" for number in itertools.count(secrets.randbits(64) & ~0xFFFFFFFF))
 
@@ -73,27 +60,18 @@ class Observing:
         started = time.perf_counter()
         response = _NOBODY_WAITED
         try:
-            problem = self._refusal(request.headers)
+            sender = browsers.sender_of(request.headers)
+            problem = self._gate.refusal(request.method, request.headers, sender)
             if problem is None:
                 response = await self._application.answer(request)
             else:
                 response = refusal(problem)
+            if sender != "program":
+                response.headers = {**response.headers, **browsers.SHIELDS}
             await response.send(request.id, send)
         finally:
             self._note(request, response, started, (scope.get("client") or ("",))[0])
         return response.status
-
-    def _refusal(self, headers: Mapping[bytes, bytes]) -> Problem | None:
-        """An open server on loopback serves programs of this machine, not web pages that a browser here has open."""
-        if not self._is_for_this_machine:
-            return None
-        host = headers.get(b"host", b"")
-        if not _is_this_machine(host):
-            return Problem(403, "forbidden", "this server is for this machine only", hint="ask it as localhost")
-        origin = headers.get(b"origin")
-        if origin is not None and origin.partition(b"://")[2] != host:
-            return Problem(403, "forbidden", "web pages of other sites may not use this server")
-        return None
 
     def _note(self, request: Request, response: Response, started: float, client: str) -> None:
         method = request.method if request.route else _UNKNOWN_ROUTE

@@ -54,4 +54,5 @@ class Service:
         if self._maintenance is not None:
             await self._maintenance.stop()
         self.deadlines.stop()
+        self.metrics.stop()
         await self.connection.close()

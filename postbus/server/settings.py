@@ -18,6 +18,7 @@ class Settings:
         host: The address that it listens on.
         port: Its port; 0 takes any that is free.
         insecure: Serve everybody, without tokens, on any address.
+        allowed_hosts: Names that a server without tokens goes by, besides its address and, on loopback, those of this machine.
         require_tokens: Ask for tokens on a loopback address too.
         tls_certificate: A PEM file with the certificate and what it was signed with.
         tls_key: A PEM file with its key.
@@ -38,6 +39,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     insecure: bool = False
+    allowed_hosts: tuple[str, ...] = ()
     require_tokens: bool = False
     tls_certificate: Path | None = None
     tls_key: Path | None = None

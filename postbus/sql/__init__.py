@@ -113,6 +113,7 @@ def install_script() -> str:
     header = (
         "-- Postbus, the whole install in one file: psql -v ON_ERROR_STOP=1 -f install.sql\n"
         "-- Made from tables/ and functions/ by `make generate`; do not edit.\n\n"
+        "set client_encoding = 'UTF8';\n"
         "begin;\n\n"
     )
     return f"{header}{tables()}\n{functions()}\n{records()}\ncommit;\n"

@@ -1,9 +1,22 @@
 -- Postbus, the whole install in one file: psql -v ON_ERROR_STOP=1 -f install.sql
 -- Made from tables/ and functions/ by `make generate`; do not edit.
 
+set client_encoding = 'UTF8';
 begin;
 
 -- postbus: the functions that users call. postbus_data: everything stored, and what only Postbus calls.
+do $$
+begin
+    -- In another encoding most messages could not be stored, and in SQL_ASCII nobody could say what they mean.
+    if getdatabaseencoding() <> 'UTF8' then
+        raise exception using
+            errcode = 'PB505',
+            message = format('the encoding of database "%s" is %s, and Postbus needs UTF8', current_database(), getdatabaseencoding()),
+            hint = 'make another, and name that: create database postbus encoding ''UTF8'' template template0';
+    end if;
+end
+$$;
+
 create schema postbus;
 create schema postbus_data;
 
@@ -106,6 +119,18 @@ create table postbus_data.kept (
 
 -- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
 create index segment_last_seq on postbus_data.segment (stream_id, last_seq, number);
+
+-- A row is what a dropped segment held: how many messages of each partition. It tells a consumer that comes too late how many it has
+-- missed. The oldest two of a stream become one when there are more than a hundred.
+create table postbus_data.dropped (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    number integer not null,
+    partition_base integer not null,
+    after_seq bigint not null,
+    last_seq bigint not null,
+    counts bigint[] not null,
+    primary key (stream_id, number)
+);
 
 -- A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one
 -- before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.
@@ -2850,7 +2875,8 @@ waiting, dead        how many failed messages wait for another delivery, and how
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
 rate_estimate        about how many messages a second were given out in the last seconds; null for a group.
-missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them.
+missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them. Numbers without a message
+                     do not count; what is estimated, and what is exact, is said in postbus_data.missed_between.
 
 Raises   PB404, PB412 outside READ COMMITTED.
 */
@@ -2892,7 +2918,11 @@ begin
         order by p.hi desc
         limit 1;
         position_seq := coalesce(position_seq, reader.start_after);
-        missed_estimate := coalesce(missed_estimate, 0) + greatest(0, start_seq - 1 - position_seq) / partition_count;
+        missed_estimate := coalesce(missed_estimate, 0) + case
+            when start_seq - 1 > position_seq
+            then postbus_data.missed_between(reader.stream_id, partition, position_seq, start_seq, partition_count)
+            else 0
+        end;
         total_missed := total_missed + missed_estimate;
         position_seq := greatest(position_seq, start_seq - 1);
         next_message := (
@@ -3634,7 +3664,13 @@ begin
         ) then
             return reader;
         end if;
-        place.missed_count := place.missed_count + greatest(0, least(start_seq - 1, next_segment.after_seq) - place.hi) / reader.partition_count;
+        place.missed_count := place.missed_count + case
+            when start_seq - 1 > place.hi
+            then postbus_data.missed_between(
+                reader.stream_id, partition, place.hi, least(start_seq, next_segment.after_seq + 1), reader.partition_count
+            )
+            else 0
+        end;
         places := places || place;
     end loop;
 
@@ -4333,8 +4369,9 @@ begin
     place.horizon := greatest(place.horizon, claim.horizon);
     claim.after_seq := greatest(place.hi, claim.start_seq - 1);
     if claim.start_seq - 1 > place.hi then
-        -- Seqs are shared by all partitions: about that many of this one are gone.
-        place.missed_count := place.missed_count + (claim.start_seq - 1 - place.hi) / (claim.layout & 2047);
+        place.missed_count := place.missed_count + postbus_data.missed_between(
+            reader.stream_id, partition, place.hi, claim.start_seq, (claim.layout & 2047)::integer
+        );
     end if;
     if place.horizon <= claim.after_seq then
         return claim;
@@ -6348,7 +6385,9 @@ begin
             place.horizon := postbus_data.horizon_of(reader.stream_id);
         end if;
         if place.hi < start_seq - 1 then
-            place.missed_count := place.missed_count + (start_seq - 1 - place.hi) / partition_count;
+            place.missed_count := place.missed_count + postbus_data.missed_between(
+                reader.stream_id, partition, place.hi, start_seq, partition_count
+            );
         end if;
         seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
         last_seq := coalesce(seqs[cardinality(seqs)], place.horizon);
@@ -6990,7 +7029,6 @@ returns table (
 )
 language plpgsql
 volatile
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
@@ -7100,6 +7138,110 @@ They are two-key locks of class 2^30 + stream id. Mutexes use classes from 2^30 
 publisher's lock would freeze the horizon. Applications rarely use two-key advisory locks with classes that high.
 */
     select 1073741824 + stream_id
+$$;
+
+create or replace function postbus.lock_holders(stream text default null)
+returns table (
+    stream_name text,
+    consumer_name text,
+    purpose text,
+    partition integer,
+    mode text,
+    warning text,
+    held_for interval,
+    pid integer,
+    user_name text,
+    application_name text,
+    state text,
+    query text,
+    prepared_transaction text
+)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Who holds advisory locks of Postbus, on one stream or on all, the oldest transaction first. It only reads.
+
+purpose   publish (readers wait behind it), claim (of a partition), redeliver, sweep, count (near max_ack_pending), share out (a group's
+          partitions), change layout, maintain or schedule.
+mode      shared or exclusive. Publishers take shared locks, all else takes exclusive ones.
+warning   why it is not a lock of Postbus's own, as far as that can be told; null if nothing speaks against it. Any role may take such a
+          lock, and whoever waits for it cannot tell.
+held_for  how long its transaction has been open; of a lock that outlives transactions, since the session last did something.
+
+pid is null for a prepared transaction. What other users run, and since when, is null unless you have pg_read_all_stats.
+
+Raises   PB404.
+*/
+#variable_conflict use_column
+declare
+    wanted integer := case when stream is not null then postbus_data.stream_id(stream) end;
+begin
+    return query
+    with held as (
+        select
+            l.*,
+            l.classid::bigint - 1073741824 as class,
+            ((l.objid::bigint << 32) >> 32)::integer as key,
+            l.mode = 'ShareLock' as is_shared,
+            l.classid::bigint < 1610612736 as is_publisher
+        from pg_locks as l
+        where l.locktype = 'advisory'
+            and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+            and l.objsubid = 2
+            and l.granted
+            and l.classid::bigint between 1073741825 and 2147483647
+    ),
+    named as (
+        select
+            h.*,
+            coalesce(c.stream_id, s.id) as stream_id,
+            coalesce(c.stream_name, s.name) as stream_name,
+            c.name as consumer_name
+        from held as h
+        left join postbus_data.consumer as c on not h.is_publisher and c.id = h.class - 536870912
+        left join postbus_data.stream as s on s.id = case when h.is_publisher then h.class when h.class = 536870912 then abs(h.key) end
+    )
+    select
+        n.stream_name,
+        n.consumer_name,
+        case
+            when n.is_publisher then 'publish'
+            when n.consumer_name is null and n.key < 0 then 'schedule'
+            when n.consumer_name is null then 'maintain'
+            when n.key >= 0 then 'claim'
+            else coalesce(('{redeliver,sweep,count,share out,null,change layout}'::text[])[-n.key], 'nothing')
+        end,
+        case when n.consumer_name is not null and n.key >= 0 then n.key end,
+        case when n.is_shared then 'shared' else 'exclusive' end,
+        case
+            when not has_schema_privilege(a.usesysid, 'postbus', 'usage') then 'its role has no right to use Postbus'
+            when n.is_publisher and not n.is_shared then 'publishers take shared locks, and this one is exclusive'
+            when n.is_shared and not n.is_publisher then 'this lock is shared, and Postbus takes exclusive ones'
+            when a.state = 'idle' then 'its session has no transaction, and keeps it until it ends'
+            when n.is_publisher and t.transactionid is null then 'its transaction has written nothing'
+        end,
+        clock_timestamp() - coalesce(a.xact_start, p.prepared, a.state_change),
+        n.pid,
+        coalesce(a.usename, p.owner)::text,
+        a.application_name,
+        a.state,
+        a.query,
+        p.gid
+    from named as n
+    left join pg_stat_activity as a on a.pid = n.pid
+    left join pg_locks as t
+        on t.locktype = 'transactionid'
+        and t.mode = 'ExclusiveLock'
+        and t.virtualtransaction = n.virtualtransaction
+        and t.pid is not distinct from n.pid
+    left join pg_prepared_xacts as p on n.pid is null and p.transaction = t.transactionid
+    where n.stream_name is not null
+        and (wanted is null or n.stream_id = wanted)
+        and n.pid is distinct from pg_backend_pid()
+    order by coalesce(a.xact_start, p.prepared, a.state_change), n.pid, 3, n.key;
+end
 $$;
 
 create or replace function postbus_data.lock_key(seq bigint)
@@ -9383,6 +9525,54 @@ begin
 end
 $$;
 
+create or replace function postbus_data.missed_between(stream_id integer, partition integer, after_seq bigint, start_seq bigint, partition_count integer)
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+How many messages of a partition with after_seq < seq < start_seq are gone from the stream. Numbers that no message has do not count.
+
+Exact for segments that were dropped whole, and for up to 1,000 messages of each segment that is still there. More of those, and a part
+of a dropped segment, are estimated as if its messages were spread evenly. What was dropped before there was a count is left out.
+
+It runs with the rights of its owner, so that no role needs rights on dropped.
+*/
+#variable_conflict use_variable
+declare
+    missed bigint;
+    segment record;
+    here bigint;
+begin
+    select coalesce(sum(
+        d.counts[partition - d.partition_base + 1]
+        * (least(d.last_seq, start_seq - 1) - greatest(d.after_seq, after_seq)) / greatest(1, d.last_seq - d.after_seq)
+    ), 0) into missed
+    from postbus_data.dropped as d
+    where d.stream_id = stream_id
+        and d.last_seq > after_seq
+        and d.after_seq < start_seq - 1
+        and partition between d.partition_base and d.partition_base + cardinality(d.counts) - 1;
+    for segment in
+        select g.number, greatest(g.after_seq, after_seq) as from_seq, least(coalesce(g.last_seq, start_seq - 1), start_seq - 1) as to_seq
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+            and (g.last_seq is null or g.last_seq > after_seq)
+            and g.after_seq < start_seq - 1
+            and partition between g.partition_base and g.partition_base + g.partition_count - 1
+    loop
+        execute 'select count(*) from (select from ' || postbus_data.log_table(stream_id, segment.number)
+            || ' as l where l.partition = $1 and l.seq > $2 and l.seq < $3 limit 1001) as m'
+        into here
+        using partition, after_seq, start_seq;
+        missed := missed + case when here > 1000 then greatest(here, (segment.to_seq - segment.from_seq) / partition_count) else here end;
+    end loop;
+    return missed;
+end
+$$;
+
 create or replace function postbus_data.move_start(stream_id integer, new_start bigint)
 returns bigint
 language plpgsql
@@ -10125,6 +10315,7 @@ begin
         begin
             execute format('lock table %s in access exclusive mode nowait', postbus_data.log_table(stream_id, purged_number));
             perform postbus_data.keep_needed(stream_id, purged_number);
+            perform postbus_data.note_dropped(stream_id, purged_number);
             perform postbus_data.drop_segment(stream_id, purged_number);
             step_count := step_count + 1;
         exception when lock_not_available then
@@ -10304,6 +10495,49 @@ begin
         found_seq := least(found_seq, candidate);
     end loop;
     return found_seq;
+end
+$$;
+
+create or replace function postbus_data.note_dropped(stream_id integer, number integer)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Count the messages of each partition in a sealed segment that is about to be dropped.
+
+Touches  the segment's table (read), dropped (insert; update and delete of the oldest).
+*/
+#variable_conflict use_variable
+declare
+    segment postbus_data.segment := (select g from postbus_data.segment as g where g.stream_id = stream_id and g.number = number);
+    oldest postbus_data.dropped[];
+    counts bigint[];
+begin
+    execute format(
+        'select array_agg(coalesce(c.count, 0) order by p.n)
+        from generate_series(0, %s) as p (n)
+        left join (select l.partition, count(*) as count from %s as l group by l.partition) as c on c.partition = p.n + %s',
+        segment.partition_count - 1, postbus_data.log_table(stream_id, number), segment.partition_base
+    ) into counts;
+    insert into postbus_data.dropped (stream_id, number, partition_base, after_seq, last_seq, counts)
+    values (stream_id, number, segment.partition_base, segment.after_seq, segment.last_seq, counts)
+    on conflict do nothing;
+
+    if (select count(*) > 100 from postbus_data.dropped as d where d.stream_id = stream_id) then
+        oldest := array(select d from postbus_data.dropped as d where d.stream_id = stream_id order by d.number limit 2);
+        delete from postbus_data.dropped as d where d.stream_id = stream_id and d.number = oldest[1].number;
+        -- Of a former layout: its partitions are no more.
+        update postbus_data.dropped as d
+        set after_seq = oldest[1].after_seq,
+            counts = array(select a.count + b.count
+                from unnest(oldest[1].counts) with ordinality as a (count, place)
+                join unnest(oldest[2].counts) with ordinality as b (count, place) using (place)
+                order by place)
+        where d.stream_id = stream_id
+            and d.number = oldest[2].number
+            and oldest[1].partition_base = oldest[2].partition_base;
+    end if;
 end
 $$;
 
@@ -12442,8 +12676,8 @@ begin
 end
 $$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('1c620ccd9d9ca7a4')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('db23163b717e6f15')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -12464,6 +12698,7 @@ comment on table postbus_data.installation is 'The one row says which text the f
 comment on table postbus_data.stream is 'A row is one stream. Beside it stand, named by its id: postbus_data.seq_<id>     the sequence that numbers its messages postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions. Its value is read live, whatever the reader''s snapshot (a table row would not be). postbus_data.log_<id>_<n> its segments postbus_data.publish_<id>, postbus_data.publish_many_<id> functions that publish to it; see functions/message/write_publisher.sql postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql Ids are never used again, so a name left behind by one stream cannot be mistaken for another''s.';
 comment on table postbus_data.segment is 'A row is one table of a stream''s log. A segment''s life: prepared (its table exists, nobody writes to it), current (the layout register names it), rolled (the register has moved on, late publishers may still write), sealed (nobody can). At most one segment is rolled and not sealed, so a message''s seq lies in one of at most two segments.';
 comment on table postbus_data.kept is 'A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked behind another. It goes when none does.';
+comment on table postbus_data.dropped is 'A row is what a dropped segment held: how many messages of each partition. It tells a consumer that comes too late how many it has missed. The oldest two of a stream become one when there are more than a hundred.';
 comment on table postbus_data.dedup is 'A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.';
 comment on table postbus_data.scheduled is 'A row is a message that waits outside the log until its time: one row, however many consumers its stream has. When due it is published, and gets its seq then. The content is kept as it was given, already checked.';
 comment on table postbus_data.consumer is 'A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.';

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,105 @@ def test_an_open_publisher_is_named_with_the_stream_that_it_holds_up(shell: Shel
         assert f"pg_terminate_backend({publisher.info.backend_pid})" in (held.advice or "")
         assert [f"pid {publisher.info.backend_pid}" in each.text for each in of(found, "locks")] == [True]
     assert of(findings(shell.url), "horizon") == []
+
+
+@pytest.fixture
+def stranger(shell: Shell) -> Iterator[psycopg.Connection[Any]]:
+    """A session of a role that has no rights, and the stream "orders" with the consumer "billing"."""
+    shell("stream", "add", "orders", "--partitions", "2")
+    shell("consumer", "add", "orders", "billing")
+    shell("message", "send", "orders", "k", "1")
+    assert shell.url is not None
+    role = f"stranger_{secrets.token_hex(4)}"
+    with psycopg.connect(shell.url, autocommit=True) as owner:
+        owner.execute(f"create role {role} login".encode())
+        with psycopg.connect(shell.url, user=role, autocommit=True, application_name="odd job") as connection:
+            yield connection
+        owner.execute(f"drop role {role}".encode())
+
+
+FOREIGN_LOCKS = {
+    "readers": ("pg_advisory_lock_shared({publisher}, {last})", "publishing and reading"),
+    "publishers": ("pg_advisory_lock({publisher}, {last})", "publishing and reading"),
+    "a partition": ("pg_advisory_lock({consumer}, 1)", "receiving by consumer billing"),
+    "the sweep": ("pg_advisory_lock({consumer}, -2)", "sweeping by consumer billing"),
+    "maintenance": ("pg_advisory_lock(1610612736, {stream})", "maintenance"),
+    "the schedule": ("pg_advisory_lock(1610612736, -{stream})", "publishing what is scheduled"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN_LOCKS)
+@pytest.mark.parametrize("in_transaction", [True, False])
+def test_who_holds_a_lock_without_any_right_is_named_with_a_remedy(
+    shell: Shell, stranger: psycopg.Connection[Any], what: str, in_transaction: bool
+) -> None:
+    assert shell.url is not None
+    assert of(findings(shell.url), "horizon") == []
+    call, stops = FOREIGN_LOCKS[what]
+    keys = lock_keys(shell.url)
+    if in_transaction:
+        stranger.execute("begin")
+    stranger.execute(f"select {call.format(**keys)}".encode())
+
+    problems = [each for each in of(findings(shell.url), "horizon") if each.level == "problem"]
+    (found,) = problems
+    pid = stranger.info.backend_pid
+    assert f"stop {stops}" in found.text
+    assert "of stream orders" in found.text
+    assert f"pid {pid}, user stranger_" in found.text
+    assert "odd job" in found.text
+    assert "its role has no right to use Postbus" in found.text
+    assert f"pg_terminate_backend({pid})" in (found.advice or "")
+    assert "use-roles.md" in (found.advice or "")
+
+    stranger.execute("rollback")
+    stranger.execute("select pg_advisory_unlock_all()")
+    assert of(findings(shell.url), "horizon") == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "warning"),
+    [
+        ("begin; select pg_advisory_xact_lock({publisher}, {last})", "this one is exclusive"),
+        ("begin; select pg_advisory_xact_lock_shared({publisher}, {last})", "its transaction has written nothing"),
+        ("begin; select pg_advisory_xact_lock_shared({consumer}, 0)", "Postbus takes exclusive ones"),
+        ("select pg_advisory_lock_shared({publisher}, {last})", "its session has no transaction"),
+    ],
+)
+def test_a_lock_that_postbus_would_not_take_so_is_told_from_its_own(shell: Shell, statement: str, warning: str) -> None:
+    shell("stream", "add", "orders")
+    shell("consumer", "add", "orders", "billing")
+    shell("message", "send", "orders", "k", "1")
+    assert shell.url is not None
+    with psycopg.connect(shell.url, autocommit=True) as owner:
+        owner.execute(statement.format(**lock_keys(shell.url)).encode())
+        found = [each for each in of(findings(shell.url), "horizon") if each.level == "problem"]
+        assert [warning in each.text for each in found] == [True]
+
+
+def test_an_open_transaction_that_received_is_named_and_not_taken_for_a_stranger(shell: Shell) -> None:
+    shell("stream", "add", "orders", "--partitions", "1")
+    shell("consumer", "add", "orders", "billing")
+    shell("message", "send", "orders", "k", "1")
+    assert shell.url is not None
+    with psycopg.connect(shell.url) as worker:
+        worker.execute("select postbus.receive('orders', 'billing')")
+        worker.execute("select postbus.publish('orders', 'k', '2')")
+        found = of(findings(shell.url), "horizon")
+        assert [each.level for each in found] == ["warning", "warning"]
+        assert "keeps others from receiving" in found[1].text
+        assert "by consumer billing of stream orders" in found[1].text
+
+
+def lock_keys(url: str) -> dict[str, int]:
+    """What anybody can see in pg_locks while somebody publishes or receives: keys that are no secret."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute(
+            "select id, pg_sequence_last_value('postbus_data.seq_' || id) from postbus_data.stream"
+        )
+        ((stream, last),) = row.fetchall()
+        ((consumer,),) = connection.execute("select id from postbus_data.consumer").fetchall()
+    return {"stream": stream, "publisher": 2**30 + stream, "last": last, "consumer": 1610612736 + consumer}
 
 
 def test_who_waits_for_whose_lock_is_named(shell: Shell) -> None:

@@ -107,6 +107,53 @@ async def test_a_slow_consumer_misses_messages_and_says_so(bus: Any, name: str) 
     assert (await consumer.stats()).missed_estimate > 250
 
 
+async def test_numbers_that_no_message_has_are_not_missed(bus: Any, name: str, connect: Any) -> None:
+    await bus.create_stream(name, partitions=4)
+    consumer = await bus.create_consumer(name, "billing")
+    with connect(autocommit=False) as given_up:
+        for _ in range(50):
+            given_up.execute("select postbus.publish(%s, 'k', '1')", (name,))
+        given_up.rollback()
+    await bus.publish(name, key="k", data=1)
+    await bus.purge(name, everything=True)
+
+    assert (await consumer.stats()).missed_estimate == 1
+    await bus.publish(name, key="k", data=2)
+    await consumer.ack(await consumer.receive(10))
+    assert (await consumer.stats()).missed_estimate == 1
+
+
+async def test_partitions_without_messages_miss_none(bus: Any, name: str) -> None:
+    """All have the same key. Whoever has read one partition to its end has read all there was."""
+    stream = await create(bus, name, max_messages=100)
+    consumer = await bus.create_consumer(stream, "billing")
+    for start in range(0, 500, 50):
+        await bus.publish_many(stream, [Message(key="k", data={"n": n}) for n in range(start, start + 50)])
+        await consumer.ack(await consumer.receive(50))
+        await maintain(bus, stream)
+    assert (await consumer.stats()).missed_estimate == 0
+    assert len(await numbers(bus, stream)) < 200
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+async def test_what_was_missed_is_counted_message_by_message(bus: Any, name: str, is_dropped: bool) -> None:
+    stream = await create(bus, name)
+    consumer = await bus.create_consumer(stream, "late")
+    await fill(bus, stream, 300)
+    await bus.purge(stream, everything=True)
+    if is_dropped:
+        await fill(bus, stream, 300)
+        for _ in range(5):
+            await maintain(bus, stream)
+    assert (await consumer.stats()).missed_estimate == 300
+    received = 0
+    while batch := await consumer.receive(100):
+        received += len(batch)
+        await consumer.ack(batch)
+    assert received == (300 if is_dropped else 0)
+    assert (await consumer.stats()).missed_estimate == 300
+
+
 async def test_a_consumer_may_hold_what_it_has_not_read(bus: Any, name: str) -> None:
     stream = await create(bus, name, max_messages=100)
     consumer = await bus.create_consumer(stream, "careful", keep_unread=True)

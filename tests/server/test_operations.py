@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -10,10 +11,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
@@ -21,7 +25,9 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+import postbus
 from postbus.pipelines.running import running
+from postbus.server import metrics
 from tests.server.conftest import Stream
 from tests.server.serving import Api, serving
 from tests.waiting import until
@@ -81,6 +87,38 @@ def test_pipelines_are_among_the_metrics(fresh_url: str) -> None:
 @dataclass(frozen=True)
 class _NoOptions:
     """A pipeline without any."""
+
+
+def test_a_scrape_does_not_wait_for_thousands_of_consumers_to_be_looked_at(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+    monkeypatch.setattr(metrics, "_PATIENCE", 0.1)
+    monkeypatch.setattr(metrics, "_SECONDS", 0.0)
+    with serving(fresh_url) as api:
+        api.data("POST", "/api/streams", {"name": "orders"})
+        assert 'postbus_stream_segments{stream="orders"}' in api.get("/metrics").text
+        real = metrics._look
+
+        async def slow(bus: postbus.AsyncBus) -> Any:
+            looks.append(time.monotonic())
+            await asyncio.sleep(1.5)
+            return await real(bus)
+
+        monkeypatch.setattr(metrics, "_look", slow)
+        api.data("POST", "/api/streams", {"name": "invoices"})
+        until(lambda: bool(api.get("/metrics") and looks), "somebody looks again")
+        started = time.monotonic()
+        with ThreadPoolExecutor(4) as scrapers:
+            pages = [each.text for each in scrapers.map(api.get, ["/metrics"] * 4)]
+        assert time.monotonic() - started < 1.2
+        assert all('{stream="orders"}' in page and '{stream="invoices"}' not in page for page in pages)
+        assert len(looks) == 1
+        until(lambda: '{stream="invoices"}' in api.get("/metrics").text, "the look is over")
+        ages = [
+            line for line in api.get("/metrics").text.splitlines() if line.startswith("postbus_figures_age_seconds")
+        ]
+        assert float(ages[0].split()[1]) >= 1.5
 
 
 def test_the_metrics_of_streams_are_looked_at_once_however_many_ask(api: Api) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from postbus.cli.doctor.finding import Finding
 from postbus.cli.observe.figures import size
-from postbus.db.diagnosis import Facts
+from postbus.db.diagnosis import Facts, Row
 
 _MOST_CONNECTIONS: Final = 0.9
 _MOST_XID_AGE: Final = 1_000_000_000
@@ -103,6 +103,44 @@ def _horizon(facts: Facts) -> Iterator[Finding]:
         yield Finding("horizon", "warning", text, f"let it commit, or end it: {end}")
 
 
+def _advisory_locks(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows.get("locks_held", ()):
+        who = f"pid {row['pid']}, user {row['user_name']}, {row['application_name'] or 'no application name'}, {row['state']}"
+        holder = f"prepared transaction {row['prepared_transaction']}" if row["pid"] is None else who
+        end = "commit or roll it back" if row["pid"] is None else f"select pg_terminate_backend({row['pid']})"
+        since = "" if row["seconds"] is None else f" for {row['seconds']:,.0f} s"
+        what = _locked(row)
+        if row["warning"] is not None:
+            text = f"somebody else's advisory locks stop {what}{since}: {holder}; {row['warning']}"
+            advice = f"end it: {end}; docs/how-to/use-roles.md says how to forbid it"
+            yield Finding("horizon", "problem", text, advice)
+        else:
+            text = f"an open transaction keeps others from {what}{since}: {holder}"
+            yield Finding("horizon", "warning", text, f"let it commit, or end it: {end}")
+
+
+_PURPOSES: Final = {
+    "publish": "publishing and reading",
+    "claim": "receiving",
+    "redeliver": "redelivering",
+    "sweep": "sweeping",
+    "count": "receiving",
+    "share out": "joining the group",
+    "change layout": "receiving",
+    "maintain": "maintenance",
+    "schedule": "publishing what is scheduled",
+}
+
+
+def _locked(row: Row) -> str:
+    """What cannot be done while the locks are held."""
+    what = " and ".join(sorted({_PURPOSES.get(purpose, purpose) for purpose in row["purposes"]}))
+    of = f" of stream {row['stream']}"
+    if row["consumers"] == 1:
+        of = f" by consumer {row['consumer']}{of}"
+    return what + of
+
+
 def _slots(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows["slots"]:
         retained = row["retained"] or 0
@@ -175,6 +213,7 @@ _CHECKS: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (
     _settings,
     _locks,
     _horizon,
+    _advisory_locks,
     _slots,
     _bloat,
     _retention,

@@ -76,13 +76,13 @@ class Peek(Struct):
     after_seq: Seq = 0
 
 
-@endpoints.add("GET", _CONSUMER + "/receive", scope="consume")
+@endpoints.add("GET", _CONSUMER + "/receive", scope="consume", leases=True)
 async def receive_messages(call: Call, query: Receive) -> Data[list[answers.Received]]:
     """Receive messages; each is leased until it is acked or its time is up."""
     return await _receive(call, query)
 
 
-@endpoints.add("POST", _CONSUMER + "/receive", scope="consume")
+@endpoints.add("POST", _CONSUMER + "/receive", scope="consume", leases=True)
 async def ack_and_receive_messages(
     call: Call, query: Receive, body: AckAndReceive | None = None
 ) -> Data[list[answers.Received]]:

@@ -40,3 +40,15 @@ create table postbus_data.kept (
 
 -- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
 create index segment_last_seq on postbus_data.segment (stream_id, last_seq, number);
+
+-- A row is what a dropped segment held: how many messages of each partition. It tells a consumer that comes too late how many it has
+-- missed. The oldest two of a stream become one when there are more than a hundred.
+create table postbus_data.dropped (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    number integer not null,
+    partition_base integer not null,
+    after_seq bigint not null,
+    last_seq bigint not null,
+    counts bigint[] not null,
+    primary key (stream_id, number)
+);

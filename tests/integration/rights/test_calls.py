@@ -83,6 +83,7 @@ def test_another_right_on_the_same_stream_is_refused_by_name(place: Place, right
         "maintain()",
         "sweep()",
         "horizon_holders('mine')",
+        "lock_holders()",
         "grant_stream('mine', 'postbus', 'read')",
         "revoke_stream('mine', 'postbus', 'read')",
         "create_roles()",

@@ -32,7 +32,8 @@ waiting, dead        how many failed messages wait for another delivery, and how
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
 rate_estimate        about how many messages a second were given out in the last seconds; null for a group.
-missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them.
+missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them. Numbers without a message
+                     do not count; what is estimated, and what is exact, is said in postbus_data.missed_between.
 
 Raises   PB404, PB412 outside READ COMMITTED.
 */
@@ -74,7 +75,11 @@ begin
         order by p.hi desc
         limit 1;
         position_seq := coalesce(position_seq, reader.start_after);
-        missed_estimate := coalesce(missed_estimate, 0) + greatest(0, start_seq - 1 - position_seq) / partition_count;
+        missed_estimate := coalesce(missed_estimate, 0) + case
+            when start_seq - 1 > position_seq
+            then postbus_data.missed_between(reader.stream_id, partition, position_seq, start_seq, partition_count)
+            else 0
+        end;
         total_missed := total_missed + missed_estimate;
         position_seq := greatest(position_seq, start_seq - 1);
         next_message := (

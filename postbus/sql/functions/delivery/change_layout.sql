@@ -65,7 +65,13 @@ begin
         ) then
             return reader;
         end if;
-        place.missed_count := place.missed_count + greatest(0, least(start_seq - 1, next_segment.after_seq) - place.hi) / reader.partition_count;
+        place.missed_count := place.missed_count + case
+            when start_seq - 1 > place.hi
+            then postbus_data.missed_between(
+                reader.stream_id, partition, place.hi, least(start_seq, next_segment.after_seq + 1), reader.partition_count
+            )
+            else 0
+        end;
         places := places || place;
     end loop;
 

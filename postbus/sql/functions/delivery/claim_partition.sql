@@ -75,8 +75,9 @@ begin
     place.horizon := greatest(place.horizon, claim.horizon);
     claim.after_seq := greatest(place.hi, claim.start_seq - 1);
     if claim.start_seq - 1 > place.hi then
-        -- Seqs are shared by all partitions: about that many of this one are gone.
-        place.missed_count := place.missed_count + (claim.start_seq - 1 - place.hi) / (claim.layout & 2047);
+        place.missed_count := place.missed_count + postbus_data.missed_between(
+            reader.stream_id, partition, place.hi, claim.start_seq, (claim.layout & 2047)::integer
+        );
     end if;
     if place.horizon <= claim.after_seq then
         return claim;

@@ -52,7 +52,9 @@ begin
             place.horizon := postbus_data.horizon_of(reader.stream_id);
         end if;
         if place.hi < start_seq - 1 then
-            place.missed_count := place.missed_count + (start_seq - 1 - place.hi) / partition_count;
+            place.missed_count := place.missed_count + postbus_data.missed_between(
+                reader.stream_id, partition, place.hi, start_seq, partition_count
+            );
         end if;
         seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
         last_seq := coalesce(seqs[cardinality(seqs)], place.horizon);

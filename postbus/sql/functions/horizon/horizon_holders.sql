@@ -12,7 +12,6 @@ returns table (
 )
 language plpgsql
 volatile
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*

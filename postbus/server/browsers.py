@@ -1,0 +1,130 @@
+"""Which requests a browser sends, and for which page.
+
+An open server has no tokens, so any page that a browser of this machine has open could use it. A page can make the browser send
+a request in many ways that need nobody's leave (an image, a form, a script, a prefetch). It cannot choose the headers by which
+such a request is known here: Host, Origin, User-Agent and those that begin with “Sec-”.
+
+Sec-Fetch-* come from browsers of 2020 and later (Safari: 2023), and only if the server's address is https or loopback. Without
+them there is Origin, which every browser sends with a request that is not a GET, except Firefox before 70 with forms. Without
+both there is User-Agent.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from postbus.server.problems import Problem
+from postbus.server.settings import Settings, is_loopback
+
+Headers = Mapping[bytes, bytes]
+Sender = Literal["program", "own page", "user", "unknown page", "other page"]
+
+# For answers to browsers: no other page may embed one, or have it taken for a script.
+SHIELDS: Final = {
+    "cross-origin-resource-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "vary": "Origin, Sec-Fetch-Site",
+}
+_SAFE: Final = ("GET", "HEAD")
+_OF_OTHERS: Final = "web pages of other sites may not use this server"
+
+
+def sender_of(headers: Headers) -> Sender:
+    """Who has sent a request.
+
+    Returns:
+        A program; a page of this server; the user, by the address bar or a bookmark; a page in a browser that does not say which;
+        a page of another site, or of another port of this machine.
+    """
+    origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
+    if origin is not None and not _is_own(origin, headers) and not (origin == b"null" and site == b"same-origin"):
+        return "other page"
+    if site is not None:
+        return "own page" if site == b"same-origin" else "user" if site == b"none" else "other page"
+    if origin is not None:
+        return "own page"
+    # Node sends Sec-Fetch-Mode, and PowerShell a browser's name: neither is a browser.
+    agent = headers.get(b"user-agent", b"")
+    is_browser = agent.startswith((b"Mozilla/", b"Opera/")) and b"PowerShell/" not in agent
+    return "unknown page" if is_browser or b"referer" in headers else "program"
+
+
+def may_change(sender: Sender, headers: Headers, method: str) -> bool:
+    """Whether a request may change something.
+
+    A GET may, for pages of this server, if it was sent by a script: not as an image, a link or a prefetch.
+    """
+    if sender == "own page":
+        return method not in _SAFE or headers.get(b"sec-fetch-mode") in (b"cors", b"same-origin")
+    return sender == "program"
+
+
+class Gate:
+    """Lets requests in to a server without tokens, or not."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._is_closed = not settings.is_open
+        self._is_for_this_machine = is_loopback(settings.host)
+        self._hosts = frozenset(name.lower() for name in (*settings.allowed_hosts, settings.host))
+        self._names_hosts = bool(settings.allowed_hosts)
+
+    def refusal(self, method: str, headers: Headers, sender: Sender) -> Problem | None:
+        """Why a request is not let in, if it is not."""
+        if self._is_closed:
+            # No page can make a browser send a token.
+            return None
+        if (self._is_for_this_machine or self._names_hosts or sender != "program") and not self._knows(headers):
+            hint = "ask it by its address; if the name is its own, start it with --allow-host NAME"
+            return Problem(403, "forbidden", "this server does not go by that name", hint=hint)
+        if sender == "other page" and not _is_visit(method, headers):
+            return Problem(403, "forbidden", _OF_OTHERS, hint="open it by its own address, or ask it from a program")
+        if method not in _SAFE and not may_change(sender, headers, method):
+            return Problem(403, "forbidden", _OF_OTHERS, hint="use a browser of 2020 or later, or a program")
+        return None
+
+    def _knows(self, headers: Headers) -> bool:
+        """Whether the name by which the server is asked is its own. A page of another site can give its own name our address."""
+        name = _name_in(headers.get(b"host", b""))
+        if name is None:
+            return False
+        if name in self._hosts or is_loopback(name):
+            return True
+        # Nobody can give an address another address.
+        return not self._is_for_this_machine and _is_address(name)
+
+
+def may_lease(method: str, headers: Headers) -> bool:
+    """Whether a request may take something away for a while, whatever its method."""
+    return may_change(sender_of(headers), headers, method) and headers.get(b"sec-purpose") is None
+
+
+def _is_own(origin: bytes, headers: Headers) -> bool:
+    return origin.partition(b"://")[2] == headers.get(b"host", b"")
+
+
+def _is_visit(method: str, headers: Headers) -> bool:
+    """Whether it is a link that somebody followed, so that the page that had it sees nothing of the answer."""
+    kind = headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")
+    return method in _SAFE and b"origin" not in headers and kind == (b"navigate", b"document")
+
+
+@lru_cache(maxsize=100)
+def _name_in(host: bytes) -> str | None:
+    """The name or address in a Host header, without the port; HTTP/1.0 may leave it out."""
+    try:
+        return (urlsplit("//" + host.decode("latin-1")).hostname or "localhost").lower()
+    except ValueError:
+        return None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
