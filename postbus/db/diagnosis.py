@@ -70,7 +70,7 @@ _OF_POSTBUS: Final = {
         from postbus_data.stream as s
         cross join lateral postbus.horizon_holders(s.name) as h
         where s.id in (
-                select l.classid::bigint - postbus_data.lock_class(0)
+                select l.classid::bigint - postbus_data.publisher_lock_class(0)
                 from pg_locks as l
                 where l.locktype = 'advisory'
                     and l.objsubid = 2

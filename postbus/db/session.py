@@ -25,7 +25,7 @@ SPARK_STAGE: Final = (
 SPARK_STAGE_ROWS: Final = "select postbus_data.spark_stage_rows($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 SPARK_BEGIN_BATCH: Final = "select postbus_data.spark_begin_batch($1, $2, $3, $4, $5, $6)"
 SPARK_STAGED: Final = "select s.* from postbus_data.spark_staged($1::text[]::uuid[]) as s"
-SPARK_ENTER: Final = "select e.layout from postbus_data.enter($1, null) as e"
+SPARK_ENTER: Final = "select e.layout from postbus_data.begin_publish($1, null) as e"
 # Rows that a function returned would be copied several times.
 SPARK_PLACE_ROWS: Final = """
 select p.*, s.encoded

@@ -95,7 +95,7 @@ select postbus.create_group($1, $2, keep_unread => $3, expire_after => $4, start
 """
 CLAIM: Final = "select c.* from postbus.claim($1, $2, max_messages => $3, lease => $4, worker => $5) as c"
 # What is given without a lease is given for good, so this one waits for its flush. With a lease, it commits the ranges before.
-CONSUME: Final = "select b.* from postbus_data.serve($1, $2, $3, $4, $5, $6, true) as b"
+CONSUME: Final = "select b.* from postbus_data.ack_and_receive($1, $2, $3, $4, $5, $6, true) as b"
 FETCH: Final = """
 select m.*
 from unnest($2::bigint[], $3::bigint[], $4::bigint[]) with ordinality as c (partition, from_seq, to_seq, place)
@@ -118,22 +118,22 @@ SEEK: Final = "select postbus.seek($1, $2, start => $3, from_seq => $4, from_tim
 RECEIVE: Final = """
 select b.*
 from (select set_config('synchronous_commit', 'off', true)) as s
-cross join lateral postbus_data.serve($1, $2, $3, $4, $5, $6, false) as b
+cross join lateral postbus_data.ack_and_receive($1, $2, $3, $4, $5, $6, false) as b
 """
 # The ack has to be durable, so this one waits for its flush: one round trip and one commit where two of each would be needed.
-ACK_AND_RECEIVE: Final = "select b.* from postbus_data.serve($1, $2, $3, $4, $5, $6, false) as b"
+ACK_AND_RECEIVE: Final = "select b.* from postbus_data.ack_and_receive($1, $2, $3, $4, $5, $6, false) as b"
 # All that was committed before is on disk when this is.
 FLUSH: Final = "select pg_logical_emit_message(true, 'postbus', '')"
 
 
 def receive_from(stream_id: int, statement: str) -> str:
     """RECEIVE or ACK_AND_RECEIVE by a stream's own function, which is faster, and gone when the stream is."""
-    return statement.replace("postbus_data.serve(", f"postbus_data.serve_{stream_id:d}(")
+    return statement.replace("postbus_data.ack_and_receive(", f"postbus_data.ack_and_receive_{stream_id:d}(")
 
 
 def in_any_session(statement: str) -> str:
     """The same statement where the session is not the library's own, and lacks its settings."""
-    return re.sub(r"postbus_data\.serve(_\d+)?\(", "postbus_data.receive_batches(", statement)
+    return re.sub(r"postbus_data\.ack_and_receive(_\d+)?\(", "postbus_data.ack_and_receive_in_any_session(", statement)
 
 
 RECEIVE_IN_TRANSACTION: Final = in_any_session(ACK_AND_RECEIVE)
@@ -143,8 +143,8 @@ EXTEND: Final = "select postbus.extend($1, $2, $3, ack_wait => $4, shorten => $5
 TERMINATE: Final = "select postbus.terminate($1, $2, $3, reason => $4)"
 SWEEP: Final = "select postbus.sweep($1)"
 WAITER: Final = "select w.consumer_id, w.stream_id from postbus_data.waiter($1, $2) as w"
-PULSE: Final = "select p.* from postbus_data.pulse($1, $2) as p"
-PULSE_OF_CONSUMERS: Final = "select p.wake, p.next_seconds from postbus_data.pulse_of_consumers($1) as p"
+PULSE: Final = "select p.* from postbus_data.stream_horizons($1, $2) as p"
+PULSE_OF_CONSUMERS: Final = "select p.wake, p.next_seconds from postbus_data.consumers_to_wake($1) as p"
 BACKLOG: Final = "select postbus.backlog($1, $2)"
 PUBLISH_RATE: Final = "select postbus.publish_rate($1)"
 STATS: Final = "select s.* from postbus.stats($1, $2) as s"

@@ -39,13 +39,13 @@ create table postbus_data.installation (
 --                             Its value is read live, whatever the reader's snapshot (a table row would not be).
 --   postbus_data.log_<id>_<n> its segments
 --   postbus_data.publish_<id>, postbus_data.publish_many_<id>
---                             functions that publish to it; see functions/message/write_publisher.sql
+--                             functions that publish to it; see functions/message/create_publish_functions.sql
 --   postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window
 --   postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key
---   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql
+--   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/create_receive_function.sql
 -- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
 create table postbus_data.stream (
-    -- Publishers' locks use 2^30 + id as their class; see functions/horizon/lock_class.sql.
+    -- Publishers' locks use 2^30 + id as their class; see functions/horizon/publisher_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
     name text collate "C" not null unique,
     data_type text collate "C" not null check (data_type in ('json', 'text', 'bytes')),
@@ -167,7 +167,7 @@ create index scheduled_due on postbus_data.scheduled (stream_id, deliver_at, id)
 
 -- A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.
 create table postbus_data.consumer (
-    -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/mutex_class.sql.
+    -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/consumer_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
     stream_id integer not null references postbus_data.stream on delete cascade,
     -- Streams keep their names, so a consumer is found by both in one probe.
@@ -235,7 +235,7 @@ create table postbus_data.consumer (
 -- The consumers of a stream.
 create index consumer_stream on postbus_data.consumer (stream_id);
 
--- A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition's mutex, inserts the next row and
+-- A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: a claim, under the partition's mutex, inserts the next row and
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
 -- Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired
 -- leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many
@@ -245,12 +245,12 @@ create table postbus_data.position (
     consumer_id integer not null,
     epoch integer not null,
     partition integer not null,
-    hi bigint not null,
+    read_to_seq bigint not null,
     -- The horizon last seen: up to it, no look at pg_locks is needed.
     horizon bigint not null,
     -- At most so many messages of the partition are in flight.
     pending_bound integer not null,
-    -- The segment that holds all that is published above hi, as long as the layout register still names it; 0 says nothing.
+    -- The segment that holds all that is published above read_to_seq, as long as the layout register still names it; 0 says nothing.
     segment integer not null default 0,
     -- In the orders "key" and "partition": the leases that were in flight after the claim. No other may be.
     leases bigint[],
@@ -261,9 +261,9 @@ create table postbus_data.position (
     expired_count bigint not null default 0,
     -- About how many were gone from the stream before it came to them.
     missed_count bigint not null default 0,
-    -- In order "none": no lease of the partition's first deliveries that is in flight ends before this; null says nothing. See recount.
+    -- In order "none": no lease of the partition's first deliveries that is in flight ends before this; null says nothing. See count_in_flight.
     pending_since timestamptz,
-    primary key (consumer_id, epoch, partition, hi)
+    primary key (consumer_id, epoch, partition, read_to_seq)
 );
 
 -- A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled
@@ -638,7 +638,7 @@ create type postbus.stream_info as (
 );
 
 -- What a publisher needs to know of a stream to write to it.
-create type postbus_data.entry as (
+create type postbus_data.publish_target as (
     stream_id integer,
     data_type text,
     max_message_bytes integer,
@@ -649,7 +649,7 @@ create type postbus_data.entry as (
 
 -- Messages to be published, column by column, of which some may turn out to be duplicates or unchanged versions. answers has what the publisher is told
 -- of those, and null for the others, whose seqs are in seqs; published_at is when these were drawn.
-create type postbus_data.fresh as (
+create type postbus_data.publish_batch as (
     keys text[],
     data text[],
     contents json[],
@@ -741,7 +741,7 @@ create type postbus.consumer_info as (
 );
 
 -- What a receive has found out so far, handed from one of its steps to the next.
-create type postbus_data.claim as (
+create type postbus_data.receive_state as (
     data_type text,
     start_seq bigint,
     -- Where publishers write and how many partitions there are, as the register says.
@@ -770,7 +770,7 @@ create type postbus_data.claim as (
 );
 
 -- Which of some messages are taken: the rest is parked, filtered out or expired, and done with up to last_seq.
-create type postbus_data.picked as (
+create type postbus_data.chosen_messages as (
     seqs bigint[],
     keys text[],
     place postbus_data.position,
@@ -1278,16 +1278,6 @@ as $$
         and f.removed_at is not null
 $$;
 
-create or replace function postbus_data.move_archive(stream text, root text)
-returns void
-language sql
-volatile
-set search_path = pg_catalog, pg_temp
-as $$
-/* Say that the files of an archive lie in another folder now. */
-    update postbus_data.archive as a set root = move_archive.root where a.stream_id = postbus_data.stream_id(stream)
-$$;
-
 create or replace function postbus_data.open_archive(stream text, root text, consumer text, format text default 'parquet')
 returns void
 language plpgsql
@@ -1459,12 +1449,12 @@ begin
             as m (partition, seq, published_at, key, data, headers, bytes)
         where m.seq <= coalesce(
                 (
-                    select h.hi
+                    select h.read_to_seq
                     from postbus_data.position as h
                     where h.consumer_id = reader.id
                         and h.epoch = reader.epoch
                         and h.partition = m.partition
-                    order by h.hi desc
+                    order by h.read_to_seq desc
                     limit 1
                 ),
                 reader.start_after
@@ -1607,7 +1597,7 @@ Locks    the range, and the horizon of the stream, shared, until the transaction
 Its transaction is at the snapshot that is read. What it has to know of now comes from sequences, locks and updates.
 */
 declare
-    entry postbus_data.entry;
+    entry postbus_data.publish_target;
     layout bigint;
     message_count bigint;
 begin
@@ -1623,7 +1613,7 @@ begin
     exception when serialization_failure then
         return null;
     end;
-    entry := postbus_data.enter(stream, null);
+    entry := postbus_data.begin_publish(stream, null);
     if entry.one_message_per_key then
         return null;
     end if;
@@ -1645,7 +1635,7 @@ begin
                         pg_catalog.sha256(pg_catalog.convert_to(q.key, ''UTF8''::pg_catalog.name)) as hash,
                         case
                             when q.problem is null and pg_catalog.octet_length(q.data%s) <= $4 then q.key
-                            else postbus_data.not_a_message()
+                            else postbus_data.raise_unpublishable()
                         end as key,
                         q.data
                     from (%s) as q
@@ -1661,7 +1651,7 @@ begin
             get diagnostics message_count = row_count;
             layout := pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postbus_data.layout_' || entry.stream_id::text));
             if layout <> entry.layout then
-                -- A new segment was begun while numbers were drawn: once more, see draw.
+                -- A new segment was begun while numbers were drawn: once more, see draw_seqs.
                 raise exception using errcode = 'PB001', message = 'the layout has changed';
             end if;
             exit;
@@ -1697,17 +1687,6 @@ as $$
         done_at = clock_timestamp()
     where r.writer = end_range.writer
         and r.number = end_range.number
-$$;
-
-create or replace function postbus_data.not_a_message()
-returns text
-language plpgsql
-volatile
-as $$
-/* Ends copy_range: it has come to a row that cannot be published. */
-begin
-    raise exception using errcode = 'PB002', message = 'a row cannot be published';
-end
 $$;
 
 create or replace function postbus_data.open_snapshot(pipeline text, run uuid, snapshot pg_snapshot, wal_lsn pg_lsn)
@@ -1758,10 +1737,21 @@ begin
         plan_ranges.pipeline,
         plan_ranges.writer,
         n.place - 1,
-        postbus_data.texts_of(n.range -> 'after_key'),
-        postbus_data.texts_of(n.range -> 'to_key'),
+        postbus_data.text_array(n.range -> 'after_key'),
+        postbus_data.text_array(n.range -> 'to_key'),
         (n.range ->> 'is_of_nulls')::boolean
     from jsonb_array_elements(ranges) with ordinality as n (range, place);
+end
+$$;
+
+create or replace function postbus_data.raise_unpublishable()
+returns text
+language plpgsql
+volatile
+as $$
+/* Ends copy_range: it has come to a row that cannot be published. */
+begin
+    raise exception using errcode = 'PB002', message = 'a row cannot be published';
 end
 $$;
 
@@ -1780,7 +1770,7 @@ as $$
     where r.writer = range_counts.writer
 $$;
 
-create or replace function postbus_data.texts_of(list jsonb)
+create or replace function postbus_data.text_array(list jsonb)
 returns text[]
 language sql
 immutable
@@ -1990,6 +1980,22 @@ begin
 end
 $$;
 
+create or replace function postbus_data.consumer_lock_class(consumer_id integer)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/*
+The class of a consumer's mutexes, two-key advisory locks. The second key is a partition's number, or
+    -1  who reads the redelivery log
+    -2  who sweeps
+    -3  who may go near max_ack_pending
+    -4  who shares out the partitions of a group
+They lie above the classes of publishers' locks (functions/horizon/publisher_lock_class.sql); class 1610612736 itself is maintenance.
+*/
+    select 1610612736 + consumer_id
+$$;
+
 create or replace function postbus.consumer_overview(stream text, caller postbus.caller default postbus.current_caller())
 returns table (
     name text,
@@ -2148,9 +2154,9 @@ volatile
 as $$
 /* How many messages a second were given out since a mark of the sweep, about; 0 when there is none. positions: see position_sum. */
     select case
-        when mark.hi > 0 then greatest(
+        when mark.read_to_seq > 0 then greatest(
             0,
-            (positions - mark.expired_count) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at) - mark.hi / 1000000.0)
+            (positions - mark.expired_count) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at) - mark.read_to_seq / 1000000.0)
         )
         else 0
     end
@@ -2347,13 +2353,13 @@ returns postbus_data.position
 language sql
 volatile
 as $$
-/* When a consumer was used last, in microseconds: hi, and the sum of its positions then: horizon. Nulls if that is not known. */
+/* When a consumer was used last, in microseconds: read_to_seq, and the sum of its positions then: horizon. Nulls if that is not known. */
     select p
     from postbus_data.position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
         and p.partition = -5
-    order by p.hi desc
+    order by p.read_to_seq desc
     limit 1
 $$;
 
@@ -2380,22 +2386,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.mutex_class(consumer_id integer)
-returns integer
-language sql
-immutable parallel safe
-as $$
-/*
-The class of a consumer's mutexes, two-key advisory locks. The second key is a partition's number, or
-    -1  who reads the redelivery log
-    -2  who sweeps
-    -3  who may go near max_ack_pending
-    -4  who shares out the partitions of a group
-They lie above the classes of publishers' locks (functions/horizon/lock_class.sql); class 1610612736 itself is maintenance.
-*/
-    select 1610612736 + consumer_id
-$$;
-
 create or replace function postbus_data.note_use(reader postbus_data.consumer, positions bigint default null)
 returns void
 language plpgsql
@@ -2411,15 +2401,15 @@ declare
     now_at bigint := extract(epoch from clock_timestamp()) * 1000000;
     last_use postbus_data.position := postbus_data.last_use(reader);
 begin
-    if positions is null and last_use.hi > now_at - least(60, extract(epoch from reader.expire_after) / 10) * 1000000 then
+    if positions is null and last_use.read_to_seq > now_at - least(60, extract(epoch from reader.expire_after) / 10) * 1000000 then
         return;
     end if;
     delete from postbus_data.position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
         and p.partition = -5
-        and p.hi <= last_use.hi;
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+        and p.read_to_seq <= last_use.read_to_seq;
+    insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound)
     values (reader.id, reader.epoch, -5, now_at, coalesce(positions, last_use.horizon, 0), 0)
     on conflict do nothing;
 end
@@ -2516,20 +2506,20 @@ declare
     partition integer;
     horizon bigint := postbus_data.horizon_of(reader.stream_id);
     start_seq bigint;
-    hi bigint;
+    read_to_seq bigint;
     messages postbus.delivery[];
 begin
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
     for partition in select u from postbus_data.unread_partitions(reader) as u loop
-        select p.hi into hi
+        select p.read_to_seq into read_to_seq
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = partition
-        order by p.hi desc
+        order by p.read_to_seq desc
         limit 1;
         messages := postbus_data.fetch_messages(
-            reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
+            reader.stream_id, partition, greatest(coalesce(read_to_seq, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
         );
         return query
         select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
@@ -2620,15 +2610,15 @@ as $$
 The positions of a consumer in all its partitions, added up as if there were 1,024 of them. Seqs are shared by all partitions, so this grows by 1,024 for each
 message that is given out, about, and at least by 1. One probe for each partition, whatever dead rows there are.
 */
-    select coalesce(sum(coalesce(place.hi, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
+    select coalesce(sum(coalesce(place.read_to_seq, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
     from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
     left join lateral (
-        select r.hi
+        select r.read_to_seq
         from postbus_data.position as r
         where r.consumer_id = reader.id
             and r.epoch = reader.epoch
             and r.partition = p.n
-        order by r.hi desc
+        order by r.read_to_seq desc
         limit 1
     ) as place on true
 $$;
@@ -2677,12 +2667,12 @@ begin
         select reader.id, p.partition, p.seq, p.key, 0, clock_timestamp(), 'replayed'
         from page as p
         where p.seq <= (
-                select h.hi
+                select h.read_to_seq
                 from postbus_data.position as h
                 where h.consumer_id = reader.id
                     and h.epoch = reader.epoch
                     and h.partition = p.partition
-                order by h.hi desc
+                order by h.read_to_seq desc
                 limit 1
             )
             and not exists (
@@ -2910,12 +2900,12 @@ begin
     for place in 0 .. partition_count - 1 loop
         partition := ((layout >> 11) & 16777215) + place;
         position_seq := null;
-        select p.hi, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
+        select p.read_to_seq, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = stats.partition
-        order by p.hi desc
+        order by p.read_to_seq desc
         limit 1;
         position_seq := coalesce(position_seq, reader.start_after);
         missed_estimate := coalesce(missed_estimate, 0) + case
@@ -2967,7 +2957,7 @@ begin
         mark := postbus_data.sweep_mark(reader);
         -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
         rate_estimate := case
-            when to_timestamp(mark.hi / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
+            when to_timestamp(mark.read_to_seq / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
             else postbus_data.delivery_rate(mark, postbus_data.position_sum(reader), clock_timestamp())
         end;
     end if;
@@ -3229,7 +3219,7 @@ begin
     if last_table.number is not null then
         if last_table.sealed_at is null or current_setting('transaction_isolation') <> 'read committed' then
             -- Somebody may be writing the same id there just now.
-            known := postbus_data.take_ids(format('postbus_data.dedup_%s_%s', stream_id, last_table.number), ids, seqs, now_at, oldest);
+            known := postbus_data.insert_ids(format('postbus_data.dedup_%s_%s', stream_id, last_table.number), ids, seqs, now_at, oldest);
         else
             execute format(
                 'select coalesce(jsonb_object_agg(d.id, d.seq), ''{}'')
@@ -3241,7 +3231,7 @@ begin
     end if;
     select array_agg(case when not known ? i.id then i.id end order by i.place) into wanted
     from unnest(ids) with ordinality as i (id, place);
-    found_known := postbus_data.take_ids(format('postbus_data.dedup_%s_%s', stream_id, current_number), wanted, seqs, now_at, oldest);
+    found_known := postbus_data.insert_ids(format('postbus_data.dedup_%s_%s', stream_id, current_number), wanted, seqs, now_at, oldest);
     known := known || found_known;
 
     return array(
@@ -3273,6 +3263,49 @@ begin
 end
 $$;
 
+create or replace function postbus_data.insert_ids(ids_table text, ids text[], seqs bigint[], now_at timestamptz, oldest timestamptz)
+returns jsonb
+language plpgsql
+volatile
+as $$
+/*
+Write ids into a table of them; an id that is there and older than oldest is written over.
+
+Returns  the ids that were there, with their seqs.
+*/
+declare
+    taken text[];
+    known jsonb;
+begin
+    execute format(
+        'with taken as (
+            insert into %1$s as d (id, seq, published_at)
+            select i.id, i.seq, $3
+            from (
+                select distinct on (u.id) u.id, u.seq
+                from unnest($1, $2) with ordinality as u (id, seq, place)
+                where u.id is not null
+                order by u.id, u.place
+            ) as i
+            order by i.id
+            on conflict (id) do update
+            set seq = excluded.seq,
+                published_at = excluded.published_at
+            where d.published_at < $4
+            returning d.id
+        )
+        select array_agg(t.id) from taken as t',
+        ids_table
+    ) into taken using ids, seqs, now_at, oldest;
+    -- A later statement: what made it wait has committed since.
+    execute format(
+        'select coalesce(jsonb_object_agg(d.id, d.seq), ''{}'') from %1$s as d where d.id = any ($1) and not d.id = any ($2)',
+        ids_table
+    ) into known using ids, coalesce(taken, '{}');
+    return known;
+end
+$$;
+
 create or replace function postbus_data.maintain_dedup(stream_id integer, sequence regclass)
 returns integer
 language plpgsql
@@ -3300,7 +3333,7 @@ begin
     if register is null then
         return 0;
     end if;
-    step_count := postbus_data.mend_dedup(stream_id);
+    step_count := postbus_data.repair_dedup(stream_id);
     -- The clock may have been set back; a table must not stay until it comes to that time again.
     update postbus_data.dedup as d
     set begun_at = case when d.begun_at is not null then least(d.begun_at, clock_timestamp()) end,
@@ -3359,7 +3392,26 @@ begin
 end
 $$;
 
-create or replace function postbus_data.mend_dedup(stream_id integer)
+create or replace function postbus_data.prepare_dedup(stream_id integer, number integer)
+returns void
+language plpgsql
+as $$
+/* Create a table for ids of messages. The register may name it once this transaction has committed. */
+begin
+    execute format(
+        'create table postbus_data.dedup_%s_%s (
+            id text collate "C" primary key,
+            seq bigint not null,
+            published_at timestamptz not null
+        )',
+        stream_id, number
+    );
+    insert into postbus_data.dedup (stream_id, number) values (stream_id, number);
+    perform postbus_data.apply_grants(stream_id);
+end
+$$;
+
+create or replace function postbus_data.repair_dedup(stream_id integer)
 returns integer
 language plpgsql
 volatile
@@ -3381,7 +3433,7 @@ begin
     end if;
     select d.* into newest
     from postbus_data.dedup as d
-    where d.stream_id = mend_dedup.stream_id
+    where d.stream_id = repair_dedup.stream_id
     order by d.number desc
     limit 1;
     if newest.number is null then
@@ -3402,25 +3454,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.prepare_dedup(stream_id integer, number integer)
-returns void
-language plpgsql
-as $$
-/* Create a table for ids of messages. The register may name it once this transaction has committed. */
-begin
-    execute format(
-        'create table postbus_data.dedup_%s_%s (
-            id text collate "C" primary key,
-            seq bigint not null,
-            published_at timestamptz not null
-        )',
-        stream_id, number
-    );
-    insert into postbus_data.dedup (stream_id, number) values (stream_id, number);
-    perform postbus_data.apply_grants(stream_id);
-end
-$$;
-
 create or replace function postbus_data.set_dedup(stream_id integer, number integer)
 returns void
 language plpgsql
@@ -3437,49 +3470,6 @@ begin
     set begun_at = clock_timestamp()
     where d.stream_id = set_dedup.stream_id
         and d.number = set_dedup.number;
-end
-$$;
-
-create or replace function postbus_data.take_ids(ids_table text, ids text[], seqs bigint[], now_at timestamptz, oldest timestamptz)
-returns jsonb
-language plpgsql
-volatile
-as $$
-/*
-Write ids into a table of them; an id that is there and older than oldest is written over.
-
-Returns  the ids that were there, with their seqs.
-*/
-declare
-    taken text[];
-    known jsonb;
-begin
-    execute format(
-        'with taken as (
-            insert into %1$s as d (id, seq, published_at)
-            select i.id, i.seq, $3
-            from (
-                select distinct on (u.id) u.id, u.seq
-                from unnest($1, $2) with ordinality as u (id, seq, place)
-                where u.id is not null
-                order by u.id, u.place
-            ) as i
-            order by i.id
-            on conflict (id) do update
-            set seq = excluded.seq,
-                published_at = excluded.published_at
-            where d.published_at < $4
-            returning d.id
-        )
-        select array_agg(t.id) from taken as t',
-        ids_table
-    ) into taken using ids, seqs, now_at, oldest;
-    -- A later statement: what made it wait has committed since.
-    execute format(
-        'select coalesce(jsonb_object_agg(d.id, d.seq), ''{}'') from %1$s as d where d.id = any ($1) and not d.id = any ($2)',
-        ids_table
-    ) into known using ids, coalesce(taken, '{}');
-    return known;
 end
 $$;
 
@@ -3511,7 +3501,193 @@ declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
 begin
     perform postbus_data.check_isolation();
-    return postbus_data.finish(reader.id, reader.epoch, ack_ids);
+    return postbus_data.ack_deliveries(reader.id, reader.epoch, ack_ids);
+end
+$$;
+
+create or replace function postbus_data.ack_and_receive(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[],
+    by_position boolean,
+    caller postbus.caller default postbus.current_caller()
+)
+returns table (
+    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
+    published_at timestamptz[]
+)
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Ack, then receive: one call for what a worker does all day.
+
+ack_ids      null acks nothing.
+by_position  the consumer is a group: without an ack_wait what is received is given for good, with one it is a range with a lease, and ack_ids are the tokens of
+             ranges.
+
+It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
+streams that a session uses have a faster function of their own; see create_receive_function.
+
+Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
+*/
+declare
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
+begin
+    acked := 0;
+    if ack_ids is not null then
+        acked := postbus_data.ack_deliveries(reader.id, reader.epoch, ack_ids);
+    end if;
+    return query select ack_and_receive.acked, b.* from postbus_data.receive_with_decisions(reader, max_messages, ack_wait, expected_type, by_position, null) as b;
+    if not found then
+        return next;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.ack_and_receive_in_any_session(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[],
+    by_position boolean,
+    caller postbus.caller default postbus.current_caller()
+)
+returns table (
+    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
+    published_at timestamptz[]
+)
+language sql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What ack_and_receive does, in a session that is not the library's own.
+*/
+    select s.* from postbus_data.ack_and_receive(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position, caller) as s
+$$;
+
+create or replace function postbus_data.ack_deliveries(consumer_id integer, epoch integer, ack_ids text[])
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Finish the deliveries named by these ack ids; see postbus.ack.
+
+What a worker does all day, to ack whole leases, takes two statements for all of them. Leases are locked in order of their tokens.
+*/
+#variable_conflict use_variable
+declare
+    tokens bigint[];
+    gone_tokens bigint[];
+    gone_count integer;
+    named record;
+    finished integer := 0;
+begin
+    if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
+        return postbus_data.ack_lease(consumer_id, epoch, postbus_data.parse_token(ack_ids[1]), null);
+    end if;
+    tokens := array(select postbus_data.parse_token(i) from unnest(ack_ids) as i where length(i) = 16);
+    if cardinality(tokens) = cardinality(ack_ids) then
+        with gone as (
+            delete from postbus_data.lease as l
+            where l.token = any (tokens)
+                and l.piece = 0
+                and l.consumer_id + 0 = consumer_id
+                and l.epoch = epoch
+                and not l.has_history
+                and not l.is_split
+            returning l.token, cardinality(l.seqs) as size
+        )
+        select coalesce(array_agg(g.token), '{}'), coalesce(sum(g.size), 0) into gone_tokens, finished from gone as g;
+        -- In a later statement: the first has waited for whoever was settling some of their messages.
+        delete from postbus_data.settled as s where s.token = any (gone_tokens);
+        get diagnostics gone_count = row_count;
+        finished := finished - gone_count;
+        if cardinality(gone_tokens) = cardinality(tokens) then
+            return finished;
+        end if;
+        ack_ids := array(select i from unnest(ack_ids) as i where postbus_data.parse_token(i) <> all (gone_tokens));
+    end if;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        finished := finished + postbus_data.ack_lease(consumer_id, epoch, named.token, named.seqs);
+    end loop;
+    return finished;
+end
+$$;
+
+create or replace function postbus_data.ack_lease(consumer_id integer, epoch integer, token bigint, seqs bigint[])
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Ack messages of a lease: those of the given seqs, or all for null.
+
+Returns  how many were finished by this call.
+Touches  lease, settled (delete) when nothing of the lease is left, else settled (insert).
+*/
+#variable_conflict use_variable
+declare
+    held integer;
+    is_split boolean;
+    gone integer;
+begin
+    delete from postbus_data.lease as l
+    where l.token = token
+        and l.piece = 0
+        and l.consumer_id + 0 = consumer_id
+        and l.epoch = epoch
+        and not l.has_history
+        and (seqs is null or (cardinality(l.seqs) <= cardinality(seqs) and l.seqs <@ seqs and not l.is_split))
+    returning cardinality(l.seqs), l.is_split into held, is_split;
+    if held is null then
+        -- Only some of its messages, its first piece is gone already, or a history is kept.
+        return (select count(*) from postbus_data.settle_messages(consumer_id, epoch, token, seqs, 'acked'));
+    end if;
+    if is_split then
+        with pieces as (
+            delete from postbus_data.lease as l where l.token = token returning cardinality(l.seqs) as size
+        )
+        select held + coalesce(sum(p.size), 0) into held from pieces as p;
+    end if;
+    delete from postbus_data.settled as s where s.token = token;
+    get diagnostics gone = row_count;
+    return held - gone;
+end
+$$;
+
+create or replace function postbus_data.advance_position(place postbus_data.position, to_seq bigint)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Write the position of a partition, moved to a seq up to which there is nothing more to lease.
+
+Its caller holds the partition's mutex.
+Touches  position (insert; delete of the last position).
+*/
+begin
+    delete from postbus_data.position as p
+    where p.consumer_id = place.consumer_id
+        and p.epoch = place.epoch
+        and p.partition = place.partition
+        and p.read_to_seq = place.read_to_seq;
+    place.read_to_seq := to_seq;
+    insert into postbus_data.position select place.*;
 end
 $$;
 
@@ -3536,7 +3712,7 @@ create or replace function postbus_data.begin_claim(
     ack_wait interval,
     expected_type text
 )
-returns postbus_data.claim
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -3547,7 +3723,7 @@ Raises   PB400 for arguments out of range, PB409 for a group or another type of 
          messages would be skipped or delivered twice.
 */
 declare
-    claim postbus_data.claim;
+    claim postbus_data.receive_state;
     one_message_per_key boolean;
 begin
     if max_messages is null or max_messages not between 1 and 10000 then
@@ -3651,11 +3827,11 @@ begin
     end if;
     end_seq := postbus_data.horizon_of(reader.stream_id);
     for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
-        if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
+        if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition) then
             return reader;
         end if;
-        place := postbus_data.place_of(reader, partition);
-        if postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), end_seq, 1) is not null then
+        place := postbus_data.position_of(reader, partition);
+        if postbus_data.next_seqs(reader.stream_id, partition, greatest(place.read_to_seq, start_seq - 1), end_seq, 1) is not null then
             return reader;
         end if;
         if reader.ordering = 'partition' and (
@@ -3665,9 +3841,9 @@ begin
             return reader;
         end if;
         place.missed_count := place.missed_count + case
-            when start_seq - 1 > place.hi
+            when start_seq - 1 > place.read_to_seq
             then postbus_data.missed_between(
-                reader.stream_id, partition, place.hi, least(start_seq, next_segment.after_seq + 1), reader.partition_count
+                reader.stream_id, partition, place.read_to_seq, least(start_seq, next_segment.after_seq + 1), reader.partition_count
             )
             else 0
         end;
@@ -3688,7 +3864,7 @@ begin
     end if;
     foreach place in array places loop
         -- Whoever still comes to an old partition finds that there is nothing more to claim.
-        perform postbus_data.move_on(place, 9223372036854775807);
+        perform postbus_data.advance_position(place, 9223372036854775807);
     end loop;
     with unparked as (
         delete from postbus_data.parked as p
@@ -3706,7 +3882,7 @@ begin
         where l.consumer_id = reader.id
             and l.epoch = reader.epoch;
     end if;
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, leases, expired_count, missed_count)
+    insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, leases, expired_count, missed_count)
     select
         reader.id, reader.epoch, p.n, greatest(next_segment.after_seq, reader.start_after), 0,
         postbus_data.in_flight(reader.id, reader.epoch, null, case when reader.ordering = 'none' then false end), leases,
@@ -3714,6 +3890,98 @@ begin
         case when p.n = moved.partition_base then (select sum(o.missed_count) from unnest(places) as o) else 0 end
     from generate_series(moved.partition_base, moved.partition_base + moved.partition_count - 1) as p (n);
     return moved;
+end
+$$;
+
+create or replace function postbus_data.choose_messages(
+    reader postbus_data.consumer,
+    claim postbus_data.receive_state,
+    seqs bigint[],
+    keys text[],
+    expired bigint[],
+    last_seq bigint
+)
+returns postbus_data.chosen_messages
+language plpgsql
+volatile
+as $$
+/*
+Choose which of the messages that were found in a partition are leased now. In order "key", those whose key is not free are parked, as far as
+max_waiting allows, and reading stops at the first that cannot be. Expired ones are counted or buried.
+
+Its caller holds the partition's mutex, and writes the position.
+Touches  parked, dead_letter (insert).
+*/
+#variable_conflict use_variable
+declare
+    picked postbus_data.chosen_messages;
+    place postbus_data.position := claim.place;
+    may_park integer;
+    parked_from bigint;
+    parked_count integer;
+    message_seq bigint;
+begin
+    picked.seqs := seqs;
+    picked.keys := keys;
+    picked.last_seq := last_seq;
+    if cardinality(seqs) > claim.wanted then
+        picked.seqs := seqs[1:claim.wanted];
+        picked.keys := keys[1:claim.wanted];
+        picked.last_seq := seqs[claim.wanted];
+    end if;
+
+    if claim.blocked is not null and seqs is not null then
+        may_park := greatest(1, reader.max_waiting / (claim.layout & 2047)::integer) - place.parked_count;
+        with found as (
+            select
+                f.seq,
+                f.key,
+                count(*) filter (where f.is_blocked) over (order by f.seq) as blocked_count,
+                f.is_blocked
+            from (
+                select
+                    u.seq,
+                    u.key,
+                    coalesce(
+                        u.key = any (claim.blocked) or row_number() over (partition by u.key order by u.seq) > reader.max_per_key,
+                        false
+                    ) and u.key is not null as is_blocked
+                from unnest(picked.seqs, picked.keys) as u (seq, key)
+            ) as f
+        ),
+        parked as (
+            insert into postbus_data.parked (consumer_id, epoch, partition, seq, key)
+            select reader.id, reader.epoch, place.partition, f.seq, f.key
+            from found as f
+            where f.is_blocked
+                and f.blocked_count <= may_park
+            returning seq
+        )
+        select
+            array_agg(f.seq order by f.seq) filter (where not f.is_blocked and f.blocked_count <= may_park),
+            array_agg(f.key order by f.seq) filter (where not f.is_blocked and f.blocked_count <= may_park),
+            case
+                when bool_or(f.blocked_count > may_park)
+                    then coalesce(max(f.seq) filter (where f.blocked_count <= may_park), place.read_to_seq)
+                else picked.last_seq
+            end,
+            (select min(p.seq) from parked as p),
+            (select count(*) from parked)
+        into picked.seqs, picked.keys, picked.last_seq, parked_from, parked_count
+        from found as f;
+        place.parked_from := least(place.parked_from, parked_from);
+        place.parked_count := place.parked_count + parked_count;
+    end if;
+
+    foreach message_seq in array coalesce(expired, '{}') loop
+        exit when message_seq > picked.last_seq;
+        place.expired_count := place.expired_count + 1;
+        if reader.on_expired = 'bury' then
+            perform postbus_data.add_dead_letter(reader, place.partition, message_seq, 0, 'its time to live was over');
+        end if;
+    end loop;
+    picked.place := place;
+    return picked;
 end
 $$;
 
@@ -3735,7 +4003,7 @@ begin_with  the partition that is looked at first; null for a random one, so tha
 */
 #variable_conflict use_variable
 declare
-    claim postbus_data.claim;
+    claim postbus_data.receive_state;
     partition_base integer;
     partition_count integer;
     first integer;
@@ -3746,7 +4014,7 @@ declare
     scan_left integer := 65536;
     batch postbus_data.batch;
     found_count integer;
-    last_claim postbus_data.claim;
+    last_claim postbus_data.receive_state;
     busy_due boolean;
     -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
     busy_ones integer[];
@@ -3760,7 +4028,7 @@ begin
         return;
     end if;
     if claim.quota is null then
-        remaining := postbus_data.room(reader, max_messages);
+        remaining := postbus_data.free_capacity(reader, max_messages);
     end if;
     -- A busy consumer is asked many times a second: most need not even look whether it was swept.
     if random() < 0.1 and postbus_data.sweep_now_and_then(reader) then
@@ -3829,17 +4097,17 @@ begin
                 elsif claim.to_seq < (claim.place).horizon then
                     -- The segment is read to its end.
                     if found_count = 0 then
-                        perform postbus_data.move_on(claim.place, claim.to_seq);
+                        perform postbus_data.advance_position(claim.place, claim.to_seq);
                     end if;
                 else
                     -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
                     if claim.horizon is not null then
                         if found_count = 0 and (
-                            (claim.place).hi = reader.start_after
-                            or (claim.place).horizon - (claim.place).hi >= remaining * partition_count
+                            (claim.place).read_to_seq = reader.start_after
+                            or (claim.place).horizon - (claim.place).read_to_seq >= remaining * partition_count
                         ) then
                             -- Lest it look new, or full, the next time.
-                            perform postbus_data.move_on(claim.place, (claim.place).horizon);
+                            perform postbus_data.advance_position(claim.place, (claim.place).horizon);
                         end if;
                         exit;
                     end if;
@@ -3859,7 +4127,7 @@ begin
         if busy_due or busy_ones <> '{}' then
             -- One alone waits for all of the old partitions, when it is time to go on to new ones.
             exit when clock_timestamp() > wait_until
-                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -6));
             awaited := busy_ones;
             perform pg_sleep(0.0005);
         else
@@ -3870,7 +4138,7 @@ begin
             if claim.layout <> postbus_data.reading_layout(reader) then
                 claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
                 if claim.quota is null then
-                    remaining := postbus_data.room(reader, max_messages);
+                    remaining := postbus_data.free_capacity(reader, max_messages);
                 end if;
             elsif postbus_data.sweep_consumer(reader) = 0 then
                 exit;
@@ -3882,8 +4150,8 @@ begin
 end
 $$;
 
-create or replace function postbus_data.claim_by_key(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
-returns postbus_data.claim
+create or replace function postbus_data.claim_by_key(reader postbus_data.consumer, claim postbus_data.receive_state, wanted integer)
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -3939,7 +4207,7 @@ begin
             from postbus_data.waiting as w
             where w.consumer_id = reader.id
                 and w.partition < partition_base
-                and postbus_data.home_of(claim.layout, w.key, w.seq) = place.partition
+                and postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
             union all
             select p.partition, p.seq, p.key, 0, true
             from postbus_data.parked as p
@@ -4012,7 +4280,7 @@ begin
             limit 1;
             place.parked_from := parked_left;
         end if;
-        claim.messages := postbus_data.take_again(reader, claim, place, origin, seqs, attempts);
+        claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
         claim.place := null;
         return claim;
     end if;
@@ -4025,8 +4293,8 @@ begin
 end
 $$;
 
-create or replace function postbus_data.claim_by_partition(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
-returns postbus_data.claim
+create or replace function postbus_data.claim_by_partition(reader postbus_data.consumer, claim postbus_data.receive_state, wanted integer)
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -4071,7 +4339,7 @@ begin
                 from postbus_data.waiting as w
                 where w.consumer_id = reader.id
                     and w.partition < partition_base
-                    and postbus_data.home_of(claim.layout, w.key, w.seq) = place.partition
+                    and postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
             ) as w
         ) as f
     ) as h;
@@ -4084,14 +4352,14 @@ begin
         where w.consumer_id = reader.id
             and w.partition = origin
             and w.seq = any (seqs);
-        claim.messages := postbus_data.take_again(reader, claim, place, origin, seqs, attempts);
+        claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
     end if;
     return claim;
 end
 $$;
 
-create or replace function postbus_data.claim_due(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
-returns postbus_data.claim
+create or replace function postbus_data.claim_due(reader postbus_data.consumer, claim postbus_data.receive_state, wanted integer)
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -4114,7 +4382,7 @@ declare
 begin
     claim.messages := null;
     claim.busy := false;
-    claim.busy := not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -1);
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -1);
     if claim.busy then
         return claim;
     end if;
@@ -4139,7 +4407,7 @@ begin
             from postbus_data.due as d
             where d.consumer_id = reader.id
                 and d.epoch = reader.epoch
-                and d.n > place.hi
+                and d.n > place.read_to_seq
             order by d.n
             limit wanted
         ) as d
@@ -4149,7 +4417,7 @@ begin
         messages := postbus_data.fetch_named(
             reader.stream_id, claim.data_type, batch.partition, batch.seqs, batch.attempts, token, live_only => true
         );
-        perform postbus_data.bury_missing(reader, batch.partition, batch.seqs, batch.attempts, messages);
+        perform postbus_data.add_dead_letters_without_message(reader, batch.partition, batch.seqs, batch.attempts, messages);
         last_n := greatest(last_n, batch.last_n);
         continue when messages is null;
         insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline, has_history)
@@ -4165,14 +4433,14 @@ begin
     delete from postbus_data.due as d
     where d.consumer_id = reader.id
         and d.epoch = reader.epoch
-        and d.n > place.hi
+        and d.n > place.read_to_seq
         and d.n <= last_n;
     delete from postbus_data.position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
         and p.partition = -1
-        and p.hi = place.hi;
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+        and p.read_to_seq = place.read_to_seq;
+    insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound)
     values (reader.id, reader.epoch, -1, last_n, 0, bound + coalesce(cardinality(claim.messages), 0));
     return claim;
 end
@@ -4180,11 +4448,11 @@ $$;
 
 create or replace function postbus_data.claim_older(
     reader postbus_data.consumer,
-    claim postbus_data.claim,
+    claim postbus_data.receive_state,
     place postbus_data.position,
     newest integer
 )
-returns postbus_data.claim
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -4235,8 +4503,8 @@ begin
 end
 $$;
 
-create or replace function postbus_data.claim_overlap(reader postbus_data.consumer, claim postbus_data.claim)
-returns postbus_data.claim
+create or replace function postbus_data.claim_overlap(reader postbus_data.consumer, claim postbus_data.receive_state)
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -4245,7 +4513,7 @@ Lease the next messages of a partition where two segments overlap: publishers th
 older one, others to the newer.
 
 Its caller holds the partition's mutex.
-Touches  as pick and take.
+Touches  as choose_messages and lease_messages.
 */
 declare
     place postbus_data.position := claim.place;
@@ -4253,7 +4521,7 @@ declare
     keys text[];
     found_count integer;
     last_seq bigint;
-    picked postbus_data.picked;
+    picked postbus_data.chosen_messages;
     prefix text;
     superseded bigint[];
 begin
@@ -4271,12 +4539,12 @@ begin
     if found_count < coalesce(claim.scan, claim.wanted) then
         last_seq := claim.to_seq;
     end if;
-    picked := postbus_data.pick(reader, claim, seqs, keys, null, last_seq);
+    picked := postbus_data.choose_messages(reader, claim, seqs, keys, null, last_seq);
     claim.place := picked.place;
     if picked.seqs is not null then
-        prefix := postbus_data.take(reader, claim, picked.seqs, picked.keys, picked.last_seq);
-    elsif picked.last_seq > place.hi then
-        perform postbus_data.move_on(picked.place, picked.last_seq);
+        prefix := postbus_data.lease_messages(reader, claim, picked.seqs, picked.keys, picked.last_seq);
+    elsif picked.last_seq > place.read_to_seq then
+        perform postbus_data.advance_position(picked.place, picked.last_seq);
     end if;
     claim.messages := nullif(
         array(
@@ -4294,11 +4562,11 @@ $$;
 
 create or replace function postbus_data.claim_partition(
     reader postbus_data.consumer,
-    claim postbus_data.claim,
+    claim postbus_data.receive_state,
     partition integer,
     wanted integer
 )
-returns postbus_data.claim
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -4318,7 +4586,7 @@ declare
 begin
     claim.messages := null;
     claim.wanted := null;
-    claim.busy := not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition);
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition);
     if claim.busy then
         return claim;
     end if;
@@ -4328,19 +4596,19 @@ begin
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = partition
-        order by p.hi desc
+        order by p.read_to_seq desc
         limit 1
     );
-    if place.hi is null then
-        place := postbus_data.first_place(reader, partition, reader.start_after);
-    elsif place.hi = 9223372036854775807 then
+    if place.read_to_seq is null then
+        place := postbus_data.first_position(reader, partition, reader.start_after);
+    elsif place.read_to_seq = 9223372036854775807 then
         -- Meanwhile somebody has changed the layout.
         return claim;
     end if;
 
     if place.pending_bound + wanted > claim.quota then
         select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
-        from postbus_data.recount(
+        from postbus_data.count_in_flight(
             reader.id, reader.epoch, partition, ((claim.layout >> 11) & 16777215)::integer,
             case when reader.ordering <> 'none' then coalesce(place.leases, '{}') end, place.pending_since
         ) as r;
@@ -4363,14 +4631,14 @@ begin
     end if;
 
     -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.
-    if claim.horizon is null and place.horizon - place.hi < wanted * (claim.layout & 2047) then
+    if claim.horizon is null and place.horizon - place.read_to_seq < wanted * (claim.layout & 2047) then
         claim.horizon := postbus_data.horizon_of(reader.stream_id);
     end if;
     place.horizon := greatest(place.horizon, claim.horizon);
-    claim.after_seq := greatest(place.hi, claim.start_seq - 1);
-    if claim.start_seq - 1 > place.hi then
+    claim.after_seq := greatest(place.read_to_seq, claim.start_seq - 1);
+    if claim.start_seq - 1 > place.read_to_seq then
         place.missed_count := place.missed_count + postbus_data.missed_between(
-            reader.stream_id, partition, place.hi, claim.start_seq, (claim.layout & 2047)::integer
+            reader.stream_id, partition, place.read_to_seq, claim.start_seq, (claim.layout & 2047)::integer
         );
     end if;
     if place.horizon <= claim.after_seq then
@@ -4389,6 +4657,481 @@ begin
 end
 $$;
 
+create or replace function postbus_data.consumers_to_wake(
+    consumer_ids bigint[],
+    caller postbus.caller default postbus.current_caller()
+)
+returns table (wake boolean, next_seconds double precision)
+language plpgsql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
+
+Awake are consumers that have expired leases, due retries or scheduled messages, or to whom an ack may give room at any moment (those in another order than none, or with a small
+max_ack_pending, while something is in flight), or that may go on to another layout. One that was dropped is awake, so that its receiver finds out.
+
+next_seconds  when the next lease, retry or scheduled message comes due, from now; null when none is known.
+*/
+declare
+    reader postbus_data.consumer;
+    now_at timestamptz := clock_timestamp();
+    from_time timestamptz;
+    next_at timestamptz;
+    scheduled_at timestamptz;
+begin
+    for place in 1 .. coalesce(cardinality(consumer_ids), 0) loop
+        wake := true;
+        next_seconds := null;
+        select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
+        if postbus_data.has_right(caller, reader.stream_id, 'consume') then
+            from_time := to_timestamp((postbus_data.sweep_mark(reader)).read_to_seq / 1000000.0) - interval '5 seconds';
+            if from_time > now_at then
+                -- The clock was set back.
+                from_time := '-infinity';
+            end if;
+            next_at := least(
+                (
+                    select l.deadline
+                    from postbus_data.lease as l
+                    where l.consumer_id = reader.id
+                        and l.deadline > from_time
+                    order by l.deadline
+                    limit 1
+                ),
+                (
+                    select w.due_at
+                    from postbus_data.waiting as w
+                    where w.consumer_id + 0 = reader.id
+                        and w.due_at > from_time
+                    order by w.due_at
+                    limit 1
+                )
+            );
+            scheduled_at := (
+                select s.deliver_at
+                from postbus_data.scheduled as s
+                where s.stream_id = reader.stream_id
+                order by s.deliver_at
+                limit 1
+            );
+            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch)
+                or postbus_data.is_behind(reader)
+                or (next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000));
+            next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
+        end if;
+        wake := coalesce(wake, false);
+        return next;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.count_in_flight(
+    consumer_id integer,
+    epoch integer,
+    partition integer,
+    partition_base integer,
+    leases bigint[],
+    since timestamptz,
+    out pending_bound bigint,
+    out pending_since timestamptz
+)
+language plpgsql
+volatile
+as $$
+/*
+How many messages of a partition are in flight, for a position whose bound is used up.
+
+leases   those of the position, in an order that has them; else null, and only first deliveries count: failed messages have a share of their own. Then
+         those of partitions below partition_base, of an older layout, are counted to every partition: all together are never too many.
+since    pending_since of the position.
+
+Returns  pending_since: no lease that was counted ends before it. So the next count passes none of the leases that were finished before this one, of
+         which Postgres cannot clear the index while somebody holds a snapshot.
+*/
+#variable_conflict use_variable
+begin
+    if leases is not null then
+        select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0)
+        into pending_bound
+        from postbus_data.lease as l
+        cross join lateral (
+            select count(*) as settled_count
+            from postbus_data.settled as s
+            where s.token = l.token
+                and s.seq = any (l.seqs)
+        ) as s
+        where l.token = any (leases)
+            and l.consumer_id + 0 = consumer_id
+            and l.epoch = epoch;
+        return;
+    end if;
+    select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0), coalesce(min(l.deadline), 'infinity')
+    into pending_bound, pending_since
+    from postbus_data.lease as l
+    cross join lateral (
+        select count(*) as settled_count
+        from postbus_data.settled as s
+        where s.token = l.token
+            and s.seq = any (l.seqs)
+    ) as s
+    where l.consumer_id = consumer_id
+        and l.deadline >= coalesce(since, '-infinity'::timestamptz)
+        and l.epoch = epoch
+        and (l.partition = partition or l.partition < partition_base)
+        and l.attempts is null;
+end
+$$;
+
+create or replace function postbus_data.create_receive_function(stream_id integer)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Write the function postbus_data.ack_and_receive_<stream id>, which acks and receives as postbus_data.ack_and_receive does.
+
+It goes the shortest way when nothing has to be decided about messages of the newest segment, which is nearly always so: those of one partition that has
+enough of them, or else what there is in several (gathering). Few statements, planned once for a session (docs/decisions/0008). Whatever it does not know
+or like it leaves to receive_with_decisions. Written anew when the stream is created or altered and when a new segment is begun.
+*/
+declare
+    stream postbus_data.stream;
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    execute format(
+        $template$
+create or replace function postbus_data.ack_and_receive_%1$s(
+    stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[], by_position boolean
+)
+returns table (
+    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
+    published_at timestamptz[]
+)
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $body$
+#variable_conflict use_variable
+declare
+    reader record;
+    place record;
+    first integer := floor(random() * %4$s);
+    chosen integer := %3$s + first;
+    is_plain boolean;
+    is_ready boolean := false;
+    is_busy boolean;
+    is_over boolean;
+    begin_with integer;
+    partitions integer[];
+    horizon bigint;
+    remaining integer;
+    is_whole boolean;
+    has_expired boolean;
+    token bigint;
+    lease_until timestamptz;
+begin
+    -- Each expression outside a statement is set up anew in every transaction, which takes longer than to evaluate it: so they are few.
+    select
+        c.id,
+        c.epoch,
+        c.ordering = 'key'::text as is_keyed,
+        c.is_group,
+        c.expire_after,
+        c.max_ack_pending / (%4$s + 1) as quota,
+        s.start_seq - 1 as start_after,
+        not c.is_group or ack_wait is not null as is_leased,
+        clock_timestamp() + case when c.is_group then ack_wait else c.ack_wait end as lease_until,
+        %11$s
+        and c.is_plain
+        and c.max_ack_pending / (%4$s + 1) >= 100
+        and max_messages between 1 and 1000
+        and c.is_group = by_position
+        and case
+            when by_position then (ack_wait between interval '1 millisecond' and interval '7 days') is not false
+            else ack_wait is null and c.ordering <> 'partition'::text
+        end
+        and not exists (
+            select
+            from postbus_data.due as d
+            where d.consumer_id = c.id
+                and d.epoch = c.epoch
+                and d.n > coalesce(
+                    (
+                        select p.read_to_seq
+                        from postbus_data.position as p
+                        where p.consumer_id = c.id
+                            and p.epoch = c.epoch
+                            and p.partition = -1
+                        order by p.read_to_seq desc
+                        limit 1
+                    ),
+                    0
+                )
+        ) as is_plain
+    into reader
+    from postbus_data.consumer as c
+    join postbus_data.stream as s on s.id = %1$s
+    where c.stream_name = %5$L
+        and c.name = consumer;
+    acked := 0;
+    if ack_ids is not null and reader.id is not null then
+        -- As ack_deliveries does, which takes longer to call than to run: nearly always one lease as a whole.
+        delete from postbus_data.lease as l
+        where l.token = postbus_data.parse_token(ack_ids[1])
+            and l.piece = 0
+            and l.consumer_id + 0 = reader.id
+            and l.epoch = reader.epoch
+            and not l.has_history
+            and not l.is_split
+            and cardinality(ack_ids) = 1
+        returning l.token, cardinality(l.seqs) into token, acked;
+        if token is null then
+            acked := postbus_data.ack_deliveries(reader.id, reader.epoch, ack_ids);
+        elsif exists (select from postbus_data.settled as s where s.token = token) then
+            -- In a later statement: the first has waited for whoever was settling some of its messages.
+            with settled as (delete from postbus_data.settled as s where s.token = token returning s.seq)
+            select acked - count(*) into acked from settled as s;
+        end if;
+    end if;
+
+    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
+    is_plain := reader.is_plain
+        and current_setting('transaction_isolation'::text) = 'read committed'::text
+        and (
+            random() < 0.9::float8
+            or (reader.is_group and reader.expire_after is null)
+            or not postbus_data.run_periodic_work(postbus_data.find_consumer(stream, consumer))
+        );
+    if is_plain then
+        lease_until := reader.lease_until;
+        is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, chosen);
+        for turn in 1 .. 2 loop
+            if is_ready then
+                select
+                    p.read_to_seq, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count, p.pending_since,
+                    p.horizon - p.read_to_seq >= max_messages::bigint * %4$s as has_enough,
+                    p.leases is null
+                    and not reader.is_keyed
+                    and p.segment = %2$s
+                    and p.read_to_seq >= reader.start_after
+                    and p.parked_from is null
+                    and p.horizon - p.read_to_seq >= max_messages::bigint * %4$s as is_simple
+                into place
+                from postbus_data.position as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = chosen
+                order by p.read_to_seq desc
+                limit 1;
+                exit when place.is_simple;
+                if (place.segment = %2$s and place.read_to_seq >= reader.start_after) is not true then
+                    -- It has its turn, also when others have enough.
+                    begin_with := chosen;
+                elsif place.parked_from is not null then
+                    -- So it has, unless a lease in flight may be what they are parked behind.
+                    begin_with := (select chosen where not exists (select from postbus_data.lease as l where l.token = any (place.leases)));
+                elsif not place.has_enough
+                    and pg_sequence_last_value('postbus_data.seq_%1$s'::regclass) - place.horizon >= max_messages::bigint * %4$s
+                then
+                    -- So much was published since somebody looked that some of it is probably here.
+                    horizon := postbus_data.horizon_of(%1$s);
+                    place.horizon := horizon;
+                end if;
+                is_ready := begin_with is null and place.parked_from is null and place.horizon - place.read_to_seq >= max_messages::bigint * %4$s;
+                if is_ready and reader.is_keyed then
+                    -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
+                    select
+                        exists (select from postbus_data.lease as l where l.token = any (place.leases)),
+                        not exists (
+                            select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = chosen
+                        )%12$s
+                    into is_busy, is_ready;
+                    begin_with := case when not is_busy and not is_ready then chosen end;
+                    is_ready := is_ready and not is_busy;
+                elsif is_ready and reader.is_group and place.leases is not null then
+                    select count(*) > 0, bool_or(l.deadline <= clock_timestamp())
+                    into is_busy, is_over
+                    from postbus_data.lease as l
+                    where l.token = any (place.leases);
+                    begin_with := case when is_over then chosen end;
+                    is_ready := not is_busy;
+                end if;
+            end if;
+            exit when is_ready or turn = 2 or begin_with is not null;
+            -- Somebody else is at it, or too little is left: one that has enough, and in order "key" nothing in flight.
+            chosen := (
+                select p.partition
+                from (
+                    select p.partition
+                    from generate_series(1, least(16, %4$s - 1)) as n
+                    cross join lateral (
+                        select p.partition, p.read_to_seq, p.horizon - p.read_to_seq as distance, p.segment, p.leases
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = %3$s + mod(chosen - %3$s + n, %4$s)
+                        order by p.read_to_seq desc
+                        limit 1
+                    ) as p
+                    where p.distance >= max_messages::bigint * %4$s
+                        and p.segment = %2$s
+                        and (
+                            not (reader.is_keyed or reader.is_group)
+                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
+                        )
+                    order by p.read_to_seq
+                    offset 0
+                ) as p
+                where pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
+                limit 1
+            );
+            is_ready := chosen is not null;
+        end loop;
+    end if;
+    if is_ready then
+        if place.pending_bound + max_messages > reader.quota then
+            select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
+            from postbus_data.count_in_flight(
+                reader.id, reader.epoch, chosen, %3$s, case when reader.is_keyed then coalesce(place.leases, '{}'::bigint[]) end,
+                place.pending_since
+            ) as r;
+        end if;
+        if max_messages > %6$s then
+            -- If all were as large as they may be, they would not fit into an array.
+            select sum(octet_length(m.data)) < 67108864
+            into is_ready
+            from (
+                select l.data::%9$s as data
+                from %10$s as l
+                where l.partition = chosen
+                    and l.seq > place.read_to_seq
+                    and l.seq <= place.horizon
+                order by l.seq
+                limit max_messages
+            ) as m;
+        end if;
+        -- The register is read after the horizon: what lies below that is in this segment.
+        if is_ready
+            and place.pending_bound + max_messages <= reader.quota
+            and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
+        then
+            select
+                array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+                bool_or(m.expires_at <= clock_timestamp())
+            into seqs, keys, %8$s, headers, published_at, has_expired
+            from (
+                select l.seq, l.key, l.data::%9$s as data, l.headers, l.published_at, l.expires_at
+                from %10$s as l
+                where l.partition = chosen
+                    and l.seq > place.read_to_seq
+                    and l.seq <= place.horizon
+                order by l.seq
+                limit max_messages
+            ) as m;
+            if cardinality(seqs) = max_messages and has_expired is not true then
+                token := postbus_data.new_token();
+                with last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = chosen
+                        and p.read_to_seq = place.read_to_seq
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    select
+                        token, reader.id, reader.epoch, chosen, seqs, case when reader.is_keyed then keys end, clock_timestamp(), lease_until
+                    where reader.is_leased
+                )
+                insert into postbus_data.position (
+                    consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
+                )
+                values (
+                    reader.id, reader.epoch, chosen, seqs[cardinality(seqs)], place.horizon,
+                    case when reader.is_group then 0 else place.pending_bound + cardinality(seqs) end, %2$s,
+                    case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[token] end, place.expired_count, place.missed_count,
+                    case when place.pending_since is not null then least(place.pending_since, lease_until) end
+                );
+                lease := lpad(to_hex(token), 16, '0'::text);
+                partition := chosen;
+                return next;
+                return;
+            end if;
+            if seqs is null then
+                -- Lest it look full the next time.
+                with last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = chosen
+                        and p.read_to_seq = place.read_to_seq
+                )
+                insert into postbus_data.position (
+                    consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
+                )
+                values (
+                    reader.id, reader.epoch, chosen, place.horizon, place.horizon, place.pending_bound, %2$s, place.leases,
+                    place.expired_count, place.missed_count, place.pending_since
+                );
+            end if;
+        end if;
+    end if;
+
+    remaining := max_messages;
+        $template$ || postbus_data.receive_from_many_template() || $template$
+    return query
+    select acked, b.*
+    from postbus_data.receive_with_decisions(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
+    if not found and remaining = max_messages then
+        lease := null;
+        return next;
+    end if;
+end
+$body$
+        $template$,
+        stream.id,
+        layout >> 35,
+        (layout >> 11) & 16777215,
+        layout & 2047,
+        stream.name,
+        least(1000, 900000000 / stream.max_message_bytes),
+        layout,
+        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        postbus_data.log_table(stream.id, (layout >> 35)::integer),
+        case when stream.one_message_per_key then 'false' else 'true' end,
+        -- Failed messages of an older layout hold their keys too.
+        case
+            when (layout >> 11) & 16777215 > 0 then format(
+                ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
+                (layout >> 11) & 16777215
+            )
+            else ''
+        end,
+        -- Not all of them, so that another worker finds some too.
+        least(16, ((layout & 2047) + 1) / 2)::text
+    );
+end
+$$;
+
+create or replace function postbus_data.current_partition(layout bigint, key text, seq bigint)
+returns integer
+language sql
+immutable
+as $$
+/* The partition of a layout that a message belongs to, whichever it was published to. */
+    select ((layout >> 11) & 16777215)::integer
+        + coalesce(postbus.partition_of(key, (layout & 2047)::integer), mod(seq, layout & 2047)::integer)
+$$;
+
 create or replace function postbus_data.due_position(reader postbus_data.consumer)
 returns postbus_data.position
 language plpgsql
@@ -4403,10 +5146,10 @@ begin
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
         and p.partition = -1
-    order by p.hi desc
+    order by p.read_to_seq desc
     limit 1;
-    if place.hi is null then
-        place := postbus_data.first_place(reader, -1, 0);
+    if place.read_to_seq is null then
+        place := postbus_data.first_position(reader, -1, 0);
     end if;
     return place;
 end
@@ -4453,8 +5196,8 @@ begin
             errcode = 'PB400', message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
     end if;
     if shorten then
-        -- Positions must not say that no lease ends so early. Mutexes before rows, and in order: see forget_since.
-        perform postbus_data.forget_since(reader);
+        -- Positions must not say that no lease ends so early. Mutexes before rows, and in order: see reset_pending_since.
+        perform postbus_data.reset_pending_since(reader);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
         for held in
@@ -4506,7 +5249,7 @@ no ack id.
 */
 #variable_conflict use_variable
 declare
-    claim postbus_data.claim;
+    claim postbus_data.receive_state;
     segment record;
     batch postbus_data.batch;
     found_here postbus.delivery[];
@@ -4614,110 +5357,19 @@ begin
 end
 $$;
 
-create or replace function postbus_data.finish(consumer_id integer, epoch integer, ack_ids text[])
-returns integer
-language plpgsql
-volatile
-as $$
-/*
-Finish the deliveries named by these ack ids; see postbus.ack.
-
-What a worker does all day, to ack whole leases, takes two statements for all of them. Leases are locked in order of their tokens.
-*/
-#variable_conflict use_variable
-declare
-    tokens bigint[];
-    gone_tokens bigint[];
-    gone_count integer;
-    named record;
-    finished integer := 0;
-begin
-    if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
-        return postbus_data.finish_lease(consumer_id, epoch, postbus_data.parse_token(ack_ids[1]), null);
-    end if;
-    tokens := array(select postbus_data.parse_token(i) from unnest(ack_ids) as i where length(i) = 16);
-    if cardinality(tokens) = cardinality(ack_ids) then
-        with gone as (
-            delete from postbus_data.lease as l
-            where l.token = any (tokens)
-                and l.piece = 0
-                and l.consumer_id + 0 = consumer_id
-                and l.epoch = epoch
-                and not l.has_history
-                and not l.is_split
-            returning l.token, cardinality(l.seqs) as size
-        )
-        select coalesce(array_agg(g.token), '{}'), coalesce(sum(g.size), 0) into gone_tokens, finished from gone as g;
-        -- In a later statement: the first has waited for whoever was settling some of their messages.
-        delete from postbus_data.settled as s where s.token = any (gone_tokens);
-        get diagnostics gone_count = row_count;
-        finished := finished - gone_count;
-        if cardinality(gone_tokens) = cardinality(tokens) then
-            return finished;
-        end if;
-        ack_ids := array(select i from unnest(ack_ids) as i where postbus_data.parse_token(i) <> all (gone_tokens));
-    end if;
-    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        finished := finished + postbus_data.finish_lease(consumer_id, epoch, named.token, named.seqs);
-    end loop;
-    return finished;
-end
-$$;
-
-create or replace function postbus_data.finish_lease(consumer_id integer, epoch integer, token bigint, seqs bigint[])
-returns integer
-language plpgsql
-volatile
-as $$
-/*
-Ack messages of a lease: those of the given seqs, or all for null.
-
-Returns  how many were finished by this call.
-Touches  lease, settled (delete) when nothing of the lease is left, else settled (insert).
-*/
-#variable_conflict use_variable
-declare
-    held integer;
-    is_split boolean;
-    gone integer;
-begin
-    delete from postbus_data.lease as l
-    where l.token = token
-        and l.piece = 0
-        and l.consumer_id + 0 = consumer_id
-        and l.epoch = epoch
-        and not l.has_history
-        and (seqs is null or (cardinality(l.seqs) <= cardinality(seqs) and l.seqs <@ seqs and not l.is_split))
-    returning cardinality(l.seqs), l.is_split into held, is_split;
-    if held is null then
-        -- Only some of its messages, its first piece is gone already, or a history is kept.
-        return (select count(*) from postbus_data.settle(consumer_id, epoch, token, seqs, 'acked'));
-    end if;
-    if is_split then
-        with pieces as (
-            delete from postbus_data.lease as l where l.token = token returning cardinality(l.seqs) as size
-        )
-        select held + coalesce(sum(p.size), 0) into held from pieces as p;
-    end if;
-    delete from postbus_data.settled as s where s.token = token;
-    get diagnostics gone = row_count;
-    return held - gone;
-end
-$$;
-
-create or replace function postbus_data.first_place(reader postbus_data.consumer, partition integer, hi bigint)
+create or replace function postbus_data.first_position(reader postbus_data.consumer, partition integer, read_to_seq bigint)
 returns postbus_data.position
 language plpgsql
 volatile
 as $$
-/* The position of a partition that was not read yet, or of one of the numbers of mutex_class. */
+/* The position of a partition that was not read yet, or of one of the numbers of consumer_lock_class. */
 declare
     place postbus_data.position;
 begin
     place.consumer_id := reader.id;
     place.epoch := reader.epoch;
     place.partition := partition;
-    place.hi := hi;
+    place.read_to_seq := read_to_seq;
     place.horizon := 0;
     place.pending_bound := 0;
     place.segment := 0;
@@ -4728,188 +5380,27 @@ begin
 end
 $$;
 
-create or replace function postbus_data.forget_since(reader postbus_data.consumer)
-returns void
+create or replace function postbus_data.free_capacity(reader postbus_data.consumer, wanted integer)
+returns integer
 language plpgsql
 volatile
 as $$
 /*
-Let the next count of what is in flight go through all leases: some are going to end earlier than positions know.
+How many of the wanted messages max_ack_pending leaves room for, with a small limit.
 
-Touches  position (update).
-Locks    the mutex of each partition, in order, until the transaction ends. Receives only try for them, so nobody waits for another in a circle.
+Locks    the consumer's mutex for it until the transaction ends: a count by two receives at once would let both in. Waits for another
+         receive up to 100 ms; 0 if it does not end by then.
 */
+declare
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
 begin
-    for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
-        perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), place);
-        update postbus_data.position as p
-        set pending_since = null
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition = place
-            and p.pending_since is not null;
-    end loop;
-end
-$$;
-
-create or replace function postbus_data.gathering()
-returns text
-language sql
-immutable
-as $$
-/* The part of write_server's template that takes what there is in several partitions. */
-    select $template$
-    -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
-    -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
-    if is_plain and begin_with is null then
-        is_whole := true;
-        for turn in 0 .. (%4$s - 1) / %13$s loop
-            exit when remaining = 0;
-            partitions := array(
-                select %3$s + mod(g.n, %4$s)
-                from generate_series(first + turn * %13$s, first + least((turn + 1) * %13$s, %4$s) - 1) as g (n)
-                where pg_try_advisory_xact_lock(1610612736 + reader.id, %3$s + mod(g.n, %4$s))
-            );
-            horizon := coalesce(horizon, postbus_data.horizon_of(%1$s));
-            is_ready := pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
-            is_whole := is_whole and is_ready;
-            exit when not is_ready;
-            for lease, partition, seqs, keys, %8$s, headers, published_at in
-                with place as materialized (
-                    select
-                        n as partition, p.hi, p.horizon, p.pending_bound, p.expired_count, p.missed_count, p.pending_since,
-                        p.segment = %2$s
-                        and p.hi >= reader.start_after
-                        and p.pending_bound + remaining <= reader.quota
-                        and p.parked_from is null
-                        and (
-                            not (reader.is_keyed or reader.is_group)
-                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
-                        )
-                        and (
-                            not reader.is_keyed
-                            or (
-                                not exists (
-                                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = n
-                                )%12$s
-                            )
-                        ) as is_usable
-                    from unnest(partitions) as n
-                    left join lateral (
-                        select p.*
-                        from postbus_data.position as p
-                        where p.consumer_id = reader.id
-                            and p.epoch = reader.epoch
-                            and p.partition = n
-                        order by p.hi desc
-                        limit 1
-                    ) as p on true
-                    where p.hi < horizon
-                        or (p.hi is null and exists (select from %10$s as l where l.partition = n))
-                ),
-                message as materialized (
-                    select l.*
-                    from place as p
-                    cross join lateral (
-                        select l.partition, l.seq, l.key, l.data, l.headers, l.published_at, l.expires_at
-                        from %10$s as l
-                        where l.partition = p.partition
-                            and l.seq > p.hi
-                            and l.seq <= horizon
-                        order by l.seq
-                        limit remaining
-                    ) as l
-                    where p.is_usable
-                    order by l.seq
-                    limit remaining
-                ),
-                -- What is not so simple: some have expired, or they are too large together for an array.
-                unfit as materialized (
-                    select from message as m where m.expires_at <= clock_timestamp()
-                    union all
-                    select from message as m having sum(octet_length(m.data::%9$s)) >= 67108864
-                ),
-                found as materialized (
-                    select
-                        postbus_data.new_token() as token, m.partition, array_agg(m.seq) as seqs, array_agg(m.key) as keys,
-                        array_agg(m.data::%9$s) as data, array_agg(m.headers) as headers, array_agg(m.published_at) as published_at
-                    from (select m.* from message as m order by m.partition, m.seq) as m
-                    where not exists (select from unfit)
-                    group by m.partition
-                ),
-                last_place as (
-                    delete from postbus_data.position as p
-                    where p.consumer_id = reader.id
-                        and p.epoch = reader.epoch
-                        and p.partition = any (array(select f.partition from found as f))
-                        and p.hi = any (array(select p.hi from found as f join place as p on p.partition = f.partition))
-                ),
-                leased as (
-                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
-                    select
-                        f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
-                        lease_until
-                    from found as f
-                    where reader.is_leased
-                ),
-                moved as (
-                    insert into postbus_data.position (
-                        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
-                    )
-                    select
-                        reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
-                        case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, %2$s,
-                        case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[f.token] end, p.expired_count, p.missed_count,
-                        case when p.pending_since is not null then least(p.pending_since, lease_until) end
-                    from found as f
-                    join place as p on p.partition = f.partition
-                )
-                select lpad(to_hex(f.token), 16, '0'::text), f.partition, f.seqs, f.keys, f.data, f.headers, f.published_at
-                from found as f
-                union all
-                -- Something is left that is not so simple.
-                select null, null, null, null, null, null, null
-                where exists (select from unfit) or exists (select from place as p where p.is_usable is not true)
-            loop
-                if lease is null then
-                    is_whole := false;
-                else
-                    remaining := remaining - cardinality(seqs);
-                    return next;
-                end if;
-            end loop;
-        end loop;
-        if remaining = 0 or (remaining < max_messages and is_whole) then
-            return;
+    while not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -3) loop
+        if clock_timestamp() > wait_until then
+            return 0;
         end if;
-    end if;
-    $template$
-$$;
-
-create or replace function postbus_data.give(
-    reader postbus_data.consumer,
-    max_messages integer,
-    ack_wait interval,
-    expected_type text,
-    by_position boolean,
-    begin_with integer
-)
-returns setof postbus_data.batch
-language plpgsql
-volatile
-as $$
-/*
-Receive where something has to be decided: as a group, or message by message. See serve.
-
-Raises  PB409 for a group that is not received from by position, or a consumer that is.
-*/
-begin
-    if not by_position then
-        return query select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
-        return;
-    end if;
-    perform postbus_data.find_group(reader.stream_name, reader.name);
-    return query select b.* from postbus_data.consume(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        perform pg_sleep(0.002);
+    end loop;
+    return least(wanted, reader.max_ack_pending - postbus_data.in_flight(reader.id, reader.epoch, null, null));
 end
 $$;
 
@@ -4926,12 +5417,12 @@ as $$
             and d.epoch = has_due.epoch
             and d.n > coalesce(
                 (
-                    select p.hi
+                    select p.read_to_seq
                     from postbus_data.position as p
                     where p.consumer_id = has_due.consumer_id
                         and p.epoch = has_due.epoch
                         and p.partition = -1
-                    order by p.hi desc
+                    order by p.read_to_seq desc
                     limit 1
                 ),
                 0
@@ -4958,22 +5449,12 @@ is there to be seen.
 */
 #variable_conflict use_variable
 declare
-    place postbus_data.position := postbus_data.place_of(reader, partition);
+    place postbus_data.position := postbus_data.position_of(reader, partition);
 begin
     return place.parked_from is not null
         or (reader.ordering <> 'none' and exists (select from postbus_data.waiting as w where w.consumer_id = reader.id))
-        or postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), horizon, 1) is not null;
+        or postbus_data.next_seqs(reader.stream_id, partition, greatest(place.read_to_seq, start_seq - 1), horizon, 1) is not null;
 end
-$$;
-
-create or replace function postbus_data.home_of(layout bigint, key text, seq bigint)
-returns integer
-language sql
-immutable
-as $$
-/* The partition of a layout that a message belongs to, whichever it was published to. */
-    select ((layout >> 11) & 16777215)::integer
-        + coalesce(postbus.partition_of(key, (layout & 2047)::integer), mod(seq, layout & 2047)::integer)
 $$;
 
 create or replace function postbus_data.in_flight(
@@ -5027,7 +5508,7 @@ as $$
             where p.consumer_id = reader.id
                 and p.epoch = reader.epoch
                 and p.partition = is_idle.partition
-            order by p.hi desc
+            order by p.read_to_seq desc
             limit 1
         ) as p
         cross join lateral unnest(p.leases) as t (token)
@@ -5035,25 +5516,98 @@ as $$
     )
 $$;
 
-create or replace function postbus_data.move_on(place postbus_data.position, to_seq bigint)
-returns void
+create or replace function postbus_data.lease_messages(
+    reader postbus_data.consumer,
+    claim postbus_data.receive_state,
+    seqs bigint[],
+    keys text[],
+    last_seq bigint
+)
+returns text
 language plpgsql
 volatile
 as $$
 /*
-Write the position of a partition, moved to a seq up to which there is nothing more to lease.
+Lease messages of a partition, and move the position to last_seq. Hot: one statement.
 
 Its caller holds the partition's mutex.
-Touches  position (insert; delete of the last position).
+Returns  the lease's name, with which the ack ids of these deliveries begin.
+Touches  lease, position (insert; delete of the last position).
 */
+#variable_conflict use_variable
+declare
+    token bigint := postbus_data.new_token();
+    place postbus_data.position := claim.place;
+    is_ordered boolean := reader.ordering <> 'none';
 begin
-    delete from postbus_data.position as p
-    where p.consumer_id = place.consumer_id
-        and p.epoch = place.epoch
-        and p.partition = place.partition
-        and p.hi = place.hi;
-    place.hi := to_seq;
-    insert into postbus_data.position select place.*;
+    with last_place as (
+        delete from postbus_data.position as p
+        where p.consumer_id = place.consumer_id
+            and p.epoch = place.epoch
+            and p.partition = place.partition
+            and p.read_to_seq = place.read_to_seq
+    ),
+    leased as (
+        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline, has_history)
+        values (
+            token, place.consumer_id, place.epoch, place.partition, seqs, case when is_ordered then keys end, clock_timestamp(), claim.lease_until,
+            reader.keep_history is not null
+        )
+    )
+    insert into postbus_data.position (
+        consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count, missed_count,
+        pending_since
+    )
+    values (
+        place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
+        case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count,
+        place.missed_count, case when place.pending_since is not null then least(place.pending_since, claim.lease_until) end
+    );
+    return lpad(to_hex(token), 16, '0');
+end
+$$;
+
+create or replace function postbus_data.lease_redelivered(
+    reader postbus_data.consumer,
+    claim postbus_data.receive_state,
+    place postbus_data.position,
+    origin integer,
+    seqs bigint[],
+    attempts integer[]
+)
+returns postbus.delivery[]
+language plpgsql
+volatile
+as $$
+/*
+In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
+
+origin   the partition that they were published to: that of the place, or one of an older layout.
+
+Its caller holds the mutex of the place.
+Returns  the deliveries; those that were purged or have expired since are left out.
+Touches  lease, position (insert; delete of the last position).
+*/
+declare
+    token bigint := postbus_data.new_token();
+    messages postbus.delivery[] := postbus_data.fetch_named(
+        reader.stream_id, claim.data_type, origin, seqs, attempts, token, live_only => true
+    );
+begin
+    perform postbus_data.add_dead_letters_without_message(reader, origin, seqs, attempts, messages);
+    if messages is not null then
+        insert into postbus_data.lease (
+            token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history
+        )
+        select
+            token, reader.id, reader.epoch, origin, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
+            claim.lease_until, reader.keep_history is not null
+        from unnest(messages) as m;
+        place.leases := place.leases || token;
+        place.pending_bound := place.pending_bound + cardinality(messages);
+    end if;
+    perform postbus_data.advance_position(place, place.read_to_seq);
+    return messages;
 end
 $$;
 
@@ -5099,11 +5653,11 @@ begin
         raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 30 days', delay);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(
+        for message in select s.* from postbus_data.settle_messages(
             reader.id, reader.epoch, named.token, named.seqs,
             case when not untried then 'failed' end, coalesce(reason, 'nacked')
         ) as s loop
-            perform postbus_data.fail(
+            perform postbus_data.schedule_retry(
                 reader, message.partition, message.seq, message.key,
                 case when untried then message.attempt - 1 else message.attempt end,
                 case when untried then coalesce(delay, interval '0') else delay end,
@@ -5112,7 +5666,7 @@ begin
             failed := failed + 1;
         end loop;
         if reader.ordering = 'key' and named.seqs is not null then
-            perform postbus_data.drag(reader, named.token, named.seqs);
+            perform postbus_data.return_later_messages_of_key(reader, named.token, named.seqs);
         end if;
     end loop;
     return failed;
@@ -5168,7 +5722,7 @@ returns boolean
 language sql
 immutable
 as $$
-/* Whether a message passes a consumer's filter. Functions of segments have this written out: see write_claimer. */
+/* Whether a message passes a consumer's filter. Functions of segments have this written out: see create_claim_function. */
     select (reader.filter_key_regex is null or coalesce(message.key ~ reader.filter_key_regex, false))
         and (reader.filter_headers is null or coalesce(message.headers @> reader.filter_headers, false))
         and (reader.filter_headers_not is null or not coalesce(message.headers @> any (reader.filter_headers_not), false))
@@ -5178,99 +5732,7 @@ as $$
         )
 $$;
 
-create or replace function postbus_data.pick(
-    reader postbus_data.consumer,
-    claim postbus_data.claim,
-    seqs bigint[],
-    keys text[],
-    expired bigint[],
-    last_seq bigint
-)
-returns postbus_data.picked
-language plpgsql
-volatile
-as $$
-/*
-Choose which of the messages that were found in a partition are leased now. In order "key", those whose key is not free are parked, as far as
-max_waiting allows, and reading stops at the first that cannot be. Expired ones are counted or buried.
-
-Its caller holds the partition's mutex, and writes the position.
-Touches  parked, dead_letter (insert).
-*/
-#variable_conflict use_variable
-declare
-    picked postbus_data.picked;
-    place postbus_data.position := claim.place;
-    may_park integer;
-    parked_from bigint;
-    parked_count integer;
-    message_seq bigint;
-begin
-    picked.seqs := seqs;
-    picked.keys := keys;
-    picked.last_seq := last_seq;
-    if cardinality(seqs) > claim.wanted then
-        picked.seqs := seqs[1:claim.wanted];
-        picked.keys := keys[1:claim.wanted];
-        picked.last_seq := seqs[claim.wanted];
-    end if;
-
-    if claim.blocked is not null and seqs is not null then
-        may_park := greatest(1, reader.max_waiting / (claim.layout & 2047)::integer) - place.parked_count;
-        with found as (
-            select
-                f.seq,
-                f.key,
-                count(*) filter (where f.is_blocked) over (order by f.seq) as blocked_count,
-                f.is_blocked
-            from (
-                select
-                    u.seq,
-                    u.key,
-                    coalesce(
-                        u.key = any (claim.blocked) or row_number() over (partition by u.key order by u.seq) > reader.max_per_key,
-                        false
-                    ) and u.key is not null as is_blocked
-                from unnest(picked.seqs, picked.keys) as u (seq, key)
-            ) as f
-        ),
-        parked as (
-            insert into postbus_data.parked (consumer_id, epoch, partition, seq, key)
-            select reader.id, reader.epoch, place.partition, f.seq, f.key
-            from found as f
-            where f.is_blocked
-                and f.blocked_count <= may_park
-            returning seq
-        )
-        select
-            array_agg(f.seq order by f.seq) filter (where not f.is_blocked and f.blocked_count <= may_park),
-            array_agg(f.key order by f.seq) filter (where not f.is_blocked and f.blocked_count <= may_park),
-            case
-                when bool_or(f.blocked_count > may_park)
-                    then coalesce(max(f.seq) filter (where f.blocked_count <= may_park), place.hi)
-                else picked.last_seq
-            end,
-            (select min(p.seq) from parked as p),
-            (select count(*) from parked)
-        into picked.seqs, picked.keys, picked.last_seq, parked_from, parked_count
-        from found as f;
-        place.parked_from := least(place.parked_from, parked_from);
-        place.parked_count := place.parked_count + parked_count;
-    end if;
-
-    foreach message_seq in array coalesce(expired, '{}') loop
-        exit when message_seq > picked.last_seq;
-        place.expired_count := place.expired_count + 1;
-        if reader.on_expired = 'bury' then
-            perform postbus_data.bury(reader, place.partition, message_seq, 0, 'its time to live was over');
-        end if;
-    end loop;
-    picked.place := place;
-    return picked;
-end
-$$;
-
-create or replace function postbus_data.place_of(reader postbus_data.consumer, partition integer)
+create or replace function postbus_data.position_of(reader postbus_data.consumer, partition integer)
 returns postbus_data.position
 language plpgsql
 volatile
@@ -5286,121 +5748,13 @@ begin
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = partition
-        order by p.hi desc
+        order by p.read_to_seq desc
         limit 1
     );
-    if place.hi is null then
-        place := postbus_data.first_place(reader, partition, reader.start_after);
+    if place.read_to_seq is null then
+        place := postbus_data.first_position(reader, partition, reader.start_after);
     end if;
     return place;
-end
-$$;
-
-create or replace function postbus_data.pulse(
-    stream_ids bigint[],
-    seen bigint[],
-    caller postbus.caller default postbus.current_caller()
-)
-returns setof bigint
-language plpgsql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-How far each of some streams is complete, in their order, for receivers that wait. Reads a sequence for each, and the horizon only where
-numbers were drawn since.
-
-seen     up to which seq the receivers of each stream have been told.
-Returns  a seq for each, not below the one seen; null for a stream that was dropped, or that the caller may not consume.
-*/
-declare
-    last_seq bigint;
-begin
-    for place in 1 .. coalesce(cardinality(stream_ids), 0) loop
-        last_seq := case
-            when postbus_data.has_right(caller, stream_ids[place]::integer, 'consume')
-            then pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_ids[place]))
-        end;
-        if last_seq > seen[place] then
-            last_seq := greatest(seen[place], postbus_data.horizon_of(stream_ids[place]::integer));
-        end if;
-        return next last_seq;
-    end loop;
-end
-$$;
-
-create or replace function postbus_data.pulse_of_consumers(
-    consumer_ids bigint[],
-    caller postbus.caller default postbus.current_caller()
-)
-returns table (wake boolean, next_seconds double precision)
-language plpgsql
-volatile
-security definer
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
-
-Awake are consumers that have expired leases, due retries or scheduled messages, or to whom an ack may give room at any moment (those in another order than none, or with a small
-max_ack_pending, while something is in flight), or that may go on to another layout. One that was dropped is awake, so that its receiver finds out.
-
-next_seconds  when the next lease, retry or scheduled message comes due, from now; null when none is known.
-*/
-declare
-    reader postbus_data.consumer;
-    now_at timestamptz := clock_timestamp();
-    from_time timestamptz;
-    next_at timestamptz;
-    scheduled_at timestamptz;
-begin
-    for place in 1 .. coalesce(cardinality(consumer_ids), 0) loop
-        wake := true;
-        next_seconds := null;
-        select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
-        if postbus_data.has_right(caller, reader.stream_id, 'consume') then
-            from_time := to_timestamp((postbus_data.sweep_mark(reader)).hi / 1000000.0) - interval '5 seconds';
-            if from_time > now_at then
-                -- The clock was set back.
-                from_time := '-infinity';
-            end if;
-            next_at := least(
-                (
-                    select l.deadline
-                    from postbus_data.lease as l
-                    where l.consumer_id = reader.id
-                        and l.deadline > from_time
-                    order by l.deadline
-                    limit 1
-                ),
-                (
-                    select w.due_at
-                    from postbus_data.waiting as w
-                    where w.consumer_id + 0 = reader.id
-                        and w.due_at > from_time
-                    order by w.due_at
-                    limit 1
-                )
-            );
-            scheduled_at := (
-                select s.deliver_at
-                from postbus_data.scheduled as s
-                where s.stream_id = reader.stream_id
-                order by s.deliver_at
-                limit 1
-            );
-            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch)
-                or postbus_data.is_behind(reader)
-                or (next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000));
-            next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
-        end if;
-        wake := coalesce(wake, false);
-        return next;
-    end loop;
 end
 $$;
 
@@ -5448,40 +5802,173 @@ Locks    the mutex of each partition it takes from, until the transaction ends: 
 */
     select
         s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
-    from postbus_data.receive_batches(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
+    from postbus_data.ack_and_receive_in_any_session(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
     cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
 $$;
 
-create or replace function postbus_data.receive_batches(
-    stream text,
-    consumer text,
+create or replace function postbus_data.receive_from_many_template()
+returns text
+language sql
+immutable
+as $$
+/* The part of create_receive_function's template that takes what there is in several partitions. */
+    select $template$
+    -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
+    -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
+    if is_plain and begin_with is null then
+        is_whole := true;
+        for turn in 0 .. (%4$s - 1) / %13$s loop
+            exit when remaining = 0;
+            partitions := array(
+                select %3$s + mod(g.n, %4$s)
+                from generate_series(first + turn * %13$s, first + least((turn + 1) * %13$s, %4$s) - 1) as g (n)
+                where pg_try_advisory_xact_lock(1610612736 + reader.id, %3$s + mod(g.n, %4$s))
+            );
+            horizon := coalesce(horizon, postbus_data.horizon_of(%1$s));
+            is_ready := pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
+            is_whole := is_whole and is_ready;
+            exit when not is_ready;
+            for lease, partition, seqs, keys, %8$s, headers, published_at in
+                with place as materialized (
+                    select
+                        n as partition, p.read_to_seq, p.horizon, p.pending_bound, p.expired_count, p.missed_count, p.pending_since,
+                        p.segment = %2$s
+                        and p.read_to_seq >= reader.start_after
+                        and p.pending_bound + remaining <= reader.quota
+                        and p.parked_from is null
+                        and (
+                            not (reader.is_keyed or reader.is_group)
+                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
+                        )
+                        and (
+                            not reader.is_keyed
+                            or (
+                                not exists (
+                                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = n
+                                )%12$s
+                            )
+                        ) as is_usable
+                    from unnest(partitions) as n
+                    left join lateral (
+                        select p.*
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = n
+                        order by p.read_to_seq desc
+                        limit 1
+                    ) as p on true
+                    where p.read_to_seq < horizon
+                        or (p.read_to_seq is null and exists (select from %10$s as l where l.partition = n))
+                ),
+                message as materialized (
+                    select l.*
+                    from place as p
+                    cross join lateral (
+                        select l.partition, l.seq, l.key, l.data, l.headers, l.published_at, l.expires_at
+                        from %10$s as l
+                        where l.partition = p.partition
+                            and l.seq > p.read_to_seq
+                            and l.seq <= horizon
+                        order by l.seq
+                        limit remaining
+                    ) as l
+                    where p.is_usable
+                    order by l.seq
+                    limit remaining
+                ),
+                -- What is not so simple: some have expired, or they are too large together for an array.
+                unfit as materialized (
+                    select from message as m where m.expires_at <= clock_timestamp()
+                    union all
+                    select from message as m having sum(octet_length(m.data::%9$s)) >= 67108864
+                ),
+                found as materialized (
+                    select
+                        postbus_data.new_token() as token, m.partition, array_agg(m.seq) as seqs, array_agg(m.key) as keys,
+                        array_agg(m.data::%9$s) as data, array_agg(m.headers) as headers, array_agg(m.published_at) as published_at
+                    from (select m.* from message as m order by m.partition, m.seq) as m
+                    where not exists (select from unfit)
+                    group by m.partition
+                ),
+                last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = any (array(select f.partition from found as f))
+                        and p.read_to_seq = any (array(select p.read_to_seq from found as f join place as p on p.partition = f.partition))
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    select
+                        f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
+                        lease_until
+                    from found as f
+                    where reader.is_leased
+                ),
+                moved as (
+                    insert into postbus_data.position (
+                        consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
+                    )
+                    select
+                        reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
+                        case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, %2$s,
+                        case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[f.token] end, p.expired_count, p.missed_count,
+                        case when p.pending_since is not null then least(p.pending_since, lease_until) end
+                    from found as f
+                    join place as p on p.partition = f.partition
+                )
+                select lpad(to_hex(f.token), 16, '0'::text), f.partition, f.seqs, f.keys, f.data, f.headers, f.published_at
+                from found as f
+                union all
+                -- Something is left that is not so simple.
+                select null, null, null, null, null, null, null
+                where exists (select from unfit) or exists (select from place as p where p.is_usable is not true)
+            loop
+                if lease is null then
+                    is_whole := false;
+                else
+                    remaining := remaining - cardinality(seqs);
+                    return next;
+                end if;
+            end loop;
+        end loop;
+        if remaining = 0 or (remaining < max_messages and is_whole) then
+            return;
+        end if;
+    end if;
+    $template$
+$$;
+
+create or replace function postbus_data.receive_with_decisions(
+    reader postbus_data.consumer,
     max_messages integer,
     ack_wait interval,
     expected_type text,
-    ack_ids text[],
     by_position boolean,
-    caller postbus.caller default postbus.current_caller()
+    begin_with integer
 )
-returns table (
-    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
-    published_at timestamptz[]
-)
-language sql
+returns setof postbus_data.batch
+language plpgsql
 volatile
-security definer
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-set search_path = pg_catalog, pg_temp
 as $$
 /*
-What serve does, in a session that is not the library's own.
+Receive where something has to be decided: as a group, or message by message. See ack_and_receive.
+
+Raises  PB409 for a group that is not received from by position, or a consumer that is.
 */
-    select s.* from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position, caller) as s
+begin
+    if not by_position then
+        return query select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        return;
+    end if;
+    perform postbus_data.find_group(reader.stream_name, reader.name);
+    return query select b.* from postbus_data.consume(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+end
 $$;
 
-create or replace function postbus_data.record(held postbus_data.lease, seqs bigint[], outcome text, reason text)
+create or replace function postbus_data.record_history(held postbus_data.lease, seqs bigint[], outcome text, reason text)
 returns void
 language plpgsql
 volatile
@@ -5512,8 +5999,8 @@ begin
     insert into postbus_data.history (consumer_id, partition, first_seq, seqs, attempts, received_at, outcome, reason)
     select
         held.consumer_id, held.partition, m.seq, array[m.seq], array[m.attempt], held.received_at,
-        case when m.attempt >= c.max_deliver then 'dead' else record.outcome end,
-        record.reason
+        case when m.attempt >= c.max_deliver then 'dead' else record_history.outcome end,
+        record_history.reason
     from (
         select h.seq, coalesce(h.attempt, 1) as attempt
         from unnest(held.seqs, held.attempts) as h (seq, attempt)
@@ -5523,133 +6010,50 @@ begin
 end
 $$;
 
-create or replace function postbus_data.recount(
-    consumer_id integer,
-    epoch integer,
-    partition integer,
-    partition_base integer,
-    leases bigint[],
-    since timestamptz,
-    out pending_bound bigint,
-    out pending_since timestamptz
-)
+create or replace function postbus_data.reset_pending_since(reader postbus_data.consumer)
+returns void
 language plpgsql
 volatile
 as $$
 /*
-How many messages of a partition are in flight, for a position whose bound is used up.
+Let the next count of what is in flight go through all leases: some are going to end earlier than positions know.
 
-leases   those of the position, in an order that has them; else null, and only first deliveries count: failed messages have a share of their own. Then
-         those of partitions below partition_base, of an older layout, are counted to every partition: all together are never too many.
-since    pending_since of the position.
-
-Returns  pending_since: no lease that was counted ends before it. So the next count passes none of the leases that were finished before this one, of
-         which Postgres cannot clear the index while somebody holds a snapshot.
+Touches  position (update).
+Locks    the mutex of each partition, in order, until the transaction ends. Receives only try for them, so nobody waits for another in a circle.
 */
-#variable_conflict use_variable
 begin
-    if leases is not null then
-        select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0)
-        into pending_bound
-        from postbus_data.lease as l
-        cross join lateral (
-            select count(*) as settled_count
-            from postbus_data.settled as s
-            where s.token = l.token
-                and s.seq = any (l.seqs)
-        ) as s
-        where l.token = any (leases)
-            and l.consumer_id + 0 = consumer_id
-            and l.epoch = epoch;
-        return;
-    end if;
-    select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0), coalesce(min(l.deadline), 'infinity')
-    into pending_bound, pending_since
-    from postbus_data.lease as l
-    cross join lateral (
-        select count(*) as settled_count
-        from postbus_data.settled as s
-        where s.token = l.token
-            and s.seq = any (l.seqs)
-    ) as s
-    where l.consumer_id = consumer_id
-        and l.deadline >= coalesce(since, '-infinity'::timestamptz)
-        and l.epoch = epoch
-        and (l.partition = partition or l.partition < partition_base)
-        and l.attempts is null;
-end
-$$;
-
-create or replace function postbus_data.room(reader postbus_data.consumer, wanted integer)
-returns integer
-language plpgsql
-volatile
-as $$
-/*
-How many of the wanted messages max_ack_pending leaves room for, with a small limit.
-
-Locks    the consumer's mutex for it until the transaction ends: a count by two receives at once would let both in. Waits for another
-         receive up to 100 ms; 0 if it does not end by then.
-*/
-declare
-    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
-begin
-    while not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -3) loop
-        if clock_timestamp() > wait_until then
-            return 0;
-        end if;
-        perform pg_sleep(0.002);
+    for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
+        perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), place);
+        update postbus_data.position as p
+        set pending_since = null
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = place
+            and p.pending_since is not null;
     end loop;
-    return least(wanted, reader.max_ack_pending - postbus_data.in_flight(reader.id, reader.epoch, null, null));
 end
 $$;
 
-create or replace function postbus_data.serve(
-    stream text,
-    consumer text,
-    max_messages integer,
-    ack_wait interval,
-    expected_type text,
-    ack_ids text[],
-    by_position boolean,
-    caller postbus.caller default postbus.current_caller()
-)
-returns table (
-    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
-    published_at timestamptz[]
-)
+create or replace function postbus_data.run_periodic_work(reader postbus_data.consumer)
+returns boolean
 language plpgsql
 volatile
-security definer
-set search_path = pg_catalog, pg_temp
 as $$
 /*
-Ack, then receive: one call for what a worker does all day.
+What receiving does besides, now and then: remember that the consumer is used, and sweep.
 
-ack_ids      null acks nothing.
-by_position  the consumer is a group: without an ack_wait what is received is given for good, with one it is a range with a lease, and ack_ids are the tokens of
-             ranges.
-
-It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
-streams that a session uses have a faster function of their own; see write_server.
-
-Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
+Returns  whether something was swept up, which claim_batches gives out.
+Touches  as note_use and sweep_consumer.
 */
-declare
-    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
 begin
-    acked := 0;
-    if ack_ids is not null then
-        acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
     end if;
-    return query select serve.acked, b.* from postbus_data.give(reader, max_messages, ack_wait, expected_type, by_position, null) as b;
-    if not found then
-        return next;
-    end if;
+    return not reader.is_group and postbus_data.sweep_now_and_then(reader);
 end
 $$;
 
-create or replace function postbus_data.settle(
+create or replace function postbus_data.settle_messages(
     consumer_id integer,
     epoch integer,
     token bigint,
@@ -5687,17 +6091,17 @@ begin
         for held in
             select l.*
             from postbus_data.lease as l
-            where l.token = settle.token
-                and l.consumer_id + 0 = settle.consumer_id
-                and l.epoch = settle.epoch
+            where l.token = settle_messages.token
+                and l.consumer_id + 0 = settle_messages.consumer_id
+                and l.epoch = settle_messages.epoch
             order by l.piece
             for key share
         loop
             with inserted as (
                 insert into postbus_data.settled as s (token, seq)
-                select settle.token, h.seq
+                select settle_messages.token, h.seq
                 from unnest(held.seqs) as h (seq)
-                where settle.seqs is null or h.seq in (select unnest(settle.seqs))
+                where settle_messages.seqs is null or h.seq in (select unnest(settle_messages.seqs))
                 on conflict do nothing
                 returning s.seq
             )
@@ -5708,33 +6112,33 @@ begin
             where h.seq in (select unnest(new_seqs))
             order by h.seq;
             if held.has_history and outcome is not null and new_seqs is not null then
-                perform postbus_data.record(held, new_seqs, outcome, reason);
+                perform postbus_data.record_history(held, new_seqs, outcome, reason);
             end if;
-            found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq in (select unnest(settle.seqs)));
+            found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq in (select unnest(settle_messages.seqs)));
             left_count := left_count + cardinality(held.seqs) - (
-                select count(*) from postbus_data.settled as s where s.token = settle.token and s.seq = any (held.seqs)
+                select count(*) from postbus_data.settled as s where s.token = settle_messages.token and s.seq = any (held.seqs)
             );
         end loop;
-        exit when found_count = cardinality(settle.seqs);
+        exit when found_count = cardinality(settle_messages.seqs);
     end loop;
 
     if left_count = 0 then
         -- A heartbeat that is about to split it is waited for. What it has moved is looked at once more.
-        perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id + 0 = settle.consumer_id for update;
+        perform from postbus_data.lease as l where l.token = settle_messages.token and l.consumer_id + 0 = settle_messages.consumer_id for update;
         delete from postbus_data.lease as l
-        where l.token = settle.token
-            and l.consumer_id + 0 = settle.consumer_id
+        where l.token = settle_messages.token
+            and l.consumer_id + 0 = settle_messages.consumer_id
             -- By number: asked for each message whether it is settled, Postgres would compare all with all.
             and not exists (
                 select
                 from postbus_data.lease as other
-                where other.token = settle.token
+                where other.token = settle_messages.token
                     and cardinality(other.seqs) > (
                         select count(*) from postbus_data.settled as s where s.token = other.token and s.seq = any (other.seqs)
                     )
             );
         if found then
-            delete from postbus_data.settled as s where s.token = settle.token;
+            delete from postbus_data.settled as s where s.token = settle_messages.token;
         end if;
     end if;
 end
@@ -5782,117 +6186,37 @@ begin
 end
 $$;
 
-create or replace function postbus_data.take(
-    reader postbus_data.consumer,
-    claim postbus_data.claim,
-    seqs bigint[],
-    keys text[],
-    last_seq bigint
+create or replace function postbus_data.stream_horizons(
+    stream_ids bigint[],
+    seen bigint[],
+    caller postbus.caller default postbus.current_caller()
 )
-returns text
+returns setof bigint
 language plpgsql
 volatile
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 /*
-Lease messages of a partition, and move the position to last_seq. Hot: one statement.
+How far each of some streams is complete, in their order, for receivers that wait. Reads a sequence for each, and the horizon only where
+numbers were drawn since.
 
-Its caller holds the partition's mutex.
-Returns  the lease's name, with which the ack ids of these deliveries begin.
-Touches  lease, position (insert; delete of the last position).
-*/
-#variable_conflict use_variable
-declare
-    token bigint := postbus_data.new_token();
-    place postbus_data.position := claim.place;
-    is_ordered boolean := reader.ordering <> 'none';
-begin
-    with last_place as (
-        delete from postbus_data.position as p
-        where p.consumer_id = place.consumer_id
-            and p.epoch = place.epoch
-            and p.partition = place.partition
-            and p.hi = place.hi
-    ),
-    leased as (
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline, has_history)
-        values (
-            token, place.consumer_id, place.epoch, place.partition, seqs, case when is_ordered then keys end, clock_timestamp(), claim.lease_until,
-            reader.keep_history is not null
-        )
-    )
-    insert into postbus_data.position (
-        consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, parked_from, parked_count, expired_count, missed_count,
-        pending_since
-    )
-    values (
-        place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
-        case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count,
-        place.missed_count, case when place.pending_since is not null then least(place.pending_since, claim.lease_until) end
-    );
-    return lpad(to_hex(token), 16, '0');
-end
-$$;
-
-create or replace function postbus_data.take_again(
-    reader postbus_data.consumer,
-    claim postbus_data.claim,
-    place postbus_data.position,
-    origin integer,
-    seqs bigint[],
-    attempts integer[]
-)
-returns postbus.delivery[]
-language plpgsql
-volatile
-as $$
-/*
-In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
-
-origin   the partition that they were published to: that of the place, or one of an older layout.
-
-Its caller holds the mutex of the place.
-Returns  the deliveries; those that were purged or have expired since are left out.
-Touches  lease, position (insert; delete of the last position).
+seen     up to which seq the receivers of each stream have been told.
+Returns  a seq for each, not below the one seen; null for a stream that was dropped, or that the caller may not consume.
 */
 declare
-    token bigint := postbus_data.new_token();
-    messages postbus.delivery[] := postbus_data.fetch_named(
-        reader.stream_id, claim.data_type, origin, seqs, attempts, token, live_only => true
-    );
+    last_seq bigint;
 begin
-    perform postbus_data.bury_missing(reader, origin, seqs, attempts, messages);
-    if messages is not null then
-        insert into postbus_data.lease (
-            token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history
-        )
-        select
-            token, reader.id, reader.epoch, origin, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
-            claim.lease_until, reader.keep_history is not null
-        from unnest(messages) as m;
-        place.leases := place.leases || token;
-        place.pending_bound := place.pending_bound + cardinality(messages);
-    end if;
-    perform postbus_data.move_on(place, place.hi);
-    return messages;
-end
-$$;
-
-create or replace function postbus_data.tend(reader postbus_data.consumer)
-returns boolean
-language plpgsql
-volatile
-as $$
-/*
-What receiving does besides, now and then: remember that the consumer is used, and sweep.
-
-Returns  whether something was swept up, which claim_batches gives out.
-Touches  as note_use and sweep_consumer.
-*/
-begin
-    if reader.expire_after is not null then
-        perform postbus_data.note_use(reader);
-    end if;
-    return not reader.is_group and postbus_data.sweep_now_and_then(reader);
+    for place in 1 .. coalesce(cardinality(stream_ids), 0) loop
+        last_seq := case
+            when postbus_data.has_right(caller, stream_ids[place]::integer, 'consume')
+            then pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_ids[place]))
+        end;
+        if last_seq > seen[place] then
+            last_seq := greatest(seen[place], postbus_data.horizon_of(stream_ids[place]::integer));
+        end if;
+        return next last_seq;
+    end loop;
 end
 $$;
 
@@ -5927,16 +6251,16 @@ declare
 begin
     perform postbus_data.check_isolation();
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(
+        for message in select s.* from postbus_data.settle_messages(
             reader.id, reader.epoch, named.token, named.seqs, 'dead', coalesce(reason, 'terminated')
         ) as s loop
-            perform postbus_data.bury(
+            perform postbus_data.add_dead_letter(
                 reader, message.partition, message.seq, message.attempt, coalesce(reason, 'terminated')
             );
             buried := buried + 1;
         end loop;
         if reader.ordering = 'key' and reader.on_dead = 'hold' and named.seqs is not null then
-            perform postbus_data.drag(reader, named.token, named.seqs);
+            perform postbus_data.return_later_messages_of_key(reader, named.token, named.seqs);
         end if;
     end loop;
     return buried;
@@ -5955,343 +6279,9 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* The ids by which a client that waits asks pulse and pulse_of_consumers about a consumer. Raises PB403, PB404. */
+/* The ids by which a client that waits asks pulse and consumers_to_wake about a consumer. Raises PB403, PB404. */
 begin
     select c.id, c.stream_id into consumer_id, stream_id from postbus_data.permitted_consumer(caller, stream, consumer) as c;
-end
-$$;
-
-create or replace function postbus_data.write_server(stream_id integer)
-returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Write the function postbus_data.serve_<stream id>, which acks and receives as postbus_data.serve does.
-
-It goes the shortest way when nothing has to be decided about messages of the newest segment, which is nearly always so: those of one partition that has
-enough of them, or else what there is in several (gathering). Few statements, planned once for a session (docs/decisions/0008). Whatever it does not know
-or like it leaves to give. Written anew when the stream is created or altered and when a new segment is begun.
-*/
-declare
-    stream postbus_data.stream;
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
-begin
-    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
-    execute format(
-        $template$
-create or replace function postbus_data.serve_%1$s(
-    stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[], by_position boolean
-)
-returns table (
-    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
-    published_at timestamptz[]
-)
-language plpgsql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $body$
-#variable_conflict use_variable
-declare
-    reader record;
-    place record;
-    first integer := floor(random() * %4$s);
-    chosen integer := %3$s + first;
-    is_plain boolean;
-    is_ready boolean := false;
-    is_busy boolean;
-    is_over boolean;
-    begin_with integer;
-    partitions integer[];
-    horizon bigint;
-    remaining integer;
-    is_whole boolean;
-    has_expired boolean;
-    token bigint;
-    lease_until timestamptz;
-begin
-    -- Each expression outside a statement is set up anew in every transaction, which takes longer than to evaluate it: so they are few.
-    select
-        c.id,
-        c.epoch,
-        c.ordering = 'key'::text as is_keyed,
-        c.is_group,
-        c.expire_after,
-        c.max_ack_pending / (%4$s + 1) as quota,
-        s.start_seq - 1 as start_after,
-        not c.is_group or ack_wait is not null as is_leased,
-        clock_timestamp() + case when c.is_group then ack_wait else c.ack_wait end as lease_until,
-        %11$s
-        and c.is_plain
-        and c.max_ack_pending / (%4$s + 1) >= 100
-        and max_messages between 1 and 1000
-        and c.is_group = by_position
-        and case
-            when by_position then (ack_wait between interval '1 millisecond' and interval '7 days') is not false
-            else ack_wait is null and c.ordering <> 'partition'::text
-        end
-        and not exists (
-            select
-            from postbus_data.due as d
-            where d.consumer_id = c.id
-                and d.epoch = c.epoch
-                and d.n > coalesce(
-                    (
-                        select p.hi
-                        from postbus_data.position as p
-                        where p.consumer_id = c.id
-                            and p.epoch = c.epoch
-                            and p.partition = -1
-                        order by p.hi desc
-                        limit 1
-                    ),
-                    0
-                )
-        ) as is_plain
-    into reader
-    from postbus_data.consumer as c
-    join postbus_data.stream as s on s.id = %1$s
-    where c.stream_name = %5$L
-        and c.name = consumer;
-    acked := 0;
-    if ack_ids is not null and reader.id is not null then
-        -- As finish does, which takes longer to call than to run: nearly always one lease as a whole.
-        delete from postbus_data.lease as l
-        where l.token = postbus_data.parse_token(ack_ids[1])
-            and l.piece = 0
-            and l.consumer_id + 0 = reader.id
-            and l.epoch = reader.epoch
-            and not l.has_history
-            and not l.is_split
-            and cardinality(ack_ids) = 1
-        returning l.token, cardinality(l.seqs) into token, acked;
-        if token is null then
-            acked := postbus_data.finish(reader.id, reader.epoch, ack_ids);
-        elsif exists (select from postbus_data.settled as s where s.token = token) then
-            -- In a later statement: the first has waited for whoever was settling some of its messages.
-            with settled as (delete from postbus_data.settled as s where s.token = token returning s.seq)
-            select acked - count(*) into acked from settled as s;
-        end if;
-    end if;
-
-    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
-    is_plain := reader.is_plain
-        and current_setting('transaction_isolation'::text) = 'read committed'::text
-        and (
-            random() < 0.9::float8
-            or (reader.is_group and reader.expire_after is null)
-            or not postbus_data.tend(postbus_data.find_consumer(stream, consumer))
-        );
-    if is_plain then
-        lease_until := reader.lease_until;
-        is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, chosen);
-        for turn in 1 .. 2 loop
-            if is_ready then
-                select
-                    p.hi, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count, p.pending_since,
-                    p.horizon - p.hi >= max_messages::bigint * %4$s as has_enough,
-                    p.leases is null
-                    and not reader.is_keyed
-                    and p.segment = %2$s
-                    and p.hi >= reader.start_after
-                    and p.parked_from is null
-                    and p.horizon - p.hi >= max_messages::bigint * %4$s as is_simple
-                into place
-                from postbus_data.position as p
-                where p.consumer_id = reader.id
-                    and p.epoch = reader.epoch
-                    and p.partition = chosen
-                order by p.hi desc
-                limit 1;
-                exit when place.is_simple;
-                if (place.segment = %2$s and place.hi >= reader.start_after) is not true then
-                    -- It has its turn, also when others have enough.
-                    begin_with := chosen;
-                elsif place.parked_from is not null then
-                    -- So it has, unless a lease in flight may be what they are parked behind.
-                    begin_with := (select chosen where not exists (select from postbus_data.lease as l where l.token = any (place.leases)));
-                elsif not place.has_enough
-                    and pg_sequence_last_value('postbus_data.seq_%1$s'::regclass) - place.horizon >= max_messages::bigint * %4$s
-                then
-                    -- So much was published since somebody looked that some of it is probably here.
-                    horizon := postbus_data.horizon_of(%1$s);
-                    place.horizon := horizon;
-                end if;
-                is_ready := begin_with is null and place.parked_from is null and place.horizon - place.hi >= max_messages::bigint * %4$s;
-                if is_ready and reader.is_keyed then
-                    -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
-                    select
-                        exists (select from postbus_data.lease as l where l.token = any (place.leases)),
-                        not exists (
-                            select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = chosen
-                        )%12$s
-                    into is_busy, is_ready;
-                    begin_with := case when not is_busy and not is_ready then chosen end;
-                    is_ready := is_ready and not is_busy;
-                elsif is_ready and reader.is_group and place.leases is not null then
-                    select count(*) > 0, bool_or(l.deadline <= clock_timestamp())
-                    into is_busy, is_over
-                    from postbus_data.lease as l
-                    where l.token = any (place.leases);
-                    begin_with := case when is_over then chosen end;
-                    is_ready := not is_busy;
-                end if;
-            end if;
-            exit when is_ready or turn = 2 or begin_with is not null;
-            -- Somebody else is at it, or too little is left: one that has enough, and in order "key" nothing in flight.
-            chosen := (
-                select p.partition
-                from (
-                    select p.partition
-                    from generate_series(1, least(16, %4$s - 1)) as n
-                    cross join lateral (
-                        select p.partition, p.hi, p.horizon - p.hi as distance, p.segment, p.leases
-                        from postbus_data.position as p
-                        where p.consumer_id = reader.id
-                            and p.epoch = reader.epoch
-                            and p.partition = %3$s + mod(chosen - %3$s + n, %4$s)
-                        order by p.hi desc
-                        limit 1
-                    ) as p
-                    where p.distance >= max_messages::bigint * %4$s
-                        and p.segment = %2$s
-                        and (
-                            not (reader.is_keyed or reader.is_group)
-                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
-                        )
-                    order by p.hi
-                    offset 0
-                ) as p
-                where pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
-                limit 1
-            );
-            is_ready := chosen is not null;
-        end loop;
-    end if;
-    if is_ready then
-        if place.pending_bound + max_messages > reader.quota then
-            select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
-            from postbus_data.recount(
-                reader.id, reader.epoch, chosen, %3$s, case when reader.is_keyed then coalesce(place.leases, '{}'::bigint[]) end,
-                place.pending_since
-            ) as r;
-        end if;
-        if max_messages > %6$s then
-            -- If all were as large as they may be, they would not fit into an array.
-            select sum(octet_length(m.data)) < 67108864
-            into is_ready
-            from (
-                select l.data::%9$s as data
-                from %10$s as l
-                where l.partition = chosen
-                    and l.seq > place.hi
-                    and l.seq <= place.horizon
-                order by l.seq
-                limit max_messages
-            ) as m;
-        end if;
-        -- The register is read after the horizon: what lies below that is in this segment.
-        if is_ready
-            and place.pending_bound + max_messages <= reader.quota
-            and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
-        then
-            select
-                array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
-                bool_or(m.expires_at <= clock_timestamp())
-            into seqs, keys, %8$s, headers, published_at, has_expired
-            from (
-                select l.seq, l.key, l.data::%9$s as data, l.headers, l.published_at, l.expires_at
-                from %10$s as l
-                where l.partition = chosen
-                    and l.seq > place.hi
-                    and l.seq <= place.horizon
-                order by l.seq
-                limit max_messages
-            ) as m;
-            if cardinality(seqs) = max_messages and has_expired is not true then
-                token := postbus_data.new_token();
-                with last_place as (
-                    delete from postbus_data.position as p
-                    where p.consumer_id = reader.id
-                        and p.epoch = reader.epoch
-                        and p.partition = chosen
-                        and p.hi = place.hi
-                ),
-                leased as (
-                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
-                    select
-                        token, reader.id, reader.epoch, chosen, seqs, case when reader.is_keyed then keys end, clock_timestamp(), lease_until
-                    where reader.is_leased
-                )
-                insert into postbus_data.position (
-                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
-                )
-                values (
-                    reader.id, reader.epoch, chosen, seqs[cardinality(seqs)], place.horizon,
-                    case when reader.is_group then 0 else place.pending_bound + cardinality(seqs) end, %2$s,
-                    case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[token] end, place.expired_count, place.missed_count,
-                    case when place.pending_since is not null then least(place.pending_since, lease_until) end
-                );
-                lease := lpad(to_hex(token), 16, '0'::text);
-                partition := chosen;
-                return next;
-                return;
-            end if;
-            if seqs is null then
-                -- Lest it look full the next time.
-                with last_place as (
-                    delete from postbus_data.position as p
-                    where p.consumer_id = reader.id
-                        and p.epoch = reader.epoch
-                        and p.partition = chosen
-                        and p.hi = place.hi
-                )
-                insert into postbus_data.position (
-                    consumer_id, epoch, partition, hi, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
-                )
-                values (
-                    reader.id, reader.epoch, chosen, place.horizon, place.horizon, place.pending_bound, %2$s, place.leases,
-                    place.expired_count, place.missed_count, place.pending_since
-                );
-            end if;
-        end if;
-    end if;
-
-    remaining := max_messages;
-        $template$ || postbus_data.gathering() || $template$
-    return query
-    select acked, b.*
-    from postbus_data.give(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
-    if not found and remaining = max_messages then
-        lease := null;
-        return next;
-    end if;
-end
-$body$
-        $template$,
-        stream.id,
-        layout >> 35,
-        (layout >> 11) & 16777215,
-        layout & 2047,
-        stream.name,
-        least(1000, 900000000 / stream.max_message_bytes),
-        layout,
-        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
-        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
-        postbus_data.log_table(stream.id, (layout >> 35)::integer),
-        case when stream.one_message_per_key then 'false' else 'true' end,
-        -- Failed messages of an older layout hold their keys too.
-        case
-            when (layout >> 11) & 16777215 > 0 then format(
-                ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
-                (layout >> 11) & 16777215
-            )
-            else ''
-        end,
-        -- Not all of them, so that another worker finds some too.
-        least(16, ((layout & 2047) + 1) / 2)::text
-    );
 end
 $$;
 
@@ -6352,7 +6342,7 @@ Touches  position, lease (insert, delete).
 #variable_conflict use_variable
 declare
     claimed postbus.claimed;
-    place postbus_data.position := postbus_data.place_of(reader, partition);
+    place postbus_data.position := postbus_data.position_of(reader, partition);
     held postbus_data.lease;
     seqs bigint[];
     token bigint;
@@ -6381,15 +6371,15 @@ begin
         attempt := coalesce(held.attempts[1], 1) + 1;
         delete from postbus_data.lease as l where l.token = held.token;
     else
-        if place.horizon - place.hi < wanted * partition_count then
+        if place.horizon - place.read_to_seq < wanted * partition_count then
             place.horizon := postbus_data.horizon_of(reader.stream_id);
         end if;
-        if place.hi < start_seq - 1 then
+        if place.read_to_seq < start_seq - 1 then
             place.missed_count := place.missed_count + postbus_data.missed_between(
-                reader.stream_id, partition, place.hi, start_seq, partition_count
+                reader.stream_id, partition, place.read_to_seq, start_seq, partition_count
             );
         end if;
-        seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
+        seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.read_to_seq, start_seq - 1), place.horizon, wanted);
         last_seq := coalesce(seqs[cardinality(seqs)], place.horizon);
         -- Read after the horizon: all that lies above what is claimed is in this segment, if no older one has more.
         newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
@@ -6403,10 +6393,10 @@ begin
             place.segment := newest;
         end if;
         if seqs is null then
-            if last_seq > place.hi and (place.hi = reader.start_after or last_seq - place.hi >= wanted * partition_count) then
+            if last_seq > place.read_to_seq and (place.read_to_seq = reader.start_after or last_seq - place.read_to_seq >= wanted * partition_count) then
                 -- Lest it look new, or full, the next time.
                 place.leases := null;
-                perform postbus_data.move_on(place, last_seq);
+                perform postbus_data.advance_position(place, last_seq);
             end if;
             return claimed;
         end if;
@@ -6424,7 +6414,7 @@ begin
             clock_timestamp(), claimed.deadline
         );
     end if;
-    perform postbus_data.move_on(place, greatest(place.hi, seqs[cardinality(seqs)]));
+    perform postbus_data.advance_position(place, greatest(place.read_to_seq, seqs[cardinality(seqs)]));
     claimed.from_seq := seqs[1];
     claimed.to_seq := seqs[cardinality(seqs)];
     claimed.message_count := cardinality(seqs);
@@ -6490,7 +6480,7 @@ begin
             exit when remaining <= 0;
             partition := partition_base + mod(first + step, partition_count);
             continue when not partition = any (owned) or not partition = any (awaited);
-            if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
+            if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition) then
                 busy_ones := busy_ones || partition;
                 continue;
             end if;
@@ -6507,7 +6497,7 @@ begin
         end if;
         if busy_ones <> '{}' then
             exit when clock_timestamp() > wait_until
-                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -6));
             awaited := busy_ones;
             perform pg_sleep(0.0005);
         else
@@ -6590,7 +6580,7 @@ language plpgsql
 volatile
 as $$
 /*
-Claim the next messages of a group, and fetch them, in one call: what a stream's serve_<id> leaves to others. See claim_ranges.
+Claim the next messages of a group, and fetch them, in one call: what a stream's ack_and_receive_<id> leaves to others. See claim_ranges.
 
 lease  null gives them for good.
 */
@@ -6751,7 +6741,7 @@ begin
     if (session between interval '1 second' and interval '1 day') is not true then
         raise exception using errcode = 'PB400', message = format('session = %s is not between 1 second and 1 day', session);
     end if;
-    perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), -4);
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -4);
 
     insert into postbus_data.group_worker as w (consumer_id, worker, expires_at)
     values (reader.id, join_group.worker, clock_timestamp() + session)
@@ -6806,7 +6796,7 @@ as $$
 declare
     reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
 begin
-    perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), -4);
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -4);
     delete from postbus_data.group_owner as o where o.consumer_id = reader.id and o.worker = leave_group.worker;
     delete from postbus_data.group_worker as w where w.consumer_id = reader.id and w.worker = leave_group.worker;
 end
@@ -6894,6 +6884,51 @@ begin
 end
 $$;
 
+create or replace function postbus_data.begin_publish(
+    stream text,
+    expected_type text,
+    caller postbus.caller default postbus.current_caller()
+)
+returns postbus_data.publish_target
+language plpgsql
+as $$
+/*
+Make this transaction a publisher of the stream: hold the horizon, then say where to write.
+
+Raises   PB403 when the caller may not publish, PB404 when the stream does not exist, PB409 when its data type is not the expected one (null
+         expects nothing), PB507 when it is full.
+Touches  stream (read), the layout register (read).
+Locks    as lock_horizon.
+
+The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
+Hot: no PERFORM (an expression in IF is evaluated without a plan), and no search_path of its own: the public functions that call it pin theirs.
+*/
+declare
+    entry postbus_data.publish_target;
+    is_full boolean;
+begin
+    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.is_full
+    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, is_full
+    from postbus_data.stream as s
+    where s.name = begin_publish.stream;
+
+    entry.sequence := to_regclass('postbus_data.seq_' || entry.stream_id::text);
+    if not postbus_data.has_right(caller, entry.stream_id, 'publish') then
+        perform postbus_data.raise_not_permitted(caller, stream, 'publish');
+    end if;
+    if entry.sequence is null or expected_type <> entry.data_type or is_full then
+        perform postbus_data.raise_cannot_publish(stream, entry.data_type, expected_type);
+    end if;
+    if postbus_data.lock_horizon(entry.stream_id, entry.sequence) then
+        entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text));
+    end if;
+    if entry.layout is null then
+        perform postbus_data.sequence_value('postbus_data.layout_' || entry.stream_id::text);
+    end if;
+    return entry;
+end
+$$;
+
 create or replace function postbus_data.check_isolation()
 returns void
 language plpgsql
@@ -6907,94 +6942,6 @@ begin
             message = format('this cannot be done in a %s transaction', upper(current_setting('transaction_isolation'))),
             hint = 'its snapshot may be older than what it has to see: use READ COMMITTED';
     end if;
-end
-$$;
-
-create or replace function postbus_data.enter(
-    stream text,
-    expected_type text,
-    caller postbus.caller default postbus.current_caller()
-)
-returns postbus_data.entry
-language plpgsql
-as $$
-/*
-Make this transaction a publisher of the stream: hold the horizon, then say where to write.
-
-Raises   PB403 when the caller may not publish, PB404 when the stream does not exist, PB409 when its data type is not the expected one (null
-         expects nothing), PB507 when it is full.
-Touches  stream (read), the layout register (read).
-Locks    as hold_horizon.
-
-The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
-Hot: no PERFORM (an expression in IF is evaluated without a plan), and no search_path of its own: the public functions that call it pin theirs.
-*/
-declare
-    entry postbus_data.entry;
-    is_full boolean;
-begin
-    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.is_full
-    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, is_full
-    from postbus_data.stream as s
-    where s.name = enter.stream;
-
-    entry.sequence := to_regclass('postbus_data.seq_' || entry.stream_id::text);
-    if not postbus_data.has_right(caller, entry.stream_id, 'publish') then
-        perform postbus_data.refuse_caller(caller, stream, 'publish');
-    end if;
-    if entry.sequence is null or expected_type <> entry.data_type or is_full then
-        perform postbus_data.refuse_entry(stream, entry.data_type, expected_type);
-    end if;
-    if postbus_data.hold_horizon(entry.stream_id, entry.sequence) then
-        entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text));
-    end if;
-    if entry.layout is null then
-        perform postbus_data.live_value('postbus_data.layout_' || entry.stream_id::text);
-    end if;
-    return entry;
-end
-$$;
-
-create or replace function postbus_data.hold_horizon(stream_id integer, sequence regclass)
-returns boolean
-language plpgsql
-as $$
-/*
-Keep readers of a stream below what this transaction is going to publish, until it ends.
-
-Returns  true.
-Raises   PB404 when the stream was dropped, PB503 when another application holds an exclusive lock on the same key.
-Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value. It comes before the first
-         nextval, so that readers stay below every number drawn under it.
-
-A setting remembers the lock, so that 10,000 publishes do not take 10,000 locks. Both roll back together, also to a savepoint. Anybody may write anything into
-the setting, so it is not trusted: the lock that it names is taken again, which costs next to nothing where it is held, and only if its key does not lie above
-the sequence.
-*/
-declare
-    transaction_id text := pg_current_xact_id()::text;
-    entered text := current_setting('postbus.entered', true);
-    last_seq bigint := pg_sequence_last_value(sequence);
-    held_seq bigint;
-begin
-    if last_seq is null then
-        raise exception using errcode = 'PB404', message = 'the stream was dropped';
-    end if;
-    if entered is null or not starts_with(entered, transaction_id || ':') then
-        entered := transaction_id || ':';
-    end if;
-    held_seq := nullif(split_part(split_part(entered, ':' || stream_id::text || '=', 2), ':', 1), '')::bigint;
-    -- Beyond 2^32 numbers a key says something else; see publisher_locks.
-    if (held_seq between last_seq - 4000000000 and last_seq) is not true then
-        held_seq := last_seq;
-        entered := set_config('postbus.entered', entered || ':' || stream_id::text || '=' || held_seq::text || ':', true);
-    end if;
-    if not pg_try_advisory_xact_lock_shared(postbus_data.lock_class(stream_id), postbus_data.lock_key(held_seq)) then
-        raise exception using
-            errcode = 'PB503',
-            message = 'another application holds an advisory lock that stream ' || stream_id::text || ' needs';
-    end if;
-    return true;
 end
 $$;
 
@@ -7092,52 +7039,10 @@ begin
             hint = 'connect to the primary';
     end if;
 
-    last_seq := postbus_data.live_value('postbus_data.seq_' || stream_id::text);
+    last_seq := postbus_data.sequence_value('postbus_data.seq_' || stream_id::text);
     select min(l.held_at) into oldest from postbus_data.publisher_locks(stream_id, last_seq) as l;
     return least(last_seq, oldest);
 end
-$$;
-
-create or replace function postbus_data.live_value(sequence text)
-returns bigint
-language plpgsql
-volatile
-as $$
-/*
-The last value of one of Postbus's sequences, whatever the snapshot.
-
-Raises   PB404 when the sequence is gone, PB403 when this role may not read it: Postgres 18 then says null, and a null would pass for
-         "nobody is publishing".
-*/
-declare
-    found_sequence regclass := to_regclass(sequence);
-    value bigint := pg_sequence_last_value(found_sequence);
-begin
-    if found_sequence is null then
-        raise exception using errcode = 'PB404', message = 'the stream was dropped';
-    end if;
-    if value is null then
-        raise exception using
-            errcode = 'PB403',
-            message = format('permission denied for sequence %s', sequence),
-            hint = 'grant usage and select on the sequences of schema postbus_data';
-    end if;
-    return value;
-end
-$$;
-
-create or replace function postbus_data.lock_class(stream_id integer)
-returns integer
-language sql
-immutable parallel safe
-as $$
-/*
-The class of the advisory locks by which publishers of a stream hold its horizon.
-
-They are two-key locks of class 2^30 + stream id. Mutexes use classes from 2^30 + 2^29 up: a mutex that looked like a
-publisher's lock would freeze the horizon. Applications rarely use two-key advisory locks with classes that high.
-*/
-    select 1073741824 + stream_id
 $$;
 
 create or replace function postbus.lock_holders(stream text default null)
@@ -7244,7 +7149,64 @@ begin
 end
 $$;
 
-create or replace function postbus_data.lock_key(seq bigint)
+create or replace function postbus_data.lock_horizon(stream_id integer, sequence regclass)
+returns boolean
+language plpgsql
+as $$
+/*
+Keep readers of a stream below what this transaction is going to publish, until it ends.
+
+Returns  true.
+Raises   PB404 when the stream was dropped, PB503 when another application holds an exclusive lock on the same key.
+Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value. It comes before the first
+         nextval, so that readers stay below every number drawn under it.
+
+A setting remembers the lock, so that 10,000 publishes do not take 10,000 locks. Both roll back together, also to a savepoint. Anybody may write anything into
+the setting, so it is not trusted: the lock that it names is taken again, which costs next to nothing where it is held, and only if its key does not lie above
+the sequence.
+*/
+declare
+    transaction_id text := pg_current_xact_id()::text;
+    entered text := current_setting('postbus.entered', true);
+    last_seq bigint := pg_sequence_last_value(sequence);
+    held_seq bigint;
+begin
+    if last_seq is null then
+        raise exception using errcode = 'PB404', message = 'the stream was dropped';
+    end if;
+    if entered is null or not starts_with(entered, transaction_id || ':') then
+        entered := transaction_id || ':';
+    end if;
+    held_seq := nullif(split_part(split_part(entered, ':' || stream_id::text || '=', 2), ':', 1), '')::bigint;
+    -- Beyond 2^32 numbers a key says something else; see publisher_locks.
+    if (held_seq between last_seq - 4000000000 and last_seq) is not true then
+        held_seq := last_seq;
+        entered := set_config('postbus.entered', entered || ':' || stream_id::text || '=' || held_seq::text || ':', true);
+    end if;
+    if not pg_try_advisory_xact_lock_shared(postbus_data.publisher_lock_class(stream_id), postbus_data.publisher_lock_key(held_seq)) then
+        raise exception using
+            errcode = 'PB503',
+            message = 'another application holds an advisory lock that stream ' || stream_id::text || ' needs';
+    end if;
+    return true;
+end
+$$;
+
+create or replace function postbus_data.publisher_lock_class(stream_id integer)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/*
+The class of the advisory locks by which publishers of a stream hold its horizon.
+
+They are two-key locks of class 2^30 + stream id. Mutexes use classes from 2^30 + 2^29 up: a mutex that looked like a
+publisher's lock would freeze the horizon. Applications rarely use two-key advisory locks with classes that high.
+*/
+    select 1073741824 + stream_id
+$$;
+
+create or replace function postbus_data.publisher_lock_key(seq bigint)
 returns integer
 language sql
 immutable parallel safe
@@ -7273,14 +7235,14 @@ publisher may fall four thousand million messages behind. A lock taken since las
     cross join lateral (select (last_seq - l.objid::bigint) & 4294967295 as behind) as distance
     where l.locktype = 'advisory'
         and l.database = (select d.oid from pg_catalog.pg_database as d where d.datname = current_database())
-        and l.classid = postbus_data.lock_class(stream_id)::oid
+        and l.classid = postbus_data.publisher_lock_class(stream_id)::oid
         and l.objsubid = 2
         and l.mode = 'ShareLock'
         and l.granted
         and distance.behind < 4294967296 - 16777216
 $$;
 
-create or replace function postbus_data.refuse_entry(stream text, data_type text, expected_type text)
+create or replace function postbus_data.raise_cannot_publish(stream text, data_type text, expected_type text)
 returns void
 language plpgsql
 stable
@@ -7301,6 +7263,34 @@ begin
     raise exception using
         errcode = 'PB409',
         message = format('stream "%s" holds %s, not %s', stream, data_type, expected_type);
+end
+$$;
+
+create or replace function postbus_data.sequence_value(sequence text)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The last value of one of Postbus's sequences, whatever the snapshot.
+
+Raises   PB404 when the sequence is gone, PB403 when this role may not read it: Postgres 18 then says null, and a null would pass for
+         "nobody is publishing".
+*/
+declare
+    found_sequence regclass := to_regclass(sequence);
+    value bigint := pg_sequence_last_value(found_sequence);
+begin
+    if found_sequence is null then
+        raise exception using errcode = 'PB404', message = 'the stream was dropped';
+    end if;
+    if value is null then
+        raise exception using
+            errcode = 'PB403',
+            message = format('permission denied for sequence %s', sequence),
+            hint = 'grant usage and select on the sequences of schema postbus_data';
+    end if;
+    return value;
 end
 $$;
 
@@ -7624,74 +7614,6 @@ Keys joined with "." are valid exactly when each of them is, so a batch is check
     select key !~ '[\x01-\x20\x7f*>]' and strpos('.' || key || '.', '..') = 0
 $$;
 
-create or replace function postbus_data.answer(answers bigint[], seqs bigint[])
-returns bigint[]
-language sql
-immutable
-as $$
-/* What a publisher is told of each message: answers, with seqs in the place of nulls, in their order. */
-    select array_agg(
-        case when a.answer is null then seqs[a.nth] else a.answer end order by a.place
-    )
-    from (
-        select a.answer, a.place, count(*) filter (where a.answer is null) over (order by a.place) as nth
-        from unnest(answers) with ordinality as a (answer, place)
-    ) as a
-$$;
-
-create or replace function postbus_data.append(
-    entry postbus_data.entry,
-    published_at timestamptz,
-    ttl interval,
-    seqs bigint[],
-    keys text[],
-    contents json[],
-    data text[],
-    headers jsonb[],
-    bytes bytea[],
-    hashes integer[] default null
-)
-returns void
-language plpgsql
-as $$
-/*
-Write messages that were checked, under numbers that were drawn for the layout that entry names. Their data is in contents, data or bytes, as the
-stream holds JSON, text or bytes. hashes are those of the keys, if they are known.
-*/
-begin
-    -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
-    -- apart side by side in a target list: unnest of several in FROM would store them all first.
-    execute format(
-        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers, expires_at)
-        select
-            m.seq,
-            $1,
-            $2 + coalesce(mod(%s, $3), mod(m.seq, $3::bigint)::integer),
-            m.key,
-            m.data,
-            m.headers,
-            $1 + $10
-        from (
-            select u.*, %s as hash
-            from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data, unnest($11) as known) as u
-            offset 0
-        ) as m',
-        entry.stream_id,
-        entry.layout >> 35,
-        case
-            when hashes is null then '(get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2)'
-            else 'm.known'
-        end,
-        case when hashes is null then 'sha256(convert_to(u.key, ''UTF8''::name))' else 'null' end,
-        case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
-    ) using
-        published_at,
-        ((entry.layout >> 11) & 16777215)::integer,
-        (entry.layout & 2047)::integer,
-        seqs, keys, headers, contents, data, bytes, ttl, hashes;
-end
-$$;
-
 create or replace function postbus_data.as_json(data text, place integer)
 returns json
 language plpgsql
@@ -7776,7 +7698,7 @@ end
 $$;
 
 create or replace function postbus_data.check_messages(
-    entry postbus_data.entry,
+    entry postbus_data.publish_target,
     message_count integer,
     keys text[],
     data text[],
@@ -7805,7 +7727,7 @@ begin
         or (entry.data_type = 'bytes') <> (data is null)
         or headers is not null
     then
-        perform postbus_data.refuse(entry, m.place::integer, m.key, m.data, m.header, m.bytes)
+        perform postbus_data.raise_invalid_message(entry, m.place::integer, m.key, m.data, m.header, m.bytes)
         from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place)
         order by m.place;
     end if;
@@ -7852,7 +7774,151 @@ begin
 end
 $$;
 
-create or replace function postbus_data.draw(entry postbus_data.entry, message_count integer, out seqs bigint[], out layout bigint)
+create or replace function postbus_data.create_publish_functions(stream_id integer)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Write the functions postbus_data.publish_<stream id> and postbus_data.publish_many_<stream id>, which publish to one stream as postbus.publish and
+postbus.publish_many do.
+
+They know the stream's table, partitions and limits, so their inserts are planned once for a session instead of at each call
+(docs/decisions/0003). Whatever they do not know or like, a layout that has moved on or a message that is not allowed, they
+leave to postbus.publish and publish_many. Written anew when the stream is created or altered and when a new segment is begun; a caller
+that still has the last ones is served by that rule. They run with the rights of their owner, and ask
+nobody: who may call them is a matter of grants, see apply_grants.
+
+A transaction without an id has published nothing, so it takes the lock of lock_horizon without looking for what it holds, and without noting it: the
+library calls these in transactions of their own, where no other publish follows. One that does takes another lock, and notes that.
+
+Touches  stream (locks the row, so that two writers do not meet).
+*/
+declare
+    stream postbus_data.stream;
+    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id for update;
+    execute format(
+        $template$
+create or replace function postbus_data.publish_%1$s(key text, data %2$s, headers jsonb)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $body$
+#variable_conflict use_variable
+declare
+    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    seq bigint;
+begin
+    if %11$s
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared(%13$s, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_%1$s'::regclass)))
+                else postbus_data.lock_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+            end
+        ) is not true
+        or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
+        or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
+        or (octet_length(data) <= %4$s) is not true
+        or headers is not null
+    then
+        return postbus.publish(%5$L, key, %6$s => data, headers => headers);
+    end if;
+    seq := nextval('postbus_data.seq_%1$s'::regclass);
+    if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
+        -- See publish. This number stays unused.
+        return postbus.publish(%5$L, key, %6$s => data);
+    end if;
+    insert into %7$s (seq, published_at, partition, key, data)
+    values (
+        seq,
+        clock_timestamp(),
+        %8$s + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), %9$s), mod(seq, %9$s::bigint)::integer),
+        key,
+        %10$s
+    );
+    return seq;
+end
+$body$;
+
+create or replace function postbus_data.publish_many_%1$s(keys text[], data %2$s[], headers jsonb[])
+returns bigint[]
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $many$
+#variable_conflict use_variable
+declare
+    message_count integer := cardinality(data);
+    published_at timestamptz;
+    seqs bigint[];
+begin
+    if %11$s
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared(%13$s, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_%1$s'::regclass)))
+                else postbus_data.lock_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
+            end
+        ) is not true
+        or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
+        or (message_count between 1 and 10000) is not true
+        or (cardinality(keys) = message_count) is not true
+        or array_ndims(keys) + array_ndims(data) > 2
+        or (postbus_data.tokens_are_valid(array_to_string(keys, '.'::text)) is false and num_nonnulls(variadic keys) > 0)
+        or headers is not null
+        or (
+            select max(length(m.key)) > 255
+                or count(m.data) < message_count
+                or max(octet_length(m.data)) > %4$s
+            from (select unnest(keys) as key, unnest(data) as data) as m
+        )
+    then
+        return postbus.publish_many(%5$L, keys, %6$s => data, headers => headers);
+    end if;
+    select array_agg(nextval('postbus_data.seq_%1$s'::regclass)) into seqs from generate_series(1, message_count);
+    if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
+        -- See publish. These numbers stay unused.
+        return postbus.publish_many(%5$L, keys, %6$s => data);
+    end if;
+    published_at := clock_timestamp();
+    insert into %7$s (seq, published_at, partition, key, data)
+    select
+        m.seq,
+        published_at,
+        %8$s + coalesce(mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), %9$s), mod(m.seq, %9$s::bigint)::integer),
+        m.key,
+        %12$s
+    from (
+        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
+        from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
+        offset 0
+    ) as m;
+    return seqs;
+end
+$many$
+        $template$,
+        stream.id,
+        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        layout,
+        stream.max_message_bytes,
+        stream.name,
+        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        postbus_data.log_table(stream.id, (layout >> 35)::integer),
+        (layout >> 11) & 16777215,
+        layout & 2047,
+        case stream.data_type when 'json' then 'data::json' else 'data' end,
+        case when stream.is_full or stream.one_message_per_key then 'true' else 'false' end,
+        case stream.data_type when 'json' then 'm.data::json' else 'm.data' end,
+        postbus_data.publisher_lock_class(stream.id)
+    );
+end
+$$;
+
+create or replace function postbus_data.draw_seqs(entry postbus_data.publish_target, message_count integer, out seqs bigint[], out layout bigint)
 language plpgsql
 volatile
 as $$
@@ -7871,6 +7937,74 @@ begin
         layout := pg_sequence_last_value(register);
     end loop;
 end
+$$;
+
+create or replace function postbus_data.insert_messages(
+    entry postbus_data.publish_target,
+    published_at timestamptz,
+    ttl interval,
+    seqs bigint[],
+    keys text[],
+    contents json[],
+    data text[],
+    headers jsonb[],
+    bytes bytea[],
+    hashes integer[] default null
+)
+returns void
+language plpgsql
+as $$
+/*
+Write messages that were checked, under numbers that were drawn for the layout that entry names. Their data is in contents, data or bytes, as the
+stream holds JSON, text or bytes. hashes are those of the keys, if they are known.
+*/
+begin
+    -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
+    -- apart side by side in a target list: unnest of several in FROM would store them all first.
+    execute format(
+        'insert into postbus_data.log_%s_%s (seq, published_at, partition, key, data, headers, expires_at)
+        select
+            m.seq,
+            $1,
+            $2 + coalesce(mod(%s, $3), mod(m.seq, $3::bigint)::integer),
+            m.key,
+            m.data,
+            m.headers,
+            $1 + $10
+        from (
+            select u.*, %s as hash
+            from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data, unnest($11) as known) as u
+            offset 0
+        ) as m',
+        entry.stream_id,
+        entry.layout >> 35,
+        case
+            when hashes is null then '(get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2)'
+            else 'm.known'
+        end,
+        case when hashes is null then 'sha256(convert_to(u.key, ''UTF8''::name))' else 'null' end,
+        case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
+    ) using
+        published_at,
+        ((entry.layout >> 11) & 16777215)::integer,
+        (entry.layout & 2047)::integer,
+        seqs, keys, headers, contents, data, bytes, ttl, hashes;
+end
+$$;
+
+create or replace function postbus_data.merge_answers(answers bigint[], seqs bigint[])
+returns bigint[]
+language sql
+immutable
+as $$
+/* What a publisher is told of each message: answers, with seqs in the place of nulls, in their order. */
+    select array_agg(
+        case when a.answer is null then seqs[a.nth] else a.answer end order by a.place
+    )
+    from (
+        select a.answer, a.place, count(*) filter (where a.answer is null) over (order by a.place) as nth
+        from unnest(answers) with ordinality as a (answer, place)
+    ) as a
 $$;
 
 create or replace function postbus_data.message_name(place integer)
@@ -7946,7 +8080,7 @@ that at 20 µs (docs/decisions/0003).
 */
 #variable_conflict use_variable
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, expected_type, caller);
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type, caller);
     place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || (entry.layout >> 35)::text
         || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
     partition_count integer := entry.layout & 2047::bigint;
@@ -7963,7 +8097,7 @@ begin
         or octet_length(data) > entry.max_message_bytes
         or octet_length(bytes) > entry.max_message_bytes
     then
-        perform postbus_data.refuse(entry, null, key, data, headers, bytes);
+        perform postbus_data.raise_invalid_message(entry, null, key, data, headers, bytes);
     end if;
 
     if dedup_id is not null or entry.one_message_per_key then
@@ -8034,11 +8168,11 @@ Locks    the horizon of the stream, shared, until the transaction ends. Publishe
 */
 #variable_conflict use_variable
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, expected_type, caller);
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type, caller);
     message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
     contents json[];
     seqs bigint[];
-    fresh postbus_data.fresh;
+    fresh postbus_data.publish_batch;
 begin
     if message_count = 0 then
         perform postbus_data.check_batch(0, keys, data, headers, bytes, dedup_ids);
@@ -8047,7 +8181,7 @@ begin
     contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, dedup_ids);
     perform postbus_data.check_ttl(ttl);
     if dedup_ids is not null or entry.one_message_per_key then
-        fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
+        fresh := postbus_data.skip_duplicates(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
         if fresh.seqs is null then
             return fresh.answers;
         end if;
@@ -8064,16 +8198,16 @@ begin
         )
         into seqs
         from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place);
-        return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
+        return case when fresh.answers is null then seqs else postbus_data.merge_answers(fresh.answers, seqs) end;
     end if;
 
     if seqs is null then
-        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;
     else
         entry.layout := fresh.layout;
     end if;
-    perform postbus_data.append(entry, coalesce(fresh.published_at, clock_timestamp()), ttl, seqs, keys, contents, data, headers, bytes);
-    return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
+    perform postbus_data.insert_messages(entry, coalesce(fresh.published_at, clock_timestamp()), ttl, seqs, keys, contents, data, headers, bytes);
+    return case when fresh.answers is null then seqs else postbus_data.merge_answers(fresh.answers, seqs) end;
 end
 $$;
 
@@ -8118,6 +8252,51 @@ begin
     );
     update postbus_data.stream as s set purged_seq = greatest(s.purged_seq, new_start) where s.id = purged;
     return postbus_data.move_start(purged, new_start);
+end
+$$;
+
+create or replace function postbus_data.raise_invalid_message(
+    entry postbus_data.publish_target,
+    place integer,
+    key text,
+    data text,
+    headers jsonb,
+    bytes bytea
+)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Raise the error for a message that may not be published, or return when nothing is wrong with it.
+
+The publishing functions make a cheap check of their own and come here only to name the message and the reason.
+*/
+declare
+    name text := postbus_data.message_name(place);
+    size integer := octet_length(coalesce(bytes, convert_to(data, 'UTF8')));
+    problem text := postbus_data.key_problem(key);
+begin
+    if size > entry.max_message_bytes then
+        raise exception using
+            errcode = 'PB413',
+            message = format('%s has %s bytes of data, and the stream allows %s', name, size, entry.max_message_bytes),
+            hint = 'raise max_message_bytes of the stream, or store the content elsewhere and send a reference';
+    end if;
+    problem := case
+        when problem is not null then problem
+        when entry.data_type = 'bytes' and data is not null then 'it has text data, and the stream holds bytes'
+        when entry.data_type <> 'bytes' and bytes is not null then 'it has bytes, and the stream holds ' || entry.data_type
+        when data is null and bytes is null then case entry.data_type
+            when 'json' then 'its data is missing (JSON null is written ''null'')'
+            else 'its data is missing'
+        end
+        when jsonb_typeof(headers) <> 'object' then 'its headers are not a JSON object'
+        when headers @? 'strict $.* ? (@.type() != "string")' then 'a header''s value is not a string'
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = format('%s is not allowed: %s', name, problem);
+    end if;
 end
 $$;
 
@@ -8184,7 +8363,7 @@ begin
     low := greatest(source.start_seq, from_seq, 1) - 1;
     if resume is not null then
         edge := postbus_data.parse_resume(resume, source.id, backwards);
-        if edge > postbus_data.live_value('postbus_data.seq_' || source.id::text) then
+        if edge > postbus_data.sequence_value('postbus_data.seq_' || source.id::text) then
             raise exception using
                 errcode = 'PB409',
                 message = 'the resume token is beyond the end of the stream: messages were lost in a crash, a failover or a restore',
@@ -8287,53 +8466,8 @@ begin
 end
 $$;
 
-create or replace function postbus_data.refuse(
-    entry postbus_data.entry,
-    place integer,
-    key text,
-    data text,
-    headers jsonb,
-    bytes bytea
-)
-returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Raise the error for a message that may not be published, or return when nothing is wrong with it.
-
-The publishing functions make a cheap check of their own and come here only to name the message and the reason.
-*/
-declare
-    name text := postbus_data.message_name(place);
-    size integer := octet_length(coalesce(bytes, convert_to(data, 'UTF8')));
-    problem text := postbus_data.key_problem(key);
-begin
-    if size > entry.max_message_bytes then
-        raise exception using
-            errcode = 'PB413',
-            message = format('%s has %s bytes of data, and the stream allows %s', name, size, entry.max_message_bytes),
-            hint = 'raise max_message_bytes of the stream, or store the content elsewhere and send a reference';
-    end if;
-    problem := case
-        when problem is not null then problem
-        when entry.data_type = 'bytes' and data is not null then 'it has text data, and the stream holds bytes'
-        when entry.data_type <> 'bytes' and bytes is not null then 'it has bytes, and the stream holds ' || entry.data_type
-        when data is null and bytes is null then case entry.data_type
-            when 'json' then 'its data is missing (JSON null is written ''null'')'
-            else 'its data is missing'
-        end
-        when jsonb_typeof(headers) <> 'object' then 'its headers are not a JSON object'
-        when headers @? 'strict $.* ? (@.type() != "string")' then 'a header''s value is not a string'
-    end;
-    if problem is not null then
-        raise exception using errcode = 'PB400', message = format('%s is not allowed: %s', name, problem);
-    end if;
-end
-$$;
-
-create or replace function postbus_data.sift(entry postbus_data.entry, batch postbus_data.fresh, is_scheduled boolean)
-returns postbus_data.fresh
+create or replace function postbus_data.skip_duplicates(entry postbus_data.publish_target, batch postbus_data.publish_batch, is_scheduled boolean)
+returns postbus_data.publish_batch
 language plpgsql
 volatile
 as $$
@@ -8366,7 +8500,7 @@ begin
     if is_scheduled then
         batch.seqs := array_fill(0::bigint, array[message_count]);
     else
-        select d.seqs, d.layout into batch.seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+        select d.seqs, d.layout into batch.seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;
         batch.layout := entry.layout;
     end if;
     batch.published_at := clock_timestamp();
@@ -8441,150 +8575,6 @@ as $$
         and (g.last_seq > window_statement.after_seq or g.sealed_at is null)
         and part.first >= g.partition_base
         and part.last < g.partition_base + g.partition_count
-$$;
-
-create or replace function postbus_data.write_publisher(stream_id integer)
-returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Write the functions postbus_data.publish_<stream id> and postbus_data.publish_many_<stream id>, which publish to one stream as postbus.publish and
-postbus.publish_many do.
-
-They know the stream's table, partitions and limits, so their inserts are planned once for a session instead of at each call
-(docs/decisions/0003). Whatever they do not know or like, a layout that has moved on or a message that is not allowed, they
-leave to postbus.publish and publish_many. Written anew when the stream is created or altered and when a new segment is begun; a caller
-that still has the last ones is served by that rule. They run with the rights of their owner, and ask
-nobody: who may call them is a matter of grants, see apply_grants.
-
-A transaction without an id has published nothing, so it takes the lock of hold_horizon without looking for what it holds, and without noting it: the
-library calls these in transactions of their own, where no other publish follows. One that does takes another lock, and notes that.
-
-Touches  stream (locks the row, so that two writers do not meet).
-*/
-declare
-    stream postbus_data.stream;
-    layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
-begin
-    select s.* into stream from postbus_data.stream as s where s.id = stream_id for update;
-    execute format(
-        $template$
-create or replace function postbus_data.publish_%1$s(key text, data %2$s, headers jsonb)
-returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $body$
-#variable_conflict use_variable
-declare
-    hash bytea := sha256(convert_to(key, 'UTF8'::name));
-    seq bigint;
-begin
-    if %11$s
-        or (
-            case
-                when pg_current_xact_id_if_assigned() is null
-                then pg_try_advisory_xact_lock_shared(%13$s, postbus_data.lock_key(pg_sequence_last_value('postbus_data.seq_%1$s'::regclass)))
-                else postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
-            end
-        ) is not true
-        or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
-        or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
-        or (octet_length(data) <= %4$s) is not true
-        or headers is not null
-    then
-        return postbus.publish(%5$L, key, %6$s => data, headers => headers);
-    end if;
-    seq := nextval('postbus_data.seq_%1$s'::regclass);
-    if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
-        -- See publish. This number stays unused.
-        return postbus.publish(%5$L, key, %6$s => data);
-    end if;
-    insert into %7$s (seq, published_at, partition, key, data)
-    values (
-        seq,
-        clock_timestamp(),
-        %8$s + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), %9$s), mod(seq, %9$s::bigint)::integer),
-        key,
-        %10$s
-    );
-    return seq;
-end
-$body$;
-
-create or replace function postbus_data.publish_many_%1$s(keys text[], data %2$s[], headers jsonb[])
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $many$
-#variable_conflict use_variable
-declare
-    message_count integer := cardinality(data);
-    published_at timestamptz;
-    seqs bigint[];
-begin
-    if %11$s
-        or (
-            case
-                when pg_current_xact_id_if_assigned() is null
-                then pg_try_advisory_xact_lock_shared(%13$s, postbus_data.lock_key(pg_sequence_last_value('postbus_data.seq_%1$s'::regclass)))
-                else postbus_data.hold_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
-            end
-        ) is not true
-        or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
-        or (message_count between 1 and 10000) is not true
-        or (cardinality(keys) = message_count) is not true
-        or array_ndims(keys) + array_ndims(data) > 2
-        or (postbus_data.tokens_are_valid(array_to_string(keys, '.'::text)) is false and num_nonnulls(variadic keys) > 0)
-        or headers is not null
-        or (
-            select max(length(m.key)) > 255
-                or count(m.data) < message_count
-                or max(octet_length(m.data)) > %4$s
-            from (select unnest(keys) as key, unnest(data) as data) as m
-        )
-    then
-        return postbus.publish_many(%5$L, keys, %6$s => data, headers => headers);
-    end if;
-    select array_agg(nextval('postbus_data.seq_%1$s'::regclass)) into seqs from generate_series(1, message_count);
-    if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
-        -- See publish. These numbers stay unused.
-        return postbus.publish_many(%5$L, keys, %6$s => data);
-    end if;
-    published_at := clock_timestamp();
-    insert into %7$s (seq, published_at, partition, key, data)
-    select
-        m.seq,
-        published_at,
-        %8$s + coalesce(mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), %9$s), mod(m.seq, %9$s::bigint)::integer),
-        m.key,
-        %12$s
-    from (
-        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
-        from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
-        offset 0
-    ) as m;
-    return seqs;
-end
-$many$
-        $template$,
-        stream.id,
-        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
-        layout,
-        stream.max_message_bytes,
-        stream.name,
-        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
-        postbus_data.log_table(stream.id, (layout >> 35)::integer),
-        (layout >> 11) & 16777215,
-        layout & 2047,
-        case stream.data_type when 'json' then 'data::json' else 'data' end,
-        case when stream.is_full or stream.one_message_per_key then 'true' else 'false' end,
-        case stream.data_type when 'json' then 'm.data::json' else 'm.data' end,
-        postbus_data.lock_class(stream.id)
-    );
-end
 $$;
 
 create or replace function postbus_data.begin_pipeline(name text, kind text, stream text, consumer text, options jsonb)
@@ -8801,6 +8791,76 @@ begin
 end
 $$;
 
+create or replace function postbus_data.add_dead_letter(
+    reader postbus_data.consumer,
+    partition integer,
+    seq bigint,
+    attempts integer,
+    reason text
+)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Make a message a dead letter, with a copy of it. One that was purged since leaves none.
+
+Touches  dead_letter (insert).
+*/
+declare
+    data_type text;
+    message postbus.delivery;
+begin
+    select s.data_type into data_type from postbus_data.stream as s where s.id = reader.stream_id;
+    message := (postbus_data.fetch_named(reader.stream_id, data_type, partition, array[seq], array[attempts], 0))[1];
+    if message.seq is null then
+        return;
+    end if;
+    insert into postbus_data.dead_letter (
+        consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason
+    )
+    values (
+        reader.id, message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at,
+        attempts, reason
+    )
+    on conflict on constraint dead_letter_pkey do update
+    set attempts = excluded.attempts,
+        reason = excluded.reason,
+        died_at = excluded.died_at;
+end
+$$;
+
+create or replace function postbus_data.add_dead_letters_without_message(
+    reader postbus_data.consumer,
+    partition integer,
+    seqs bigint[],
+    attempts integer[],
+    messages postbus.delivery[]
+)
+returns void
+language plpgsql
+volatile
+as $$
+/* Bury those of some messages to be delivered again that are missing among the live ones: their time to live is over. If the consumer wants it. */
+declare
+    missing record;
+begin
+    if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages)
+        -- There, what is missing was most likely replaced.
+        or (select s.one_message_per_key from postbus_data.stream as s where s.id = reader.stream_id)
+    then
+        return;
+    end if;
+    for missing in
+        select m.seq, m.attempt
+        from unnest(seqs, attempts) as m (seq, attempt)
+        where not exists (select from unnest(messages) as live where live.seq = m.seq)
+    loop
+        perform postbus_data.add_dead_letter(reader, partition, missing.seq, missing.attempt - 1, 'its time to live was over');
+    end loop;
+end
+$$;
+
 create or replace function postbus_data.append_due(reader postbus_data.consumer, from_time timestamptz, to_time timestamptz)
 returns integer
 language plpgsql
@@ -8824,7 +8884,7 @@ begin
         and d.epoch = reader.epoch
     order by d.n desc
     limit 1;
-    last_n := greatest(last_n, (postbus_data.due_position(reader)).hi);
+    last_n := greatest(last_n, (postbus_data.due_position(reader)).read_to_seq);
 
     with ripe as materialized (
         select w.consumer_id, w.partition, w.seq, w.due_at
@@ -8875,129 +8935,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.bury(
-    reader postbus_data.consumer,
-    partition integer,
-    seq bigint,
-    attempts integer,
-    reason text
-)
-returns void
-language plpgsql
-volatile
-as $$
-/*
-Make a message a dead letter, with a copy of it. One that was purged since leaves none.
-
-Touches  dead_letter (insert).
-*/
-declare
-    data_type text;
-    message postbus.delivery;
-begin
-    select s.data_type into data_type from postbus_data.stream as s where s.id = reader.stream_id;
-    message := (postbus_data.fetch_named(reader.stream_id, data_type, partition, array[seq], array[attempts], 0))[1];
-    if message.seq is null then
-        return;
-    end if;
-    insert into postbus_data.dead_letter (
-        consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason
-    )
-    values (
-        reader.id, message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at,
-        attempts, reason
-    )
-    on conflict on constraint dead_letter_pkey do update
-    set attempts = excluded.attempts,
-        reason = excluded.reason,
-        died_at = excluded.died_at;
-end
-$$;
-
-create or replace function postbus_data.bury_missing(
-    reader postbus_data.consumer,
-    partition integer,
-    seqs bigint[],
-    attempts integer[],
-    messages postbus.delivery[]
-)
-returns void
-language plpgsql
-volatile
-as $$
-/* Bury those of some messages to be delivered again that are missing among the live ones: their time to live is over. If the consumer wants it. */
-declare
-    missing record;
-begin
-    if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages)
-        -- There, what is missing was most likely replaced.
-        or (select s.one_message_per_key from postbus_data.stream as s where s.id = reader.stream_id)
-    then
-        return;
-    end if;
-    for missing in
-        select m.seq, m.attempt
-        from unnest(seqs, attempts) as m (seq, attempt)
-        where not exists (select from unnest(messages) as live where live.seq = m.seq)
-    loop
-        perform postbus_data.bury(reader, partition, missing.seq, missing.attempt - 1, 'its time to live was over');
-    end loop;
-end
-$$;
-
-create or replace function postbus_data.drag(reader postbus_data.consumer, token bigint, seqs bigint[])
-returns void
-language plpgsql
-volatile
-as $$
-/*
-In order "key": take back, from the same lease, what comes after failed messages and has their keys. It was not tried, so this delivery
-does not count.
-
-Touches  settled, waiting (insert), lease (delete).
-*/
-declare
-    later bigint[];
-    message record;
-begin
-    with failed as materialized (
-        select f.key, min(f.seq) as first_seq
-        from (
-            select w.key, w.seq
-            from postbus_data.waiting as w
-            where w.consumer_id = reader.id
-                and w.partition = (select l.partition from postbus_data.lease as l where l.token = drag.token limit 1)
-                and w.seq = any (drag.seqs)
-            union all
-            select d.key, d.seq
-            from postbus_data.dead_letter as d
-            where d.consumer_id = reader.id
-                and d.seq = any (drag.seqs)
-                and reader.on_dead = 'hold'
-        ) as f
-        group by f.key
-    )
-    select array_agg(m.seq)
-    into later
-    from postbus_data.lease as l
-    cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
-    join failed as f on f.key = m.key and f.first_seq < m.seq
-    where l.token = drag.token
-        and m.seq not in (select unnest(drag.seqs));
-    if later is null then
-        return;
-    end if;
-    for message in select s.* from postbus_data.settle(reader.id, reader.epoch, drag.token, later, null) as s loop
-        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
-        values (
-            reader.id, message.partition, message.seq, message.key, message.attempt - 1, clock_timestamp(),
-            'an earlier message of its key failed'
-        )
-        on conflict on constraint waiting_pkey do nothing;
-    end loop;
-end
-$$;
-
 create or replace function postbus_data.expire_leases(reader postbus_data.consumer, from_time timestamptz, to_time timestamptz)
 returns integer
 language plpgsql
@@ -9032,16 +8969,16 @@ begin
                     select from postbus_data.settled as s where s.token = expired.token and s.seq = m.seq
                 )
             loop
-                perform postbus_data.fail(
+                perform postbus_data.schedule_retry(
                     reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired'
                 );
                 if expired.has_history then
-                    perform postbus_data.record(expired, array[message.seq], 'failed', 'the lease expired');
+                    perform postbus_data.record_history(expired, array[message.seq], 'failed', 'the lease expired');
                 end if;
                 failed := failed + 1;
             end loop;
             if reader.ordering = 'key' and (expired.is_split or expired.piece > 0) then
-                perform postbus_data.drag(reader, expired.token, expired.seqs);
+                perform postbus_data.return_later_messages_of_key(reader, expired.token, expired.seqs);
             end if;
         end if;
         delete from postbus_data.settled as s where s.token = expired.token and s.seq = any (expired.seqs);
@@ -9051,7 +8988,60 @@ begin
 end
 $$;
 
-create or replace function postbus_data.fail(
+create or replace function postbus_data.return_later_messages_of_key(reader postbus_data.consumer, token bigint, seqs bigint[])
+returns void
+language plpgsql
+volatile
+as $$
+/*
+In order "key": take back, from the same lease, what comes after failed messages and has their keys. It was not tried, so this delivery
+does not count.
+
+Touches  settled, waiting (insert), lease (delete).
+*/
+declare
+    later bigint[];
+    message record;
+begin
+    with failed as materialized (
+        select f.key, min(f.seq) as first_seq
+        from (
+            select w.key, w.seq
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = (select l.partition from postbus_data.lease as l where l.token = return_later_messages_of_key.token limit 1)
+                and w.seq = any (return_later_messages_of_key.seqs)
+            union all
+            select d.key, d.seq
+            from postbus_data.dead_letter as d
+            where d.consumer_id = reader.id
+                and d.seq = any (return_later_messages_of_key.seqs)
+                and reader.on_dead = 'hold'
+        ) as f
+        group by f.key
+    )
+    select array_agg(m.seq)
+    into later
+    from postbus_data.lease as l
+    cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+    join failed as f on f.key = m.key and f.first_seq < m.seq
+    where l.token = return_later_messages_of_key.token
+        and m.seq not in (select unnest(return_later_messages_of_key.seqs));
+    if later is null then
+        return;
+    end if;
+    for message in select s.* from postbus_data.settle_messages(reader.id, reader.epoch, return_later_messages_of_key.token, later, null) as s loop
+        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+        values (
+            reader.id, message.partition, message.seq, message.key, message.attempt - 1, clock_timestamp(),
+            'an earlier message of its key failed'
+        )
+        on conflict on constraint waiting_pkey do nothing;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.schedule_retry(
     reader postbus_data.consumer,
     partition integer,
     seq bigint,
@@ -9072,7 +9062,7 @@ Touches  waiting or dead_letter (insert).
 */
 begin
     if attempts >= reader.max_deliver then
-        perform postbus_data.bury(reader, partition, seq, attempts, reason);
+        perform postbus_data.add_dead_letter(reader, partition, seq, attempts, reason);
         return;
     end if;
     insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
@@ -9154,17 +9144,17 @@ declare
     made integer;
     positions bigint;
 begin
-    if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -2) then
+    if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -2) then
         return 0;
     end if;
     mark := postbus_data.sweep_mark(reader);
     is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
-        or mark.hi > extract(epoch from now_at) * 1000000 + 1000000;
+        or mark.read_to_seq > extract(epoch from now_at) * 1000000 + 1000000;
     is_wide := is_full or mark.missed_count < extract(epoch from now_at) * 1000000 - 1000000;
     from_time := case
         when is_full then '-infinity'
-        when is_wide then to_timestamp(mark.hi / 1000000.0) - interval '5 seconds'
-        else to_timestamp(mark.hi / 1000000.0) - interval '250 milliseconds'
+        when is_wide then to_timestamp(mark.read_to_seq / 1000000.0) - interval '5 seconds'
+        else to_timestamp(mark.read_to_seq / 1000000.0) - interval '250 milliseconds'
     end;
 
     -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
@@ -9187,9 +9177,9 @@ begin
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = -2
-            and p.hi = mark.hi;
+            and p.read_to_seq = mark.read_to_seq;
         positions := postbus_data.position_sum(reader);
-        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, expired_count, missed_count)
+        insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, expired_count, missed_count)
         values (
             reader.id, reader.epoch, -2,
             extract(epoch from now_at) * 1000000,
@@ -9208,7 +9198,7 @@ returns postbus_data.position
 language plpgsql
 volatile
 as $$
-/* Up to which moment a consumer was swept, in microseconds: hi, and for the last full pass horizon. 0 if never. */
+/* Up to which moment a consumer was swept, in microseconds: read_to_seq, and for the last full pass horizon. 0 if never. */
 declare
     mark postbus_data.position;
 begin
@@ -9217,10 +9207,10 @@ begin
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
         and p.partition = -2
-    order by p.hi desc
+    order by p.read_to_seq desc
     limit 1;
-    if mark.hi is null then
-        mark := postbus_data.first_place(reader, -2, 0);
+    if mark.read_to_seq is null then
+        mark := postbus_data.first_position(reader, -2, 0);
     end if;
     return mark;
 end
@@ -9240,7 +9230,7 @@ declare
     now_at numeric := extract(epoch from clock_timestamp()) * 1000000;
 begin
     -- A mark may lie in the future, when the clock was set back.
-    if (postbus_data.sweep_mark(reader)).hi between now_at - 1000000 and now_at + 1000000 then
+    if (postbus_data.sweep_mark(reader)).read_to_seq between now_at - 1000000 and now_at + 1000000 then
         return false;
     end if;
     return postbus_data.sweep_consumer(reader) > 0;
@@ -9316,10 +9306,39 @@ begin
     is_full := coalesce(room_edge > stream.start_seq, false);
     if is_full <> stream.is_full then
         update postbus_data.stream as s set is_full = not s.is_full where s.id = stream_id;
-        perform postbus_data.write_publisher(stream_id);
+        perform postbus_data.create_publish_functions(stream_id);
         changed := changed + 1;
     end if;
     return changed;
+end
+$$;
+
+create or replace function postbus_data.copy_held_messages(stream_id integer, number integer)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Copy what consumers still hold of a segment that is about to be dropped. What somebody has purged is not needed any more.
+
+Its caller has the segment's table locked: no receive can lease more of it, and all that did have committed.
+Touches  kept (insert).
+*/
+declare
+    stream postbus_data.stream;
+begin
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    execute format(
+        'insert into postbus_data.kept (stream_id, partition, seq, published_at, expires_at, key, %s, headers)
+        select $1, l.partition, l.seq, l.published_at, l.expires_at, l.key, l.data%s, l.headers
+        from postbus_data.held_messages($1) as n
+        join %s as l on l.partition = n.partition and l.seq = n.seq
+        where n.seq >= $2
+        on conflict do nothing',
+        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        case stream.data_type when 'bytes' then '' else '::text' end,
+        postbus_data.log_table(stream_id, number)
+    ) using stream_id, stream.purged_seq;
 end
 $$;
 
@@ -9401,7 +9420,7 @@ begin
         where k.stream_id = drop_unneeded.stream_id
             and not exists (
                 select
-                from postbus_data.needed_messages(drop_unneeded.stream_id) as n
+                from postbus_data.held_messages(drop_unneeded.stream_id) as n
                 where n.partition = k.partition
                     and n.seq = k.seq
             );
@@ -9444,9 +9463,9 @@ begin
 
         last_use := postbus_data.last_use(reader);
         positions := postbus_data.position_sum(reader);
-        if last_use.hi is null or positions <> last_use.horizon then
+        if last_use.read_to_seq is null or positions <> last_use.horizon then
             perform postbus_data.note_use(reader, positions);
-        elsif to_timestamp(last_use.hi / 1000000.0) < clock_timestamp() - reader.expire_after then
+        elsif to_timestamp(last_use.read_to_seq / 1000000.0) < clock_timestamp() - reader.expire_after then
             perform postbus.drop_consumer(reader.stream_name, reader.name);
             removed := removed + 1;
         end if;
@@ -9466,20 +9485,20 @@ is copied out before its segment is dropped, so that one message that fails for 
 */
 declare
     place integer;
-    hi bigint;
+    read_to_seq bigint;
     edge bigint := horizon + 1;
 begin
     for place in select u from postbus_data.unread_partitions(reader) as u loop
-        select p.hi into hi
+        select p.read_to_seq into read_to_seq
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = place
-        order by p.hi desc
+        order by p.read_to_seq desc
         limit 1;
-        hi := coalesce(hi, reader.start_after);
-        if hi < edge - 1 then
-            edge := least(edge, (postbus_data.fetch_messages(reader.stream_id, place, hi, edge - 1, 1))[1].seq);
+        read_to_seq := coalesce(read_to_seq, reader.start_after);
+        if read_to_seq < edge - 1 then
+            edge := least(edge, (postbus_data.fetch_messages(reader.stream_id, place, read_to_seq, edge - 1, 1))[1].seq);
         end if;
     end loop;
     return least(
@@ -9496,33 +9515,26 @@ begin
 end
 $$;
 
-create or replace function postbus_data.keep_needed(stream_id integer, number integer)
-returns void
-language plpgsql
+create or replace function postbus_data.held_messages(stream_id integer)
+returns table (partition integer, seq bigint)
+language sql
 volatile
 as $$
-/*
-Copy what consumers still hold of a segment that is about to be dropped. What somebody has purged is not needed any more.
-
-Its caller has the segment's table locked: no receive can lease more of it, and all that did have committed.
-Touches  kept (insert).
-*/
-declare
-    stream postbus_data.stream;
-begin
-    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
-    execute format(
-        'insert into postbus_data.kept (stream_id, partition, seq, published_at, expires_at, key, %s, headers)
-        select $1, l.partition, l.seq, l.published_at, l.expires_at, l.key, l.data%s, l.headers
-        from postbus_data.needed_messages($1) as n
-        join %s as l on l.partition = n.partition and l.seq = n.seq
-        where n.seq >= $2
-        on conflict do nothing',
-        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
-        case stream.data_type when 'bytes' then '' else '::text' end,
-        postbus_data.log_table(stream_id, number)
-    ) using stream_id, stream.purged_seq;
-end
+/* The messages that consumers of a stream hold: in flight and not settled, failed, parked, or due for another delivery. */
+    with reader as materialized (
+        select c.id, c.epoch from postbus_data.consumer as c where c.stream_id = held_messages.stream_id
+    )
+    select l.partition, m.seq
+    from reader as c
+    join postbus_data.lease as l on l.consumer_id = c.id and l.epoch = c.epoch
+    cross join lateral unnest(l.seqs) as m (seq)
+    where not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+    union
+    select w.partition, w.seq from reader as c join postbus_data.waiting as w on w.consumer_id = c.id
+    union
+    select p.partition, p.seq from reader as c join postbus_data.parked as p on p.consumer_id = c.id and p.epoch = c.epoch
+    union
+    select d.partition, d.seq from reader as c join postbus_data.due as d on d.consumer_id = c.id and d.epoch = c.epoch
 $$;
 
 create or replace function postbus_data.missed_between(stream_id integer, partition integer, after_seq bigint, start_seq bigint, partition_count integer)
@@ -9595,35 +9607,13 @@ begin
     update postbus_data.stream as s
     set roll_due = true
     where s.id = stream_id
-        and s.start_seq > postbus_data.live_value('postbus_data.seq_' || s.id::text)
+        and s.start_seq > postbus_data.sequence_value('postbus_data.seq_' || s.id::text)
         -- An empty segment has nothing to free.
         and s.start_seq > 1 + (
             select max(g.after_seq) from postbus_data.segment as g where g.stream_id = s.id
         );
     return start;
 end
-$$;
-
-create or replace function postbus_data.needed_messages(stream_id integer)
-returns table (partition integer, seq bigint)
-language sql
-volatile
-as $$
-/* The messages that consumers of a stream hold: in flight and not settled, failed, parked, or due for another delivery. */
-    with reader as materialized (
-        select c.id, c.epoch from postbus_data.consumer as c where c.stream_id = needed_messages.stream_id
-    )
-    select l.partition, m.seq
-    from reader as c
-    join postbus_data.lease as l on l.consumer_id = c.id and l.epoch = c.epoch
-    cross join lateral unnest(l.seqs) as m (seq)
-    where not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
-    union
-    select w.partition, w.seq from reader as c join postbus_data.waiting as w on w.consumer_id = c.id
-    union
-    select p.partition, p.seq from reader as c join postbus_data.parked as p on p.consumer_id = c.id and p.epoch = c.epoch
-    union
-    select d.partition, d.seq from reader as c join postbus_data.due as d on d.consumer_id = c.id and d.epoch = c.epoch
 $$;
 
 create or replace function postbus_data.roll_age(stream postbus_data.stream)
@@ -9882,13 +9872,13 @@ declare
 begin
     select s.id into id from postbus_data.stream as s where s.name = permitted_stream.stream;
     if id is null or not postbus_data.has_right(caller, id, variadic rights) then
-        perform postbus_data.refuse_caller(caller, stream, rights[cardinality(rights)]);
+        perform postbus_data.raise_not_permitted(caller, stream, rights[cardinality(rights)]);
     end if;
     return id;
 end
 $$;
 
-create or replace function postbus_data.refuse_caller(caller postbus.caller, stream text, wanted text)
+create or replace function postbus_data.raise_not_permitted(caller postbus.caller, stream text, wanted text)
 returns void
 language plpgsql
 stable
@@ -9897,7 +9887,7 @@ as $$
 Raise the error for a caller that lacks a right on a stream: PB404, as for a stream that does not exist, when it has no right there at all, else PB403.
 */
 declare
-    known_id integer := (select s.id from postbus_data.stream as s where s.name = refuse_caller.stream);
+    known_id integer := (select s.id from postbus_data.stream as s where s.name = raise_not_permitted.stream);
 begin
     if known_id is null or not postbus_data.has_right(caller, known_id, 'publish', 'consume', 'read') then
         perform postbus_data.raise_unknown_stream(stream);
@@ -9963,7 +9953,7 @@ as $$
         values
             ('publish_' || stream_id, array['publish']),
             ('publish_many_' || stream_id, array['publish']),
-            ('serve_' || stream_id, array['consume'])
+            ('ack_and_receive_' || stream_id, array['consume'])
         union all
         select 'claim_' || stream_id || '_' || g.number, '{}'::text[]
         from postbus_data.segment as g
@@ -10136,7 +10126,7 @@ end
 $$;
 
 create or replace function postbus_data.schedule(
-    entry postbus_data.entry,
+    entry postbus_data.publish_target,
     place integer,
     deliver_at timestamptz,
     ttl interval,
@@ -10158,7 +10148,7 @@ Touches  scheduled (insert).
 declare
     new_id bigint;
 begin
-    perform postbus_data.refuse(entry, place, key, data, headers, bytes);
+    perform postbus_data.raise_invalid_message(entry, place, key, data, headers, bytes);
     if entry.data_type = 'json' then
         perform postbus_data.as_json(data, place);
     end if;
@@ -10215,8 +10205,8 @@ begin
         perform postbus_data.set_layout(
             stream_id, next_segment.number, next_segment.partition_base, next_segment.partition_count
         );
-        perform postbus_data.write_publisher(stream_id);
-        perform postbus_data.write_server(stream_id);
+        perform postbus_data.create_publish_functions(stream_id);
+        perform postbus_data.create_receive_function(stream_id);
         return 1;
     end if;
 
@@ -10266,7 +10256,7 @@ declare
 begin
     before_seq := segment.after_seq;
     high := coalesce(
-        segment.last_seq, postbus_data.live_value('postbus_data.seq_' || segment.stream_id::text)
+        segment.last_seq, postbus_data.sequence_value('postbus_data.seq_' || segment.stream_id::text)
     );
     while before_seq < high loop
         middle := before_seq + (high - before_seq) / 2;
@@ -10284,6 +10274,156 @@ begin
 exception when undefined_table then
     before_seq := segment.after_seq;
     since_seq := null;
+end
+$$;
+
+create or replace function postbus_data.create_claim_function(stream_id integer, number integer, data_type text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Write the function postbus_data.claim_<stream id>_<number>, which leases messages of one partition in one segment, or only reads them.
+
+Its queries are planned once for a session. Planned at each receive, reading took ten times as long (docs/decisions/0008).
+It lives and goes with the segment's table.
+*/
+declare
+    one_message_per_key boolean := (select s.one_message_per_key from postbus_data.stream as s where s.id = stream_id);
+begin
+    execute format(
+        $template$
+create or replace function postbus_data.claim_%1$s_%2$s(reader postbus_data.consumer, claim postbus_data.receive_state)
+returns postbus_data.batch
+language plpgsql
+volatile
+as $body$
+#variable_conflict use_variable
+declare
+    partition integer := (claim.place).partition;
+    after_seq bigint := claim.after_seq;
+    to_seq bigint := claim.to_seq;
+    wanted integer := claim.wanted;
+    has_expired boolean;
+    seqs bigint[];
+    keys text[];
+    expired bigint[];
+    last_seq bigint;
+    scanned integer;
+    picked postbus_data.chosen_messages;
+    batch postbus_data.batch;
+begin
+    if claim.scan is null and claim.blocked is null and (%8$s or claim.lease_until is null) then
+        if wanted > %6$s then
+            -- An array holds less than 1 GiB.
+            select greatest(count(*), 1)
+            into wanted
+            from (
+                select sum(octet_length(l.data::%7$s)) over (order by l.seq) as size
+                from %3$s as l
+                where l.partition = partition
+                    and l.seq > after_seq
+                    and l.seq <= to_seq
+                order by l.seq
+                limit wanted
+            ) as m
+            where m.size < 268435456;
+        end if;
+        select
+            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+            bool_or(m.expires_at <= clock_timestamp())
+        into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at, has_expired
+        from (
+            select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at, l.expires_at
+            from %3$s as l
+            where l.partition = partition
+                and l.seq > after_seq
+                and l.seq <= to_seq
+            order by l.seq
+            limit wanted
+        ) as m;
+        batch.partition := partition;
+        -- Whoever has no lease to give only wants to look.
+        if batch.seqs is null or claim.lease_until is null then
+            return batch;
+        end if;
+        if has_expired is not true then
+            batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
+            return batch;
+        end if;
+    end if;
+
+    -- Some may be filtered out, parked or expired.
+    select
+        array_agg(m.seq) filter (where m.matches and not m.expired),
+        array_agg(m.key) filter (where m.matches and not m.expired),
+        array_agg(m.seq) filter (where m.matches and m.expired),
+        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
+        count(*)
+    into seqs, keys, expired, last_seq, scanned
+    from (
+        select
+            l.seq,
+            l.key,
+            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+            and %5$s
+            and %9$s as matches
+        from %3$s as l
+        where l.partition = partition
+            and l.seq > after_seq
+            and l.seq <= to_seq
+        order by l.seq
+        limit coalesce(claim.scan, wanted)
+    ) as m;
+    picked := postbus_data.choose_messages(reader, claim, seqs, keys, expired, last_seq);
+    if picked.seqs is null then
+        if picked.last_seq > (picked.place).read_to_seq then
+            perform postbus_data.advance_position(picked.place, picked.last_seq);
+        end if;
+        -- It has moved on by itself, and says how many it looked at.
+        batch := null;
+        batch.attempts := array[scanned];
+        return batch;
+    end if;
+    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
+    into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at
+    from (
+        select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at
+        from %3$s as l
+        where l.partition = partition
+            and l.seq = any (picked.seqs)
+        order by l.seq
+    ) as m;
+    batch.partition := partition;
+    claim.place := picked.place;
+    batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, picked.last_seq);
+    return batch;
+end
+$body$
+        $template$,
+        stream_id,
+        number,
+        postbus_data.log_table(stream_id, number),
+        case data_type when 'bytes' then 'bytes' else 'data' end,
+        case data_type
+            when 'json' then $match$(
+                    reader.filter_data is null
+                    or coalesce(jsonb_path_query_first(postbus_data.as_jsonb(l.data::text), reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+                )$match$
+            else 'true'
+        end,
+        (select 900000000 / s.max_message_bytes from postbus_data.stream as s where s.id = stream_id),
+        case data_type when 'bytes' then 'bytea' else 'text' end,
+        case when one_message_per_key then 'false' else 'true' end,
+        case
+            when one_message_per_key
+                then format('exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)', stream_id)
+            else 'true'
+        end
+    );
 end
 $$;
 
@@ -10314,7 +10454,7 @@ begin
     loop
         begin
             execute format('lock table %s in access exclusive mode nowait', postbus_data.log_table(stream_id, purged_number));
-            perform postbus_data.keep_needed(stream_id, purged_number);
+            perform postbus_data.copy_held_messages(stream_id, purged_number);
             perform postbus_data.note_dropped(stream_id, purged_number);
             perform postbus_data.drop_segment(stream_id, purged_number);
             step_count := step_count + 1;
@@ -10412,7 +10552,7 @@ begin
     if sequence is null or not pg_try_advisory_xact_lock(1610612736, stream_id) then
         return 0;
     end if;
-    step_count := postbus_data.mend_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
+    step_count := postbus_data.repair_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
     step_count := step_count + postbus_data.advance_segment(stream_id, sequence);
     step_count := step_count + postbus_data.maintain_dedup(stream_id, sequence);
     step_count := step_count + postbus_data.expire_consumers(stream_id);
@@ -10421,35 +10561,6 @@ begin
     step_count := step_count + postbus_data.drop_unneeded(stream_id);
     step_count := step_count + postbus_data.compact_segments(stream_id, sequence);
     return step_count;
-end
-$$;
-
-create or replace function postbus_data.mend_layout(stream_id integer)
-returns integer
-language plpgsql
-volatile
-as $$
-/*
-Point publishers at the newest segment when the register names one that does not exist: a dump may hold a register that had
-moved on while the tables were being dumped.
-*/
-declare
-    named integer := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id)) >> 35;
-    newest postbus_data.segment;
-begin
-    select s.* into newest
-    from postbus_data.segment as s
-    where s.stream_id = mend_layout.stream_id
-    order by s.number desc
-    limit 1;
-    if (named > newest.number) is not true then
-        return 0;
-    end if;
-    perform from postbus_data.stream as s where s.id = stream_id for update;
-    perform postbus_data.set_layout(stream_id, newest.number, newest.partition_base, newest.partition_count);
-    perform postbus_data.write_publisher(stream_id);
-    perform postbus_data.write_server(stream_id);
-    return 1;
 end
 $$;
 
@@ -10573,7 +10684,7 @@ begin
         )',
         stream_id, number, data_type
     );
-    perform postbus_data.write_claimer(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
+    perform postbus_data.create_claim_function(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
     insert into postbus_data.segment (stream_id, number, partition_base, partition_count, after_seq)
     values (
         stream_id, number, partition_base, partition_count,
@@ -10624,6 +10735,35 @@ begin
 end
 $$;
 
+create or replace function postbus_data.repair_layout(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Point publishers at the newest segment when the register names one that does not exist: a dump may hold a register that had
+moved on while the tables were being dumped.
+*/
+declare
+    named integer := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id)) >> 35;
+    newest postbus_data.segment;
+begin
+    select s.* into newest
+    from postbus_data.segment as s
+    where s.stream_id = repair_layout.stream_id
+    order by s.number desc
+    limit 1;
+    if (named > newest.number) is not true then
+        return 0;
+    end if;
+    perform from postbus_data.stream as s where s.id = stream_id for update;
+    perform postbus_data.set_layout(stream_id, newest.number, newest.partition_base, newest.partition_count);
+    perform postbus_data.create_publish_functions(stream_id);
+    perform postbus_data.create_receive_function(stream_id);
+    return 1;
+end
+$$;
+
 create or replace function postbus_data.repartition(stream_id integer, partition_count integer)
 returns void
 language plpgsql
@@ -10642,7 +10782,7 @@ declare
     new_base integer;
 begin
     perform pg_advisory_xact_lock(1610612736, stream_id);
-    layout := postbus_data.live_value('postbus_data.layout_' || stream_id::text);
+    layout := postbus_data.sequence_value('postbus_data.layout_' || stream_id::text);
     new_base := (layout >> 11) & 16777215;
     if partition_count <> layout & 2047 then
         new_base := new_base + (layout & 2047)::integer;
@@ -10688,8 +10828,8 @@ begin
         and s.rolled_at_seq is null;
     if found then
         -- The call that moved the register may have failed after it.
-        perform postbus_data.write_publisher(stream_id);
-        perform postbus_data.write_server(stream_id);
+        perform postbus_data.create_publish_functions(stream_id);
+        perform postbus_data.create_receive_function(stream_id);
     end if;
 
     last_value := pg_sequence_last_value(sequence);
@@ -10861,156 +11001,6 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
     order by random()
 $$;
 
-create or replace function postbus_data.write_claimer(stream_id integer, number integer, data_type text)
-returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Write the function postbus_data.claim_<stream id>_<number>, which leases messages of one partition in one segment, or only reads them.
-
-Its queries are planned once for a session. Planned at each receive, reading took ten times as long (docs/decisions/0008).
-It lives and goes with the segment's table.
-*/
-declare
-    one_message_per_key boolean := (select s.one_message_per_key from postbus_data.stream as s where s.id = stream_id);
-begin
-    execute format(
-        $template$
-create or replace function postbus_data.claim_%1$s_%2$s(reader postbus_data.consumer, claim postbus_data.claim)
-returns postbus_data.batch
-language plpgsql
-volatile
-as $body$
-#variable_conflict use_variable
-declare
-    partition integer := (claim.place).partition;
-    after_seq bigint := claim.after_seq;
-    to_seq bigint := claim.to_seq;
-    wanted integer := claim.wanted;
-    has_expired boolean;
-    seqs bigint[];
-    keys text[];
-    expired bigint[];
-    last_seq bigint;
-    scanned integer;
-    picked postbus_data.picked;
-    batch postbus_data.batch;
-begin
-    if claim.scan is null and claim.blocked is null and (%8$s or claim.lease_until is null) then
-        if wanted > %6$s then
-            -- An array holds less than 1 GiB.
-            select greatest(count(*), 1)
-            into wanted
-            from (
-                select sum(octet_length(l.data::%7$s)) over (order by l.seq) as size
-                from %3$s as l
-                where l.partition = partition
-                    and l.seq > after_seq
-                    and l.seq <= to_seq
-                order by l.seq
-                limit wanted
-            ) as m
-            where m.size < 268435456;
-        end if;
-        select
-            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
-            bool_or(m.expires_at <= clock_timestamp())
-        into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at, has_expired
-        from (
-            select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at, l.expires_at
-            from %3$s as l
-            where l.partition = partition
-                and l.seq > after_seq
-                and l.seq <= to_seq
-            order by l.seq
-            limit wanted
-        ) as m;
-        batch.partition := partition;
-        -- Whoever has no lease to give only wants to look.
-        if batch.seqs is null or claim.lease_until is null then
-            return batch;
-        end if;
-        if has_expired is not true then
-            batch.lease := postbus_data.take(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
-            return batch;
-        end if;
-    end if;
-
-    -- Some may be filtered out, parked or expired.
-    select
-        array_agg(m.seq) filter (where m.matches and not m.expired),
-        array_agg(m.key) filter (where m.matches and not m.expired),
-        array_agg(m.seq) filter (where m.matches and m.expired),
-        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
-        count(*)
-    into seqs, keys, expired, last_seq, scanned
-    from (
-        select
-            l.seq,
-            l.key,
-            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
-            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
-            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
-            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
-            and %5$s
-            and %9$s as matches
-        from %3$s as l
-        where l.partition = partition
-            and l.seq > after_seq
-            and l.seq <= to_seq
-        order by l.seq
-        limit coalesce(claim.scan, wanted)
-    ) as m;
-    picked := postbus_data.pick(reader, claim, seqs, keys, expired, last_seq);
-    if picked.seqs is null then
-        if picked.last_seq > (picked.place).hi then
-            perform postbus_data.move_on(picked.place, picked.last_seq);
-        end if;
-        -- It has moved on by itself, and says how many it looked at.
-        batch := null;
-        batch.attempts := array[scanned];
-        return batch;
-    end if;
-    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
-    into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at
-    from (
-        select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at
-        from %3$s as l
-        where l.partition = partition
-            and l.seq = any (picked.seqs)
-        order by l.seq
-    ) as m;
-    batch.partition := partition;
-    claim.place := picked.place;
-    batch.lease := postbus_data.take(reader, claim, batch.seqs, batch.keys, picked.last_seq);
-    return batch;
-end
-$body$
-        $template$,
-        stream_id,
-        number,
-        postbus_data.log_table(stream_id, number),
-        case data_type when 'bytes' then 'bytes' else 'data' end,
-        case data_type
-            when 'json' then $match$(
-                    reader.filter_data is null
-                    or coalesce(jsonb_path_query_first(postbus_data.as_jsonb(l.data::text), reader.filter_data, '{}', true), 'false') not in ('false', 'null')
-                )$match$
-            else 'true'
-        end,
-        (select 900000000 / s.max_message_bytes from postbus_data.stream as s where s.id = stream_id),
-        case data_type when 'bytes' then 'bytea' else 'text' end,
-        case when one_message_per_key then 'false' else 'true' end,
-        case
-            when one_message_per_key
-                then format('exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)', stream_id)
-            else 'true'
-        end
-    );
-end
-$$;
-
 create or replace function postbus_data.spark_begin_batch(
     stream text,
     writer text,
@@ -11133,8 +11123,8 @@ begin
     end if;
     loop
         for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
-            perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), place);
-            insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+            perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), place);
+            insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound)
             select reader.id, reader.epoch, place, spark_commit.seq, spark_commit.seq, 0
             where not exists (
                 select
@@ -11142,14 +11132,14 @@ begin
                 where p.consumer_id = reader.id
                     and p.epoch = reader.epoch
                     and p.partition = place
-                    and p.hi >= spark_commit.seq
+                    and p.read_to_seq >= spark_commit.seq
             )
-            returning hi into moved;
+            returning read_to_seq into moved;
             delete from postbus_data.position as p
             where p.consumer_id = reader.id
                 and p.epoch = reader.epoch
                 and p.partition = place
-                and p.hi < moved;
+                and p.read_to_seq < moved;
         end loop;
         partition_base := reader.partition_base;
         reader := postbus_data.change_layout(reader);
@@ -11374,11 +11364,11 @@ Nothing else may be written to a segment by COPY.
 published_at  as the protocol sends it.
 seqs          null when they follow each other from first_seq on.
 
-Raises   PB404, PB503 when they are gone, or the stream was dropped and another has its name; as enter.
-Locks    as hold_horizon.
+Raises   PB404, PB503 when they are gone, or the stream was dropped and another has its name; as begin_publish.
+Locks    as lock_horizon.
 */
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, null);
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, null);
     message_count integer;
 begin
     select s.message_count
@@ -11393,7 +11383,7 @@ begin
             message = 'staged messages are gone, or of another stream of that name',
             hint = 'nothing was published; run the batch again';
     end if;
-    select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+    select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;
     stream_id := entry.stream_id;
     segment := entry.layout >> 35;
     partition_base := (entry.layout >> 11) & 16777215;
@@ -11469,7 +11459,7 @@ in their order.
 Raises   as publish_many; PB409 for rows that are encoded, which a later release of the library has staged.
 */
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, null);
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, null);
     seqs bigint[];
     part record;
 begin
@@ -11481,8 +11471,8 @@ begin
     end if;
     -- Release 0.1.0 staged them without hashes, and unchecked.
     if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then
-        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, staged.message_count) as d;
-        perform postbus_data.append(
+        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, staged.message_count) as d;
+        perform postbus_data.insert_messages(
             entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,
             staged.hashes
         );
@@ -11590,7 +11580,7 @@ Raises   PB400 and PB413 for a message that is not allowed, PB404.
 Touches  spark_staging (insert).
 */
 declare
-    entry postbus_data.entry;
+    entry postbus_data.publish_target;
     contents json[];
     hashes integer[];
 begin
@@ -11730,7 +11720,7 @@ declare
 begin
     stream_id := postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     horizon := postbus_data.horizon_of(stream_id);
-    layout := postbus_data.live_value('postbus_data.layout_' || stream_id::text);
+    layout := postbus_data.sequence_value('postbus_data.layout_' || stream_id::text);
     partition_base := (layout >> 11) & 16777215;
     partition_count := layout & 2047;
     system := (select c.system_identifier from pg_control_system() as c);
@@ -11822,7 +11812,7 @@ begin
                 new_log, old_log, stream_id
             );
             execute format('lock table %s in access exclusive mode nowait', old_log);
-            perform postbus_data.keep_needed(stream_id, chosen);
+            perform postbus_data.copy_held_messages(stream_id, chosen);
             execute format('drop table %s', old_log);
             execute format('alter table %s rename to log_%s_%s', new_log, stream_id, chosen);
             execute format('alter index postbus_data.log_%1$s_%2$s_new_pkey rename to log_%1$s_%2$s_pkey', stream_id, chosen);
@@ -11906,7 +11896,7 @@ begin
 end
 $$;
 
-create or replace function postbus_data.replace_versions(entry postbus_data.entry, batch postbus_data.fresh)
+create or replace function postbus_data.replace_versions(entry postbus_data.publish_target, batch postbus_data.publish_batch)
 returns bigint[]
 language plpgsql
 volatile
@@ -12149,9 +12139,9 @@ begin
     else
         perform postbus_data.begin_dedup(altered);
     end if;
-    perform postbus_data.write_publisher(altered);
-    perform postbus_data.write_server(altered);
-    perform postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
+    perform postbus_data.create_publish_functions(altered);
+    perform postbus_data.create_receive_function(altered);
+    perform postbus_data.create_claim_function(g.stream_id, g.number, s.data_type)
     from postbus_data.segment as g
     join postbus_data.stream as s on s.id = g.stream_id
     where g.stream_id = altered;
@@ -12338,8 +12328,8 @@ begin
             id
         );
     end if;
-    perform postbus_data.write_publisher(id);
-    perform postbus_data.write_server(id);
+    perform postbus_data.create_publish_functions(id);
+    perform postbus_data.create_receive_function(id);
     perform postbus_data.apply_grants(id);
 end
 $$;
@@ -12377,7 +12367,7 @@ begin
     -- In the order in which publishers lock: sequences first, tables last. Maintenance has to be out of the way.
     perform from postbus_data.stream as s where s.id = dropped for update;
     perform pg_advisory_xact_lock(1610612736, dropped);
-    execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.publish_many_%1$s, postbus_data.serve_%1$s', dropped);
+    execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.publish_many_%1$s, postbus_data.ack_and_receive_%1$s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
     execute format('drop table if exists postbus_data.state_%s', dropped);
@@ -12676,14 +12666,14 @@ begin
 end
 $$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('db23163b717e6f15')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('c26d16956cbd8e24')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
 -- The functions that are written for each stream and segment may have changed with their templates.
-select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
-select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
+select postbus_data.create_publish_functions(s.id), postbus_data.create_receive_function(s.id) from postbus_data.stream as s;
+select postbus_data.create_claim_function(g.stream_id, g.number, s.data_type)
 from postbus_data.segment as g
 join postbus_data.stream as s on s.id = g.stream_id;
 
@@ -12695,14 +12685,14 @@ select postbus_data.apply_grants(s.id) from postbus_data.stream as s;
 select postbus_data.comment_functions();
 comment on table postbus_data.migration is 'A row is one numbered step that this database has taken, by a fresh install (which takes them all at once) or an upgrade.';
 comment on table postbus_data.installation is 'The one row says which text the functions were made from, so that code and database can be compared on connect.';
-comment on table postbus_data.stream is 'A row is one stream. Beside it stand, named by its id: postbus_data.seq_<id>     the sequence that numbers its messages postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions. Its value is read live, whatever the reader''s snapshot (a table row would not be). postbus_data.log_<id>_<n> its segments postbus_data.publish_<id>, postbus_data.publish_many_<id> functions that publish to it; see functions/message/write_publisher.sql postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key postbus_data.serve_<id>   a function that receives from it; see functions/delivery/write_server.sql Ids are never used again, so a name left behind by one stream cannot be mistaken for another''s.';
+comment on table postbus_data.stream is 'A row is one stream. Beside it stand, named by its id: postbus_data.seq_<id>     the sequence that numbers its messages postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions. Its value is read live, whatever the reader''s snapshot (a table row would not be). postbus_data.log_<id>_<n> its segments postbus_data.publish_<id>, postbus_data.publish_many_<id> functions that publish to it; see functions/message/create_publish_functions.sql postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key postbus_data.serve_<id>   a function that receives from it; see functions/delivery/create_receive_function.sql Ids are never used again, so a name left behind by one stream cannot be mistaken for another''s.';
 comment on table postbus_data.segment is 'A row is one table of a stream''s log. A segment''s life: prepared (its table exists, nobody writes to it), current (the layout register names it), rolled (the register has moved on, late publishers may still write), sealed (nobody can). At most one segment is rolled and not sealed, so a message''s seq lies in one of at most two segments.';
 comment on table postbus_data.kept is 'A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked behind another. It goes when none does.';
 comment on table postbus_data.dropped is 'A row is what a dropped segment held: how many messages of each partition. It tells a consumer that comes too late how many it has missed. The oldest two of a stream become one when there are more than a hundred.';
 comment on table postbus_data.dedup is 'A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.';
 comment on table postbus_data.scheduled is 'A row is a message that waits outside the log until its time: one row, however many consumers its stream has. When due it is published, and gets its seq then. The content is kept as it was given, already checked.';
 comment on table postbus_data.consumer is 'A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.';
-comment on table postbus_data.position is 'A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition''s mutex, inserts the next row and deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it. Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many messages a second were given out before, missed_count when it last looked further back), and when it was used last, if that matters (-5; horizon is then the sum of its positions).';
+comment on table postbus_data.position is 'A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: a claim, under the partition''s mutex, inserts the next row and deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it. Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many messages a second were given out before, missed_count when it last looked further back), and when it was used last, if that matters (-5; horizon is then the sum of its positions).';
 comment on table postbus_data.lease is 'A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled already is in the table settled.';
 comment on table postbus_data.settled is 'A row is a message of a lease that was acked or nacked one by one. Inserted beside the lease instead of updated into it, so that two workers that ack parts of a batch do not wait for each other and an open ack does not hold up a heartbeat.';
 comment on table postbus_data.waiting is 'A row is a message that failed (was nacked, or its lease expired) and waits for its time to be delivered again.';

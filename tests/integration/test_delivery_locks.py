@@ -49,7 +49,7 @@ def test_two_receives_of_a_partition(fresh_url: str, has_lock: bool) -> None:
         bus.create_consumer("s", "c", order="none")
         bus.publish_many("s", [Message(data=n) for n in range(4)])
     if not has_lock:
-        lock = "pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition)"
+        lock = "pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition)"
         change(fresh_url, "postbus_data.claim_partition", lock, "true")
 
     with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
@@ -69,8 +69,8 @@ def test_two_receives_near_max_ack_pending(fresh_url: str, has_lock: bool) -> No
         consumer = bus.create_consumer("s", "c", order="none", max_ack_pending=1)
         bus.publish_many("s", [Message(data=n) for n in range(8)])
         if not has_lock:
-            lock = "pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -3)"
-            change(fresh_url, "postbus_data.room", lock, "true")
+            lock = "pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -3)"
+            change(fresh_url, "postbus_data.free_capacity", lock, "true")
 
         with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
             assert len(receive(first)) == 1
@@ -86,7 +86,7 @@ def test_two_sweeps(fresh_url: str, has_lock: bool) -> None:
         bus.publish_many("s", [Message(data=n) for n in range(2)])
         consumer.nack(consumer.receive(1))
         if not has_lock:
-            lock = "pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -2)"
+            lock = "pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -2)"
             change(fresh_url, "postbus_data.sweep_consumer", lock, "true")
 
         with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
@@ -109,7 +109,7 @@ def test_two_receives_of_the_redelivery_log(fresh_url: str, has_lock: bool) -> N
         consumer.nack(consumer.receive(2))
         bus.sweep("s")
     if not has_lock:
-        lock = "pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -1)"
+        lock = "pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -1)"
         change(fresh_url, "postbus_data.claim_due", lock, "true")
 
     with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
@@ -128,7 +128,7 @@ def test_an_ack_that_is_not_committed_when_the_lease_ends(fresh_url: str, has_lo
         consumer = bus.create_consumer("s", "c", order="none", ack_wait=0.1)
         bus.publish_many("s", [Message(data=n) for n in range(2)])
         if not has_lock:
-            change(fresh_url, "postbus_data.settle", "for key share", "")
+            change(fresh_url, "postbus_data.settle_messages", "for key share", "")
 
         with handler.transaction():
             batch = consumer.receive(2)
@@ -197,7 +197,7 @@ def test_a_receive_that_began_before_the_partitions_were_changed(fresh_url: str,
             change(
                 fresh_url,
                 "postbus_data.claim_partition",
-                "elsif place.hi = 9223372036854775807 then",
+                "elsif place.read_to_seq = 9223372036854775807 then",
                 "elsif false then",
             )
         with connected(fresh_url) as late, connected(fresh_url) as other:
@@ -249,8 +249,11 @@ def test_the_last_ack_of_a_lease_that_a_heartbeat_splits(fresh_url: str, waits: 
         *done, last = consumer.receive(3)
         consumer.ack(done)
         if not waits:
-            lock = "perform from postbus_data.lease as l where l.token = settle.token and l.consumer_id + 0 = settle.consumer_id"
-            change(fresh_url, "postbus_data.settle", f"{lock} for update;", "")
+            lock = (
+                "perform from postbus_data.lease as l where l.token = settle_messages.token"
+                " and l.consumer_id + 0 = settle_messages.consumer_id"
+            )
+            change(fresh_url, "postbus_data.settle_messages", f"{lock} for update;", "")
         with ThreadPoolExecutor(1) as threads:
             with heart.transaction():
                 heart.execute("select postbus.extend('s', 'c', array[%s], interval '5 minutes')", (last.ack_id,))

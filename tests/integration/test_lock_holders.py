@@ -69,23 +69,25 @@ def test_a_stranger_is_told_by_its_role(fresh_url: str, roles: tuple[str, str]) 
         assert found[5] == stranger
 
 
-def test_by_the_statements_of_the_guide_only_those_who_use_postbus_take_advisory_locks(
+def test_by_the_statements_of_the_guide_only_the_owner_takes_advisory_locks_and_its_functions_work_for_others(
     fresh_url: str, roles: tuple[str, str]
 ) -> None:
     shop, stranger = roles
     (statements,) = re.findall(r"```sql\n(do \$\$.*?)```", GUIDE.read_text(), re.DOTALL)
     with psycopg.connect(fresh_url, autocommit=True) as owner:
-        owner.execute(statements.replace("shop, billing", shop).encode())
+        owner.execute(statements.replace("to postbus_owner", f'to "{owner.info.user}"').encode())
         functions = (
             "select count(*), count(*) filter (where has_function_privilege(%s, oid, 'execute')) from pg_proc where "
         )
         where = "proname ~ 'advisory' and proname !~ 'unlock'"
-        assert owner.execute(f"{functions}{where}".encode(), (stranger,)).fetchall() == [(16, 0)]
-    with (
-        psycopg.connect(fresh_url, user=stranger, autocommit=True) as other,
-        pytest.raises(psycopg.errors.InsufficientPrivilege),
-    ):
-        other.execute("select pg_try_advisory_lock_shared(1, 2)")
+        for role in (shop, stranger):
+            assert owner.execute(f"{functions}{where}".encode(), (role,)).fetchall() == [(16, 0)]
+    for role in (shop, stranger):
+        with (
+            psycopg.connect(fresh_url, user=role, autocommit=True) as other,
+            pytest.raises(psycopg.errors.InsufficientPrivilege),
+        ):
+            other.execute("select pg_try_advisory_lock_shared(1, 2)")
     with psycopg.connect(fresh_url, user=shop, autocommit=True) as worker:
         worker.execute("select postbus.publish('orders', 'k', '1')")
         assert len(worker.execute("select * from postbus.receive('orders', 'billing')").fetchall()) == 1

@@ -35,7 +35,7 @@ async def test_a_count_begins_with_what_was_in_flight_at_the_last(bus: Any, name
         ((since,),) = sql.execute(
             "select p.pending_since from postbus_data.position as p"
             " join postbus_data.consumer as c on c.id = p.consumer_id and c.epoch = p.epoch"
-            " where c.stream_name = %s and p.partition = 0 order by p.hi desc limit 1",
+            " where c.stream_name = %s and p.partition = 0 order by p.read_to_seq desc limit 1",
             (name,),
         ).fetchall()
         return since

@@ -51,12 +51,12 @@ def pages(connection: Connection, statement: str) -> int:
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
 
-def typical_pages(connection: Connection, serve: str = "serve_1") -> tuple[float, float]:
+def typical_pages(connection: Connection, function: str = "ack_and_receive_1") -> tuple[float, float]:
     """Of a receive of one message, and of its ack: medians."""
     receives, acks = [], []
     for turn in range(30):
         receives.append(
-            pages(connection, f"select s.* from postbus_data.{serve}('s', 'c', 1, null, 'json', null, false) as s")
+            pages(connection, f"select s.* from postbus_data.{function}('s', 'c', 1, null, 'json', null, false) as s")
         )
         tokens = connection.execute("select lpad(to_hex(l.token), 16, '0') from postbus_data.lease as l").fetchall()
         acks += [pages(connection, f"select postbus.ack('s', 'c', array['{token}'])") for (token,) in tokens]
@@ -92,7 +92,7 @@ def test_dead_rows_under_a_held_snapshot_change_nothing(fresh_url: str, order: s
             consumer.ack(delivery)
         receive, ack = typical_pages(connection)
         # The way for all that the stream's own function leaves to others.
-        general_receive, _ = typical_pages(connection, "serve")
+        general_receive, _ = typical_pages(connection, "ack_and_receive")
         holder.rollback()
     assert receive < RECEIVE_PAGES
     assert general_receive < RECEIVE_PAGES
@@ -121,7 +121,7 @@ SETTLING = (
     "select postbus.ack('s', 'c', array['{lease}'])",
     "select postbus.extend('s', 'c', array['{one}'])",
     "select postbus.terminate('s', 'c', array['{one}'])",
-    "select s.acked from postbus_data.serve_1('s', 'c', 1, null, 'json', array['{lease}'], false) as s",
+    "select s.acked from postbus_data.ack_and_receive_1('s', 'c', 1, null, 'json', array['{lease}'], false) as s",
 )
 
 

@@ -1,6 +1,6 @@
 -- A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.
 create table postbus_data.consumer (
-    -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/mutex_class.sql.
+    -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/consumer_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
     stream_id integer not null references postbus_data.stream on delete cascade,
     -- Streams keep their names, so a consumer is found by both in one probe.
@@ -68,7 +68,7 @@ create table postbus_data.consumer (
 -- The consumers of a stream.
 create index consumer_stream on postbus_data.consumer (stream_id);
 
--- A row says how far a consumer has read a partition: up to hi. Insert-only: a claim, under the partition's mutex, inserts the next row and
+-- A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: a claim, under the partition's mutex, inserts the next row and
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
 -- Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired
 -- leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many
@@ -78,12 +78,12 @@ create table postbus_data.position (
     consumer_id integer not null,
     epoch integer not null,
     partition integer not null,
-    hi bigint not null,
+    read_to_seq bigint not null,
     -- The horizon last seen: up to it, no look at pg_locks is needed.
     horizon bigint not null,
     -- At most so many messages of the partition are in flight.
     pending_bound integer not null,
-    -- The segment that holds all that is published above hi, as long as the layout register still names it; 0 says nothing.
+    -- The segment that holds all that is published above read_to_seq, as long as the layout register still names it; 0 says nothing.
     segment integer not null default 0,
     -- In the orders "key" and "partition": the leases that were in flight after the claim. No other may be.
     leases bigint[],
@@ -94,9 +94,9 @@ create table postbus_data.position (
     expired_count bigint not null default 0,
     -- About how many were gone from the stream before it came to them.
     missed_count bigint not null default 0,
-    -- In order "none": no lease of the partition's first deliveries that is in flight ends before this; null says nothing. See recount.
+    -- In order "none": no lease of the partition's first deliveries that is in flight ends before this; null says nothing. See count_in_flight.
     pending_since timestamptz,
-    primary key (consumer_id, epoch, partition, hi)
+    primary key (consumer_id, epoch, partition, read_to_seq)
 );
 
 -- A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled

@@ -28,7 +28,7 @@ create type postbus.stream_info as (
 );
 
 -- What a publisher needs to know of a stream to write to it.
-create type postbus_data.entry as (
+create type postbus_data.publish_target as (
     stream_id integer,
     data_type text,
     max_message_bytes integer,
@@ -39,7 +39,7 @@ create type postbus_data.entry as (
 
 -- Messages to be published, column by column, of which some may turn out to be duplicates or unchanged versions. answers has what the publisher is told
 -- of those, and null for the others, whose seqs are in seqs; published_at is when these were drawn.
-create type postbus_data.fresh as (
+create type postbus_data.publish_batch as (
     keys text[],
     data text[],
     contents json[],
@@ -131,7 +131,7 @@ create type postbus.consumer_info as (
 );
 
 -- What a receive has found out so far, handed from one of its steps to the next.
-create type postbus_data.claim as (
+create type postbus_data.receive_state as (
     data_type text,
     start_seq bigint,
     -- Where publishers write and how many partitions there are, as the register says.
@@ -160,7 +160,7 @@ create type postbus_data.claim as (
 );
 
 -- Which of some messages are taken: the rest is parked, filtered out or expired, and done with up to last_seq.
-create type postbus_data.picked as (
+create type postbus_data.chosen_messages as (
     seqs bigint[],
     keys text[],
     place postbus_data.position,

@@ -49,10 +49,10 @@ ASKING: Final = {
     "postbus_data": {
         *(
             "history_bounds",
-            "pulse",
-            "pulse_of_consumers",
-            "receive_batches",
-            "serve",
+            "stream_horizons",
+            "consumers_to_wake",
+            "ack_and_receive_in_any_session",
+            "ack_and_receive",
             "spark_commit",
             "spark_discard",
             "spark_end",
@@ -112,8 +112,10 @@ ELSEWHERE: Final = {
     "stream_info": "postbus.stream_info('other')",
     "terminate": "postbus.terminate('other', 'c', {tokens})",
     "history_bounds": "postbus_data.history_bounds('other')",
-    "receive_batches": "postbus_data.receive_batches('other', 'c', 10, null, null, {tokens}, false)",
-    "serve": "postbus_data.serve('other', 'c', 10, null, null, {tokens}, false)",
+    "ack_and_receive_in_any_session": (
+        "postbus_data.ack_and_receive_in_any_session('other', 'c', 10, null, null, {tokens}, false)"
+    ),
+    "ack_and_receive": "postbus_data.ack_and_receive('other', 'c', 10, null, null, {tokens}, false)",
     "spark_commit": "postbus_data.spark_commit('other', 'c', 100)",
     "spark_discard": "postbus_data.spark_discard('other/w', 1, array[gen_random_uuid()])",
     "spark_end": "postbus_data.spark_end('other', 0)",
@@ -132,9 +134,9 @@ ELSEWHERE: Final = {
 SILENT: Final = {
     "list_streams": "select name from postbus.list_streams() where name = 'other'",
     "overview": "select name from postbus.overview() where name = 'other'",
-    "pulse": "select p from postbus_data.pulse(array[{other}]::bigint[], array[0]::bigint[]) as p where p is not null",
-    "pulse_of_consumers": (
-        "select from postbus_data.pulse_of_consumers(array[{consumer}]::bigint[]) as p where p.next_seconds is not null"
+    "stream_horizons": "select from postbus_data.stream_horizons(array[{other}]::bigint[], '{{0}}'::bigint[]) as p where p is not null",
+    "consumers_to_wake": (
+        "select from postbus_data.consumers_to_wake(array[{consumer}]::bigint[]) as p where p.next_seconds is not null"
     ),
     "spark_history": "select from postbus_data.spark_history({consumer}, '-infinity', 'infinity')",
     "spark_lost": "select from postbus_data.spark_lost({other}, 0) as l where l.purged is true or l.dropped is true",

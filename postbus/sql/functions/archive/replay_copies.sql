@@ -56,12 +56,12 @@ begin
             as m (partition, seq, published_at, key, data, headers, bytes)
         where m.seq <= coalesce(
                 (
-                    select h.hi
+                    select h.read_to_seq
                     from postbus_data.position as h
                     where h.consumer_id = reader.id
                         and h.epoch = reader.epoch
                         and h.partition = m.partition
-                    order by h.hi desc
+                    order by h.read_to_seq desc
                     limit 1
                 ),
                 reader.start_after

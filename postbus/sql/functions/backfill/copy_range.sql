@@ -17,7 +17,7 @@ Locks    the range, and the horizon of the stream, shared, until the transaction
 Its transaction is at the snapshot that is read. What it has to know of now comes from sequences, locks and updates.
 */
 declare
-    entry postbus_data.entry;
+    entry postbus_data.publish_target;
     layout bigint;
     message_count bigint;
 begin
@@ -33,7 +33,7 @@ begin
     exception when serialization_failure then
         return null;
     end;
-    entry := postbus_data.enter(stream, null);
+    entry := postbus_data.begin_publish(stream, null);
     if entry.one_message_per_key then
         return null;
     end if;
@@ -55,7 +55,7 @@ begin
                         pg_catalog.sha256(pg_catalog.convert_to(q.key, ''UTF8''::pg_catalog.name)) as hash,
                         case
                             when q.problem is null and pg_catalog.octet_length(q.data%s) <= $4 then q.key
-                            else postbus_data.not_a_message()
+                            else postbus_data.raise_unpublishable()
                         end as key,
                         q.data
                     from (%s) as q
@@ -71,7 +71,7 @@ begin
             get diagnostics message_count = row_count;
             layout := pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postbus_data.layout_' || entry.stream_id::text));
             if layout <> entry.layout then
-                -- A new segment was begun while numbers were drawn: once more, see draw.
+                -- A new segment was begun while numbers were drawn: once more, see draw_seqs.
                 raise exception using errcode = 'PB001', message = 'the layout has changed';
             end if;
             exit;

@@ -22,8 +22,8 @@ begin
         plan_ranges.pipeline,
         plan_ranges.writer,
         n.place - 1,
-        postbus_data.texts_of(n.range -> 'after_key'),
-        postbus_data.texts_of(n.range -> 'to_key'),
+        postbus_data.text_array(n.range -> 'after_key'),
+        postbus_data.text_array(n.range -> 'to_key'),
         (n.range ->> 'is_of_nulls')::boolean
     from jsonb_array_elements(ranges) with ordinality as n (range, place);
 end

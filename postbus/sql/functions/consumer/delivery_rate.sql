@@ -5,9 +5,9 @@ volatile
 as $$
 /* How many messages a second were given out since a mark of the sweep, about; 0 when there is none. positions: see position_sum. */
     select case
-        when mark.hi > 0 then greatest(
+        when mark.read_to_seq > 0 then greatest(
             0,
-            (positions - mark.expired_count) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at) - mark.hi / 1000000.0)
+            (positions - mark.expired_count) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at) - mark.read_to_seq / 1000000.0)
         )
         else 0
     end

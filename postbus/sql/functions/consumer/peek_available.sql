@@ -9,20 +9,20 @@ declare
     partition integer;
     horizon bigint := postbus_data.horizon_of(reader.stream_id);
     start_seq bigint;
-    hi bigint;
+    read_to_seq bigint;
     messages postbus.delivery[];
 begin
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
     for partition in select u from postbus_data.unread_partitions(reader) as u loop
-        select p.hi into hi
+        select p.read_to_seq into read_to_seq
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = partition
-        order by p.hi desc
+        order by p.read_to_seq desc
         limit 1;
         messages := postbus_data.fetch_messages(
-            reader.stream_id, partition, greatest(coalesce(hi, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
+            reader.stream_id, partition, greatest(coalesce(read_to_seq, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
         );
         return query
         select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,

@@ -42,12 +42,12 @@ begin
         select reader.id, p.partition, p.seq, p.key, 0, clock_timestamp(), 'replayed'
         from page as p
         where p.seq <= (
-                select h.hi
+                select h.read_to_seq
                 from postbus_data.position as h
                 where h.consumer_id = reader.id
                     and h.epoch = reader.epoch
                     and h.partition = p.partition
-                order by h.hi desc
+                order by h.read_to_seq desc
                 limit 1
             )
             and not exists (

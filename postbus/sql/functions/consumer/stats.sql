@@ -67,12 +67,12 @@ begin
     for place in 0 .. partition_count - 1 loop
         partition := ((layout >> 11) & 16777215) + place;
         position_seq := null;
-        select p.hi, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
+        select p.read_to_seq, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = stats.partition
-        order by p.hi desc
+        order by p.read_to_seq desc
         limit 1;
         position_seq := coalesce(position_seq, reader.start_after);
         missed_estimate := coalesce(missed_estimate, 0) + case
@@ -124,7 +124,7 @@ begin
         mark := postbus_data.sweep_mark(reader);
         -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
         rate_estimate := case
-            when to_timestamp(mark.hi / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
+            when to_timestamp(mark.read_to_seq / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
             else postbus_data.delivery_rate(mark, postbus_data.position_sum(reader), clock_timestamp())
         end;
     end if;

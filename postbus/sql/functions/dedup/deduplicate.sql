@@ -48,7 +48,7 @@ begin
     if last_table.number is not null then
         if last_table.sealed_at is null or current_setting('transaction_isolation') <> 'read committed' then
             -- Somebody may be writing the same id there just now.
-            known := postbus_data.take_ids(format('postbus_data.dedup_%s_%s', stream_id, last_table.number), ids, seqs, now_at, oldest);
+            known := postbus_data.insert_ids(format('postbus_data.dedup_%s_%s', stream_id, last_table.number), ids, seqs, now_at, oldest);
         else
             execute format(
                 'select coalesce(jsonb_object_agg(d.id, d.seq), ''{}'')
@@ -60,7 +60,7 @@ begin
     end if;
     select array_agg(case when not known ? i.id then i.id end order by i.place) into wanted
     from unnest(ids) with ordinality as i (id, place);
-    found_known := postbus_data.take_ids(format('postbus_data.dedup_%s_%s', stream_id, current_number), wanted, seqs, now_at, oldest);
+    found_known := postbus_data.insert_ids(format('postbus_data.dedup_%s_%s', stream_id, current_number), wanted, seqs, now_at, oldest);
     known := known || found_known;
 
     return array(

@@ -25,7 +25,7 @@ begin
     if register is null then
         return 0;
     end if;
-    step_count := postbus_data.mend_dedup(stream_id);
+    step_count := postbus_data.repair_dedup(stream_id);
     -- The clock may have been set back; a table must not stay until it comes to that time again.
     update postbus_data.dedup as d
     set begun_at = case when d.begun_at is not null then least(d.begun_at, clock_timestamp()) end,

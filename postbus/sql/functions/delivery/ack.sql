@@ -26,6 +26,6 @@ declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
 begin
     perform postbus_data.check_isolation();
-    return postbus_data.finish(reader.id, reader.epoch, ack_ids);
+    return postbus_data.ack_deliveries(reader.id, reader.epoch, ack_ids);
 end
 $$;

@@ -4,7 +4,7 @@ create or replace function postbus_data.begin_claim(
     ack_wait interval,
     expected_type text
 )
-returns postbus_data.claim
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -15,7 +15,7 @@ Raises   PB400 for arguments out of range, PB409 for a group or another type of 
          messages would be skipped or delivered twice.
 */
 declare
-    claim postbus_data.claim;
+    claim postbus_data.receive_state;
     one_message_per_key boolean;
 begin
     if max_messages is null or max_messages not between 1 and 10000 then

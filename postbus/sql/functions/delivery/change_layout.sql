@@ -52,11 +52,11 @@ begin
     end if;
     end_seq := postbus_data.horizon_of(reader.stream_id);
     for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
-        if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
+        if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition) then
             return reader;
         end if;
-        place := postbus_data.place_of(reader, partition);
-        if postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), end_seq, 1) is not null then
+        place := postbus_data.position_of(reader, partition);
+        if postbus_data.next_seqs(reader.stream_id, partition, greatest(place.read_to_seq, start_seq - 1), end_seq, 1) is not null then
             return reader;
         end if;
         if reader.ordering = 'partition' and (
@@ -66,9 +66,9 @@ begin
             return reader;
         end if;
         place.missed_count := place.missed_count + case
-            when start_seq - 1 > place.hi
+            when start_seq - 1 > place.read_to_seq
             then postbus_data.missed_between(
-                reader.stream_id, partition, place.hi, least(start_seq, next_segment.after_seq + 1), reader.partition_count
+                reader.stream_id, partition, place.read_to_seq, least(start_seq, next_segment.after_seq + 1), reader.partition_count
             )
             else 0
         end;
@@ -89,7 +89,7 @@ begin
     end if;
     foreach place in array places loop
         -- Whoever still comes to an old partition finds that there is nothing more to claim.
-        perform postbus_data.move_on(place, 9223372036854775807);
+        perform postbus_data.advance_position(place, 9223372036854775807);
     end loop;
     with unparked as (
         delete from postbus_data.parked as p
@@ -107,7 +107,7 @@ begin
         where l.consumer_id = reader.id
             and l.epoch = reader.epoch;
     end if;
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, leases, expired_count, missed_count)
+    insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, leases, expired_count, missed_count)
     select
         reader.id, reader.epoch, p.n, greatest(next_segment.after_seq, reader.start_after), 0,
         postbus_data.in_flight(reader.id, reader.epoch, null, case when reader.ordering = 'none' then false end), leases,

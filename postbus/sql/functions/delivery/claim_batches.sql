@@ -16,7 +16,7 @@ begin_with  the partition that is looked at first; null for a random one, so tha
 */
 #variable_conflict use_variable
 declare
-    claim postbus_data.claim;
+    claim postbus_data.receive_state;
     partition_base integer;
     partition_count integer;
     first integer;
@@ -27,7 +27,7 @@ declare
     scan_left integer := 65536;
     batch postbus_data.batch;
     found_count integer;
-    last_claim postbus_data.claim;
+    last_claim postbus_data.receive_state;
     busy_due boolean;
     -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
     busy_ones integer[];
@@ -41,7 +41,7 @@ begin
         return;
     end if;
     if claim.quota is null then
-        remaining := postbus_data.room(reader, max_messages);
+        remaining := postbus_data.free_capacity(reader, max_messages);
     end if;
     -- A busy consumer is asked many times a second: most need not even look whether it was swept.
     if random() < 0.1 and postbus_data.sweep_now_and_then(reader) then
@@ -110,17 +110,17 @@ begin
                 elsif claim.to_seq < (claim.place).horizon then
                     -- The segment is read to its end.
                     if found_count = 0 then
-                        perform postbus_data.move_on(claim.place, claim.to_seq);
+                        perform postbus_data.advance_position(claim.place, claim.to_seq);
                     end if;
                 else
                     -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
                     if claim.horizon is not null then
                         if found_count = 0 and (
-                            (claim.place).hi = reader.start_after
-                            or (claim.place).horizon - (claim.place).hi >= remaining * partition_count
+                            (claim.place).read_to_seq = reader.start_after
+                            or (claim.place).horizon - (claim.place).read_to_seq >= remaining * partition_count
                         ) then
                             -- Lest it look new, or full, the next time.
-                            perform postbus_data.move_on(claim.place, (claim.place).horizon);
+                            perform postbus_data.advance_position(claim.place, (claim.place).horizon);
                         end if;
                         exit;
                     end if;
@@ -140,7 +140,7 @@ begin
         if busy_due or busy_ones <> '{}' then
             -- One alone waits for all of the old partitions, when it is time to go on to new ones.
             exit when clock_timestamp() > wait_until
-                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -6));
             awaited := busy_ones;
             perform pg_sleep(0.0005);
         else
@@ -151,7 +151,7 @@ begin
             if claim.layout <> postbus_data.reading_layout(reader) then
                 claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
                 if claim.quota is null then
-                    remaining := postbus_data.room(reader, max_messages);
+                    remaining := postbus_data.free_capacity(reader, max_messages);
                 end if;
             elsif postbus_data.sweep_consumer(reader) = 0 then
                 exit;

@@ -1,5 +1,5 @@
-create or replace function postbus_data.claim_by_key(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
-returns postbus_data.claim
+create or replace function postbus_data.claim_by_key(reader postbus_data.consumer, claim postbus_data.receive_state, wanted integer)
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -55,7 +55,7 @@ begin
             from postbus_data.waiting as w
             where w.consumer_id = reader.id
                 and w.partition < partition_base
-                and postbus_data.home_of(claim.layout, w.key, w.seq) = place.partition
+                and postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
             union all
             select p.partition, p.seq, p.key, 0, true
             from postbus_data.parked as p
@@ -128,7 +128,7 @@ begin
             limit 1;
             place.parked_from := parked_left;
         end if;
-        claim.messages := postbus_data.take_again(reader, claim, place, origin, seqs, attempts);
+        claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
         claim.place := null;
         return claim;
     end if;

@@ -1,5 +1,5 @@
-create or replace function postbus_data.claim_by_partition(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
-returns postbus_data.claim
+create or replace function postbus_data.claim_by_partition(reader postbus_data.consumer, claim postbus_data.receive_state, wanted integer)
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -44,7 +44,7 @@ begin
                 from postbus_data.waiting as w
                 where w.consumer_id = reader.id
                     and w.partition < partition_base
-                    and postbus_data.home_of(claim.layout, w.key, w.seq) = place.partition
+                    and postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
             ) as w
         ) as f
     ) as h;
@@ -57,7 +57,7 @@ begin
         where w.consumer_id = reader.id
             and w.partition = origin
             and w.seq = any (seqs);
-        claim.messages := postbus_data.take_again(reader, claim, place, origin, seqs, attempts);
+        claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
     end if;
     return claim;
 end

@@ -1,5 +1,5 @@
-create or replace function postbus_data.claim_due(reader postbus_data.consumer, claim postbus_data.claim, wanted integer)
-returns postbus_data.claim
+create or replace function postbus_data.claim_due(reader postbus_data.consumer, claim postbus_data.receive_state, wanted integer)
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -22,7 +22,7 @@ declare
 begin
     claim.messages := null;
     claim.busy := false;
-    claim.busy := not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -1);
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -1);
     if claim.busy then
         return claim;
     end if;
@@ -47,7 +47,7 @@ begin
             from postbus_data.due as d
             where d.consumer_id = reader.id
                 and d.epoch = reader.epoch
-                and d.n > place.hi
+                and d.n > place.read_to_seq
             order by d.n
             limit wanted
         ) as d
@@ -57,7 +57,7 @@ begin
         messages := postbus_data.fetch_named(
             reader.stream_id, claim.data_type, batch.partition, batch.seqs, batch.attempts, token, live_only => true
         );
-        perform postbus_data.bury_missing(reader, batch.partition, batch.seqs, batch.attempts, messages);
+        perform postbus_data.add_dead_letters_without_message(reader, batch.partition, batch.seqs, batch.attempts, messages);
         last_n := greatest(last_n, batch.last_n);
         continue when messages is null;
         insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline, has_history)
@@ -73,14 +73,14 @@ begin
     delete from postbus_data.due as d
     where d.consumer_id = reader.id
         and d.epoch = reader.epoch
-        and d.n > place.hi
+        and d.n > place.read_to_seq
         and d.n <= last_n;
     delete from postbus_data.position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
         and p.partition = -1
-        and p.hi = place.hi;
-    insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+        and p.read_to_seq = place.read_to_seq;
+    insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound)
     values (reader.id, reader.epoch, -1, last_n, 0, bound + coalesce(cardinality(claim.messages), 0));
     return claim;
 end

@@ -1,10 +1,10 @@
 create or replace function postbus_data.claim_older(
     reader postbus_data.consumer,
-    claim postbus_data.claim,
+    claim postbus_data.receive_state,
     place postbus_data.position,
     newest integer
 )
-returns postbus_data.claim
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$

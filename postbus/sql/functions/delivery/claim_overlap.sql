@@ -1,5 +1,5 @@
-create or replace function postbus_data.claim_overlap(reader postbus_data.consumer, claim postbus_data.claim)
-returns postbus_data.claim
+create or replace function postbus_data.claim_overlap(reader postbus_data.consumer, claim postbus_data.receive_state)
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -8,7 +8,7 @@ Lease the next messages of a partition where two segments overlap: publishers th
 older one, others to the newer.
 
 Its caller holds the partition's mutex.
-Touches  as pick and take.
+Touches  as choose_messages and lease_messages.
 */
 declare
     place postbus_data.position := claim.place;
@@ -16,7 +16,7 @@ declare
     keys text[];
     found_count integer;
     last_seq bigint;
-    picked postbus_data.picked;
+    picked postbus_data.chosen_messages;
     prefix text;
     superseded bigint[];
 begin
@@ -34,12 +34,12 @@ begin
     if found_count < coalesce(claim.scan, claim.wanted) then
         last_seq := claim.to_seq;
     end if;
-    picked := postbus_data.pick(reader, claim, seqs, keys, null, last_seq);
+    picked := postbus_data.choose_messages(reader, claim, seqs, keys, null, last_seq);
     claim.place := picked.place;
     if picked.seqs is not null then
-        prefix := postbus_data.take(reader, claim, picked.seqs, picked.keys, picked.last_seq);
-    elsif picked.last_seq > place.hi then
-        perform postbus_data.move_on(picked.place, picked.last_seq);
+        prefix := postbus_data.lease_messages(reader, claim, picked.seqs, picked.keys, picked.last_seq);
+    elsif picked.last_seq > place.read_to_seq then
+        perform postbus_data.advance_position(picked.place, picked.last_seq);
     end if;
     claim.messages := nullif(
         array(

@@ -1,10 +1,10 @@
 create or replace function postbus_data.claim_partition(
     reader postbus_data.consumer,
-    claim postbus_data.claim,
+    claim postbus_data.receive_state,
     partition integer,
     wanted integer
 )
-returns postbus_data.claim
+returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
@@ -24,7 +24,7 @@ declare
 begin
     claim.messages := null;
     claim.wanted := null;
-    claim.busy := not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition);
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition);
     if claim.busy then
         return claim;
     end if;
@@ -34,19 +34,19 @@ begin
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = partition
-        order by p.hi desc
+        order by p.read_to_seq desc
         limit 1
     );
-    if place.hi is null then
-        place := postbus_data.first_place(reader, partition, reader.start_after);
-    elsif place.hi = 9223372036854775807 then
+    if place.read_to_seq is null then
+        place := postbus_data.first_position(reader, partition, reader.start_after);
+    elsif place.read_to_seq = 9223372036854775807 then
         -- Meanwhile somebody has changed the layout.
         return claim;
     end if;
 
     if place.pending_bound + wanted > claim.quota then
         select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
-        from postbus_data.recount(
+        from postbus_data.count_in_flight(
             reader.id, reader.epoch, partition, ((claim.layout >> 11) & 16777215)::integer,
             case when reader.ordering <> 'none' then coalesce(place.leases, '{}') end, place.pending_since
         ) as r;
@@ -69,14 +69,14 @@ begin
     end if;
 
     -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.
-    if claim.horizon is null and place.horizon - place.hi < wanted * (claim.layout & 2047) then
+    if claim.horizon is null and place.horizon - place.read_to_seq < wanted * (claim.layout & 2047) then
         claim.horizon := postbus_data.horizon_of(reader.stream_id);
     end if;
     place.horizon := greatest(place.horizon, claim.horizon);
-    claim.after_seq := greatest(place.hi, claim.start_seq - 1);
-    if claim.start_seq - 1 > place.hi then
+    claim.after_seq := greatest(place.read_to_seq, claim.start_seq - 1);
+    if claim.start_seq - 1 > place.read_to_seq then
         place.missed_count := place.missed_count + postbus_data.missed_between(
-            reader.stream_id, partition, place.hi, claim.start_seq, (claim.layout & 2047)::integer
+            reader.stream_id, partition, place.read_to_seq, claim.start_seq, (claim.layout & 2047)::integer
         );
     end if;
     if place.horizon <= claim.after_seq then

@@ -12,10 +12,10 @@ begin
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
         and p.partition = -1
-    order by p.hi desc
+    order by p.read_to_seq desc
     limit 1;
-    if place.hi is null then
-        place := postbus_data.first_place(reader, -1, 0);
+    if place.read_to_seq is null then
+        place := postbus_data.first_position(reader, -1, 0);
     end if;
     return place;
 end

@@ -39,8 +39,8 @@ begin
             errcode = 'PB400', message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
     end if;
     if shorten then
-        -- Positions must not say that no lease ends so early. Mutexes before rows, and in order: see forget_since.
-        perform postbus_data.forget_since(reader);
+        -- Positions must not say that no lease ends so early. Mutexes before rows, and in order: see reset_pending_since.
+        perform postbus_data.reset_pending_since(reader);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
         for held in

@@ -15,7 +15,7 @@ no ack id.
 */
 #variable_conflict use_variable
 declare
-    claim postbus_data.claim;
+    claim postbus_data.receive_state;
     segment record;
     batch postbus_data.batch;
     found_here postbus.delivery[];

@@ -11,12 +11,12 @@ as $$
             and d.epoch = has_due.epoch
             and d.n > coalesce(
                 (
-                    select p.hi
+                    select p.read_to_seq
                     from postbus_data.position as p
                     where p.consumer_id = has_due.consumer_id
                         and p.epoch = has_due.epoch
                         and p.partition = -1
-                    order by p.hi desc
+                    order by p.read_to_seq desc
                     limit 1
                 ),
                 0

@@ -17,10 +17,10 @@ is there to be seen.
 */
 #variable_conflict use_variable
 declare
-    place postbus_data.position := postbus_data.place_of(reader, partition);
+    place postbus_data.position := postbus_data.position_of(reader, partition);
 begin
     return place.parked_from is not null
         or (reader.ordering <> 'none' and exists (select from postbus_data.waiting as w where w.consumer_id = reader.id))
-        or postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), horizon, 1) is not null;
+        or postbus_data.next_seqs(reader.stream_id, partition, greatest(place.read_to_seq, start_seq - 1), horizon, 1) is not null;
 end
 $$;

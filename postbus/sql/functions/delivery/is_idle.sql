@@ -12,7 +12,7 @@ as $$
             where p.consumer_id = reader.id
                 and p.epoch = reader.epoch
                 and p.partition = is_idle.partition
-            order by p.hi desc
+            order by p.read_to_seq desc
             limit 1
         ) as p
         cross join lateral unnest(p.leases) as t (token)

@@ -40,11 +40,11 @@ begin
         raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 30 days', delay);
     end if;
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(
+        for message in select s.* from postbus_data.settle_messages(
             reader.id, reader.epoch, named.token, named.seqs,
             case when not untried then 'failed' end, coalesce(reason, 'nacked')
         ) as s loop
-            perform postbus_data.fail(
+            perform postbus_data.schedule_retry(
                 reader, message.partition, message.seq, message.key,
                 case when untried then message.attempt - 1 else message.attempt end,
                 case when untried then coalesce(delay, interval '0') else delay end,
@@ -53,7 +53,7 @@ begin
             failed := failed + 1;
         end loop;
         if reader.ordering = 'key' and named.seqs is not null then
-            perform postbus_data.drag(reader, named.token, named.seqs);
+            perform postbus_data.return_later_messages_of_key(reader, named.token, named.seqs);
         end if;
     end loop;
     return failed;

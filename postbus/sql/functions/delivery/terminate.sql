@@ -29,16 +29,16 @@ declare
 begin
     perform postbus_data.check_isolation();
     for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle(
+        for message in select s.* from postbus_data.settle_messages(
             reader.id, reader.epoch, named.token, named.seqs, 'dead', coalesce(reason, 'terminated')
         ) as s loop
-            perform postbus_data.bury(
+            perform postbus_data.add_dead_letter(
                 reader, message.partition, message.seq, message.attempt, coalesce(reason, 'terminated')
             );
             buried := buried + 1;
         end loop;
         if reader.ordering = 'key' and reader.on_dead = 'hold' and named.seqs is not null then
-            perform postbus_data.drag(reader, named.token, named.seqs);
+            perform postbus_data.return_later_messages_of_key(reader, named.token, named.seqs);
         end if;
     end loop;
     return buried;

@@ -19,7 +19,7 @@ Touches  position, lease (insert, delete).
 #variable_conflict use_variable
 declare
     claimed postbus.claimed;
-    place postbus_data.position := postbus_data.place_of(reader, partition);
+    place postbus_data.position := postbus_data.position_of(reader, partition);
     held postbus_data.lease;
     seqs bigint[];
     token bigint;
@@ -48,15 +48,15 @@ begin
         attempt := coalesce(held.attempts[1], 1) + 1;
         delete from postbus_data.lease as l where l.token = held.token;
     else
-        if place.horizon - place.hi < wanted * partition_count then
+        if place.horizon - place.read_to_seq < wanted * partition_count then
             place.horizon := postbus_data.horizon_of(reader.stream_id);
         end if;
-        if place.hi < start_seq - 1 then
+        if place.read_to_seq < start_seq - 1 then
             place.missed_count := place.missed_count + postbus_data.missed_between(
-                reader.stream_id, partition, place.hi, start_seq, partition_count
+                reader.stream_id, partition, place.read_to_seq, start_seq, partition_count
             );
         end if;
-        seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.hi, start_seq - 1), place.horizon, wanted);
+        seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.read_to_seq, start_seq - 1), place.horizon, wanted);
         last_seq := coalesce(seqs[cardinality(seqs)], place.horizon);
         -- Read after the horizon: all that lies above what is claimed is in this segment, if no older one has more.
         newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
@@ -70,10 +70,10 @@ begin
             place.segment := newest;
         end if;
         if seqs is null then
-            if last_seq > place.hi and (place.hi = reader.start_after or last_seq - place.hi >= wanted * partition_count) then
+            if last_seq > place.read_to_seq and (place.read_to_seq = reader.start_after or last_seq - place.read_to_seq >= wanted * partition_count) then
                 -- Lest it look new, or full, the next time.
                 place.leases := null;
-                perform postbus_data.move_on(place, last_seq);
+                perform postbus_data.advance_position(place, last_seq);
             end if;
             return claimed;
         end if;
@@ -91,7 +91,7 @@ begin
             clock_timestamp(), claimed.deadline
         );
     end if;
-    perform postbus_data.move_on(place, greatest(place.hi, seqs[cardinality(seqs)]));
+    perform postbus_data.advance_position(place, greatest(place.read_to_seq, seqs[cardinality(seqs)]));
     claimed.from_seq := seqs[1];
     claimed.to_seq := seqs[cardinality(seqs)];
     claimed.message_count := cardinality(seqs);

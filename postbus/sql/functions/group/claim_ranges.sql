@@ -56,7 +56,7 @@ begin
             exit when remaining <= 0;
             partition := partition_base + mod(first + step, partition_count);
             continue when not partition = any (owned) or not partition = any (awaited);
-            if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), partition) then
+            if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition) then
                 busy_ones := busy_ones || partition;
                 continue;
             end if;
@@ -73,7 +73,7 @@ begin
         end if;
         if busy_ones <> '{}' then
             exit when clock_timestamp() > wait_until
-                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -6));
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -6));
             awaited := busy_ones;
             perform pg_sleep(0.0005);
         else

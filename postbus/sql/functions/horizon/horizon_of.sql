@@ -23,7 +23,7 @@ begin
             hint = 'connect to the primary';
     end if;
 
-    last_seq := postbus_data.live_value('postbus_data.seq_' || stream_id::text);
+    last_seq := postbus_data.sequence_value('postbus_data.seq_' || stream_id::text);
     select min(l.held_at) into oldest from postbus_data.publisher_locks(stream_id, last_seq) as l;
     return least(last_seq, oldest);
 end

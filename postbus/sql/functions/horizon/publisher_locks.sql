@@ -14,7 +14,7 @@ publisher may fall four thousand million messages behind. A lock taken since las
     cross join lateral (select (last_seq - l.objid::bigint) & 4294967295 as behind) as distance
     where l.locktype = 'advisory'
         and l.database = (select d.oid from pg_catalog.pg_database as d where d.datname = current_database())
-        and l.classid = postbus_data.lock_class(stream_id)::oid
+        and l.classid = postbus_data.publisher_lock_class(stream_id)::oid
         and l.objsubid = 2
         and l.mode = 'ShareLock'
         and l.granted

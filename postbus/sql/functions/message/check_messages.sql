@@ -1,5 +1,5 @@
 create or replace function postbus_data.check_messages(
-    entry postbus_data.entry,
+    entry postbus_data.publish_target,
     message_count integer,
     keys text[],
     data text[],
@@ -28,7 +28,7 @@ begin
         or (entry.data_type = 'bytes') <> (data is null)
         or headers is not null
     then
-        perform postbus_data.refuse(entry, m.place::integer, m.key, m.data, m.header, m.bytes)
+        perform postbus_data.raise_invalid_message(entry, m.place::integer, m.key, m.data, m.header, m.bytes)
         from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place)
         order by m.place;
     end if;

@@ -38,7 +38,7 @@ that at 20 µs (docs/decisions/0003).
 */
 #variable_conflict use_variable
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, expected_type, caller);
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type, caller);
     place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || (entry.layout >> 35)::text
         || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
     partition_count integer := entry.layout & 2047::bigint;
@@ -55,7 +55,7 @@ begin
         or octet_length(data) > entry.max_message_bytes
         or octet_length(bytes) > entry.max_message_bytes
     then
-        perform postbus_data.refuse(entry, null, key, data, headers, bytes);
+        perform postbus_data.raise_invalid_message(entry, null, key, data, headers, bytes);
     end if;
 
     if dedup_id is not null or entry.one_message_per_key then

@@ -29,11 +29,11 @@ Locks    the horizon of the stream, shared, until the transaction ends. Publishe
 */
 #variable_conflict use_variable
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, expected_type, caller);
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type, caller);
     message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
     contents json[];
     seqs bigint[];
-    fresh postbus_data.fresh;
+    fresh postbus_data.publish_batch;
 begin
     if message_count = 0 then
         perform postbus_data.check_batch(0, keys, data, headers, bytes, dedup_ids);
@@ -42,7 +42,7 @@ begin
     contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, dedup_ids);
     perform postbus_data.check_ttl(ttl);
     if dedup_ids is not null or entry.one_message_per_key then
-        fresh := postbus_data.sift(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
+        fresh := postbus_data.skip_duplicates(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
         if fresh.seqs is null then
             return fresh.answers;
         end if;
@@ -59,15 +59,15 @@ begin
         )
         into seqs
         from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place);
-        return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
+        return case when fresh.answers is null then seqs else postbus_data.merge_answers(fresh.answers, seqs) end;
     end if;
 
     if seqs is null then
-        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;
     else
         entry.layout := fresh.layout;
     end if;
-    perform postbus_data.append(entry, coalesce(fresh.published_at, clock_timestamp()), ttl, seqs, keys, contents, data, headers, bytes);
-    return case when fresh.answers is null then seqs else postbus_data.answer(fresh.answers, seqs) end;
+    perform postbus_data.insert_messages(entry, coalesce(fresh.published_at, clock_timestamp()), ttl, seqs, keys, contents, data, headers, bytes);
+    return case when fresh.answers is null then seqs else postbus_data.merge_answers(fresh.answers, seqs) end;
 end
 $$;

@@ -61,7 +61,7 @@ begin
     low := greatest(source.start_seq, from_seq, 1) - 1;
     if resume is not null then
         edge := postbus_data.parse_resume(resume, source.id, backwards);
-        if edge > postbus_data.live_value('postbus_data.seq_' || source.id::text) then
+        if edge > postbus_data.sequence_value('postbus_data.seq_' || source.id::text) then
             raise exception using
                 errcode = 'PB409',
                 message = 'the resume token is beyond the end of the stream: messages were lost in a crash, a failover or a restore',

@@ -32,16 +32,16 @@ begin
                     select from postbus_data.settled as s where s.token = expired.token and s.seq = m.seq
                 )
             loop
-                perform postbus_data.fail(
+                perform postbus_data.schedule_retry(
                     reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired'
                 );
                 if expired.has_history then
-                    perform postbus_data.record(expired, array[message.seq], 'failed', 'the lease expired');
+                    perform postbus_data.record_history(expired, array[message.seq], 'failed', 'the lease expired');
                 end if;
                 failed := failed + 1;
             end loop;
             if reader.ordering = 'key' and (expired.is_split or expired.piece > 0) then
-                perform postbus_data.drag(reader, expired.token, expired.seqs);
+                perform postbus_data.return_later_messages_of_key(reader, expired.token, expired.seqs);
             end if;
         end if;
         delete from postbus_data.settled as s where s.token = expired.token and s.seq = any (expired.seqs);

@@ -26,17 +26,17 @@ declare
     made integer;
     positions bigint;
 begin
-    if not pg_try_advisory_xact_lock(postbus_data.mutex_class(reader.id), -2) then
+    if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -2) then
         return 0;
     end if;
     mark := postbus_data.sweep_mark(reader);
     is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
-        or mark.hi > extract(epoch from now_at) * 1000000 + 1000000;
+        or mark.read_to_seq > extract(epoch from now_at) * 1000000 + 1000000;
     is_wide := is_full or mark.missed_count < extract(epoch from now_at) * 1000000 - 1000000;
     from_time := case
         when is_full then '-infinity'
-        when is_wide then to_timestamp(mark.hi / 1000000.0) - interval '5 seconds'
-        else to_timestamp(mark.hi / 1000000.0) - interval '250 milliseconds'
+        when is_wide then to_timestamp(mark.read_to_seq / 1000000.0) - interval '5 seconds'
+        else to_timestamp(mark.read_to_seq / 1000000.0) - interval '250 milliseconds'
     end;
 
     -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
@@ -59,9 +59,9 @@ begin
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = -2
-            and p.hi = mark.hi;
+            and p.read_to_seq = mark.read_to_seq;
         positions := postbus_data.position_sum(reader);
-        insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound, expired_count, missed_count)
+        insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, expired_count, missed_count)
         values (
             reader.id, reader.epoch, -2,
             extract(epoch from now_at) * 1000000,

@@ -3,7 +3,7 @@ returns postbus_data.position
 language plpgsql
 volatile
 as $$
-/* Up to which moment a consumer was swept, in microseconds: hi, and for the last full pass horizon. 0 if never. */
+/* Up to which moment a consumer was swept, in microseconds: read_to_seq, and for the last full pass horizon. 0 if never. */
 declare
     mark postbus_data.position;
 begin
@@ -12,10 +12,10 @@ begin
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
         and p.partition = -2
-    order by p.hi desc
+    order by p.read_to_seq desc
     limit 1;
-    if mark.hi is null then
-        mark := postbus_data.first_place(reader, -2, 0);
+    if mark.read_to_seq is null then
+        mark := postbus_data.first_position(reader, -2, 0);
     end if;
     return mark;
 end

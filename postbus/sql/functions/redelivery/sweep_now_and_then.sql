@@ -12,7 +12,7 @@ declare
     now_at numeric := extract(epoch from clock_timestamp()) * 1000000;
 begin
     -- A mark may lie in the future, when the clock was set back.
-    if (postbus_data.sweep_mark(reader)).hi between now_at - 1000000 and now_at + 1000000 then
+    if (postbus_data.sweep_mark(reader)).read_to_seq between now_at - 1000000 and now_at + 1000000 then
         return false;
     end if;
     return postbus_data.sweep_consumer(reader) > 0;

@@ -67,7 +67,7 @@ begin
     is_full := coalesce(room_edge > stream.start_seq, false);
     if is_full <> stream.is_full then
         update postbus_data.stream as s set is_full = not s.is_full where s.id = stream_id;
-        perform postbus_data.write_publisher(stream_id);
+        perform postbus_data.create_publish_functions(stream_id);
         changed := changed + 1;
     end if;
     return changed;

@@ -18,7 +18,7 @@ begin
         where k.stream_id = drop_unneeded.stream_id
             and not exists (
                 select
-                from postbus_data.needed_messages(drop_unneeded.stream_id) as n
+                from postbus_data.held_messages(drop_unneeded.stream_id) as n
                 where n.partition = k.partition
                     and n.seq = k.seq
             );

@@ -31,9 +31,9 @@ begin
 
         last_use := postbus_data.last_use(reader);
         positions := postbus_data.position_sum(reader);
-        if last_use.hi is null or positions <> last_use.horizon then
+        if last_use.read_to_seq is null or positions <> last_use.horizon then
             perform postbus_data.note_use(reader, positions);
-        elsif to_timestamp(last_use.hi / 1000000.0) < clock_timestamp() - reader.expire_after then
+        elsif to_timestamp(last_use.read_to_seq / 1000000.0) < clock_timestamp() - reader.expire_after then
             perform postbus.drop_consumer(reader.stream_name, reader.name);
             removed := removed + 1;
         end if;

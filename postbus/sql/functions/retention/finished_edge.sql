@@ -9,20 +9,20 @@ is copied out before its segment is dropped, so that one message that fails for 
 */
 declare
     place integer;
-    hi bigint;
+    read_to_seq bigint;
     edge bigint := horizon + 1;
 begin
     for place in select u from postbus_data.unread_partitions(reader) as u loop
-        select p.hi into hi
+        select p.read_to_seq into read_to_seq
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
             and p.partition = place
-        order by p.hi desc
+        order by p.read_to_seq desc
         limit 1;
-        hi := coalesce(hi, reader.start_after);
-        if hi < edge - 1 then
-            edge := least(edge, (postbus_data.fetch_messages(reader.stream_id, place, hi, edge - 1, 1))[1].seq);
+        read_to_seq := coalesce(read_to_seq, reader.start_after);
+        if read_to_seq < edge - 1 then
+            edge := least(edge, (postbus_data.fetch_messages(reader.stream_id, place, read_to_seq, edge - 1, 1))[1].seq);
         end if;
     end loop;
     return least(

@@ -20,7 +20,7 @@ begin
     update postbus_data.stream as s
     set roll_due = true
     where s.id = stream_id
-        and s.start_seq > postbus_data.live_value('postbus_data.seq_' || s.id::text)
+        and s.start_seq > postbus_data.sequence_value('postbus_data.seq_' || s.id::text)
         -- An empty segment has nothing to free.
         and s.start_seq > 1 + (
             select max(g.after_seq) from postbus_data.segment as g where g.stream_id = s.id

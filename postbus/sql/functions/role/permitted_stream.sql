@@ -9,7 +9,7 @@ declare
 begin
     select s.id into id from postbus_data.stream as s where s.name = permitted_stream.stream;
     if id is null or not postbus_data.has_right(caller, id, variadic rights) then
-        perform postbus_data.refuse_caller(caller, stream, rights[cardinality(rights)]);
+        perform postbus_data.raise_not_permitted(caller, stream, rights[cardinality(rights)]);
     end if;
     return id;
 end

@@ -1,5 +1,5 @@
 create or replace function postbus_data.schedule(
-    entry postbus_data.entry,
+    entry postbus_data.publish_target,
     place integer,
     deliver_at timestamptz,
     ttl interval,
@@ -21,7 +21,7 @@ Touches  scheduled (insert).
 declare
     new_id bigint;
 begin
-    perform postbus_data.refuse(entry, place, key, data, headers, bytes);
+    perform postbus_data.raise_invalid_message(entry, place, key, data, headers, bytes);
     if entry.data_type = 'json' then
         perform postbus_data.as_json(data, place);
     end if;

@@ -41,8 +41,8 @@ begin
         perform postbus_data.set_layout(
             stream_id, next_segment.number, next_segment.partition_base, next_segment.partition_count
         );
-        perform postbus_data.write_publisher(stream_id);
-        perform postbus_data.write_server(stream_id);
+        perform postbus_data.create_publish_functions(stream_id);
+        perform postbus_data.create_receive_function(stream_id);
         return 1;
     end if;
 

@@ -21,7 +21,7 @@ declare
 begin
     before_seq := segment.after_seq;
     high := coalesce(
-        segment.last_seq, postbus_data.live_value('postbus_data.seq_' || segment.stream_id::text)
+        segment.last_seq, postbus_data.sequence_value('postbus_data.seq_' || segment.stream_id::text)
     );
     while before_seq < high loop
         middle := before_seq + (high - before_seq) / 2;

@@ -25,7 +25,7 @@ begin
     loop
         begin
             execute format('lock table %s in access exclusive mode nowait', postbus_data.log_table(stream_id, purged_number));
-            perform postbus_data.keep_needed(stream_id, purged_number);
+            perform postbus_data.copy_held_messages(stream_id, purged_number);
             perform postbus_data.note_dropped(stream_id, purged_number);
             perform postbus_data.drop_segment(stream_id, purged_number);
             step_count := step_count + 1;

@@ -21,7 +21,7 @@ begin
     if sequence is null or not pg_try_advisory_xact_lock(1610612736, stream_id) then
         return 0;
     end if;
-    step_count := postbus_data.mend_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
+    step_count := postbus_data.repair_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
     step_count := step_count + postbus_data.advance_segment(stream_id, sequence);
     step_count := step_count + postbus_data.maintain_dedup(stream_id, sequence);
     step_count := step_count + postbus_data.expire_consumers(stream_id);

@@ -30,7 +30,7 @@ begin
         )',
         stream_id, number, data_type
     );
-    perform postbus_data.write_claimer(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
+    perform postbus_data.create_claim_function(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
     insert into postbus_data.segment (stream_id, number, partition_base, partition_count, after_seq)
     values (
         stream_id, number, partition_base, partition_count,

@@ -16,7 +16,7 @@ declare
     new_base integer;
 begin
     perform pg_advisory_xact_lock(1610612736, stream_id);
-    layout := postbus_data.live_value('postbus_data.layout_' || stream_id::text);
+    layout := postbus_data.sequence_value('postbus_data.layout_' || stream_id::text);
     new_base := (layout >> 11) & 16777215;
     if partition_count <> layout & 2047 then
         new_base := new_base + (layout & 2047)::integer;

@@ -24,8 +24,8 @@ begin
         and s.rolled_at_seq is null;
     if found then
         -- The call that moved the register may have failed after it.
-        perform postbus_data.write_publisher(stream_id);
-        perform postbus_data.write_server(stream_id);
+        perform postbus_data.create_publish_functions(stream_id);
+        perform postbus_data.create_receive_function(stream_id);
     end if;
 
     last_value := pg_sequence_last_value(sequence);

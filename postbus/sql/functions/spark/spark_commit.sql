@@ -43,8 +43,8 @@ begin
     end if;
     loop
         for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
-            perform pg_advisory_xact_lock(postbus_data.mutex_class(reader.id), place);
-            insert into postbus_data.position (consumer_id, epoch, partition, hi, horizon, pending_bound)
+            perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), place);
+            insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound)
             select reader.id, reader.epoch, place, spark_commit.seq, spark_commit.seq, 0
             where not exists (
                 select
@@ -52,14 +52,14 @@ begin
                 where p.consumer_id = reader.id
                     and p.epoch = reader.epoch
                     and p.partition = place
-                    and p.hi >= spark_commit.seq
+                    and p.read_to_seq >= spark_commit.seq
             )
-            returning hi into moved;
+            returning read_to_seq into moved;
             delete from postbus_data.position as p
             where p.consumer_id = reader.id
                 and p.epoch = reader.epoch
                 and p.partition = place
-                and p.hi < moved;
+                and p.read_to_seq < moved;
         end loop;
         partition_base := reader.partition_base;
         reader := postbus_data.change_layout(reader);

@@ -20,11 +20,11 @@ Nothing else may be written to a segment by COPY.
 published_at  as the protocol sends it.
 seqs          null when they follow each other from first_seq on.
 
-Raises   PB404, PB503 when they are gone, or the stream was dropped and another has its name; as enter.
-Locks    as hold_horizon.
+Raises   PB404, PB503 when they are gone, or the stream was dropped and another has its name; as begin_publish.
+Locks    as lock_horizon.
 */
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, null);
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, null);
     message_count integer;
 begin
     select s.message_count
@@ -39,7 +39,7 @@ begin
             message = 'staged messages are gone, or of another stream of that name',
             hint = 'nothing was published; run the batch again';
     end if;
-    select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, message_count) as d;
+    select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;
     stream_id := entry.stream_id;
     segment := entry.layout >> 35;
     partition_base := (entry.layout >> 11) & 16777215;

@@ -10,7 +10,7 @@ in their order.
 Raises   as publish_many; PB409 for rows that are encoded, which a later release of the library has staged.
 */
 declare
-    entry postbus_data.entry := postbus_data.enter(stream, null);
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, null);
     seqs bigint[];
     part record;
 begin
@@ -22,8 +22,8 @@ begin
     end if;
     -- Release 0.1.0 staged them without hashes, and unchecked.
     if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then
-        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw(entry, staged.message_count) as d;
-        perform postbus_data.append(
+        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, staged.message_count) as d;
+        perform postbus_data.insert_messages(
             entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,
             staged.hashes
         );

@@ -24,7 +24,7 @@ Raises   PB400 and PB413 for a message that is not allowed, PB404.
 Touches  spark_staging (insert).
 */
 declare
-    entry postbus_data.entry;
+    entry postbus_data.publish_target;
     contents json[];
     hashes integer[];
 begin

@@ -28,7 +28,7 @@ declare
 begin
     stream_id := postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     horizon := postbus_data.horizon_of(stream_id);
-    layout := postbus_data.live_value('postbus_data.layout_' || stream_id::text);
+    layout := postbus_data.sequence_value('postbus_data.layout_' || stream_id::text);
     partition_base := (layout >> 11) & 16777215;
     partition_count := layout & 2047;
     system := (select c.system_identifier from pg_control_system() as c);

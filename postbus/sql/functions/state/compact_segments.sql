@@ -60,7 +60,7 @@ begin
                 new_log, old_log, stream_id
             );
             execute format('lock table %s in access exclusive mode nowait', old_log);
-            perform postbus_data.keep_needed(stream_id, chosen);
+            perform postbus_data.copy_held_messages(stream_id, chosen);
             execute format('drop table %s', old_log);
             execute format('alter table %s rename to log_%s_%s', new_log, stream_id, chosen);
             execute format('alter index postbus_data.log_%1$s_%2$s_new_pkey rename to log_%1$s_%2$s_pkey', stream_id, chosen);

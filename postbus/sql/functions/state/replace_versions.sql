@@ -1,4 +1,4 @@
-create or replace function postbus_data.replace_versions(entry postbus_data.entry, batch postbus_data.fresh)
+create or replace function postbus_data.replace_versions(entry postbus_data.publish_target, batch postbus_data.publish_batch)
 returns bigint[]
 language plpgsql
 volatile

@@ -75,9 +75,9 @@ begin
     else
         perform postbus_data.begin_dedup(altered);
     end if;
-    perform postbus_data.write_publisher(altered);
-    perform postbus_data.write_server(altered);
-    perform postbus_data.write_claimer(g.stream_id, g.number, s.data_type)
+    perform postbus_data.create_publish_functions(altered);
+    perform postbus_data.create_receive_function(altered);
+    perform postbus_data.create_claim_function(g.stream_id, g.number, s.data_type)
     from postbus_data.segment as g
     join postbus_data.stream as s on s.id = g.stream_id
     where g.stream_id = altered;

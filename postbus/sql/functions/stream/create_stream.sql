@@ -100,8 +100,8 @@ begin
             id
         );
     end if;
-    perform postbus_data.write_publisher(id);
-    perform postbus_data.write_server(id);
+    perform postbus_data.create_publish_functions(id);
+    perform postbus_data.create_receive_function(id);
     perform postbus_data.apply_grants(id);
 end
 $$;

@@ -1,0 +1,73 @@
+create or replace function postbus_data.consumers_to_wake(
+    consumer_ids bigint[],
+    caller postbus.caller default postbus.current_caller()
+)
+returns table (wake boolean, next_seconds double precision)
+language plpgsql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
+
+Awake are consumers that have expired leases, due retries or scheduled messages, or to whom an ack may give room at any moment (those in another order than none, or with a small
+max_ack_pending, while something is in flight), or that may go on to another layout. One that was dropped is awake, so that its receiver finds out.
+
+next_seconds  when the next lease, retry or scheduled message comes due, from now; null when none is known.
+*/
+declare
+    reader postbus_data.consumer;
+    now_at timestamptz := clock_timestamp();
+    from_time timestamptz;
+    next_at timestamptz;
+    scheduled_at timestamptz;
+begin
+    for place in 1 .. coalesce(cardinality(consumer_ids), 0) loop
+        wake := true;
+        next_seconds := null;
+        select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
+        if postbus_data.has_right(caller, reader.stream_id, 'consume') then
+            from_time := to_timestamp((postbus_data.sweep_mark(reader)).read_to_seq / 1000000.0) - interval '5 seconds';
+            if from_time > now_at then
+                -- The clock was set back.
+                from_time := '-infinity';
+            end if;
+            next_at := least(
+                (
+                    select l.deadline
+                    from postbus_data.lease as l
+                    where l.consumer_id = reader.id
+                        and l.deadline > from_time
+                    order by l.deadline
+                    limit 1
+                ),
+                (
+                    select w.due_at
+                    from postbus_data.waiting as w
+                    where w.consumer_id + 0 = reader.id
+                        and w.due_at > from_time
+                    order by w.due_at
+                    limit 1
+                )
+            );
+            scheduled_at := (
+                select s.deliver_at
+                from postbus_data.scheduled as s
+                where s.stream_id = reader.stream_id
+                order by s.deliver_at
+                limit 1
+            );
+            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch)
+                or postbus_data.is_behind(reader)
+                or (next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000));
+            next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
+        end if;
+        wake := coalesce(wake, false);
+        return next;
+    end loop;
+end
+$$;

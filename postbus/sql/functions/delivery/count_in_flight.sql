@@ -1,0 +1,56 @@
+create or replace function postbus_data.count_in_flight(
+    consumer_id integer,
+    epoch integer,
+    partition integer,
+    partition_base integer,
+    leases bigint[],
+    since timestamptz,
+    out pending_bound bigint,
+    out pending_since timestamptz
+)
+language plpgsql
+volatile
+as $$
+/*
+How many messages of a partition are in flight, for a position whose bound is used up.
+
+leases   those of the position, in an order that has them; else null, and only first deliveries count: failed messages have a share of their own. Then
+         those of partitions below partition_base, of an older layout, are counted to every partition: all together are never too many.
+since    pending_since of the position.
+
+Returns  pending_since: no lease that was counted ends before it. So the next count passes none of the leases that were finished before this one, of
+         which Postgres cannot clear the index while somebody holds a snapshot.
+*/
+#variable_conflict use_variable
+begin
+    if leases is not null then
+        select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0)
+        into pending_bound
+        from postbus_data.lease as l
+        cross join lateral (
+            select count(*) as settled_count
+            from postbus_data.settled as s
+            where s.token = l.token
+                and s.seq = any (l.seqs)
+        ) as s
+        where l.token = any (leases)
+            and l.consumer_id + 0 = consumer_id
+            and l.epoch = epoch;
+        return;
+    end if;
+    select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0), coalesce(min(l.deadline), 'infinity')
+    into pending_bound, pending_since
+    from postbus_data.lease as l
+    cross join lateral (
+        select count(*) as settled_count
+        from postbus_data.settled as s
+        where s.token = l.token
+            and s.seq = any (l.seqs)
+    ) as s
+    where l.consumer_id = consumer_id
+        and l.deadline >= coalesce(since, '-infinity'::timestamptz)
+        and l.epoch = epoch
+        and (l.partition = partition or l.partition < partition_base)
+        and l.attempts is null;
+end
+$$;

@@ -1,0 +1,23 @@
+create or replace function postbus_data.free_capacity(reader postbus_data.consumer, wanted integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+How many of the wanted messages max_ack_pending leaves room for, with a small limit.
+
+Locks    the consumer's mutex for it until the transaction ends: a count by two receives at once would let both in. Waits for another
+         receive up to 100 ms; 0 if it does not end by then.
+*/
+declare
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+begin
+    while not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -3) loop
+        if clock_timestamp() > wait_until then
+            return 0;
+        end if;
+        perform pg_sleep(0.002);
+    end loop;
+    return least(wanted, reader.max_ack_pending - postbus_data.in_flight(reader.id, reader.epoch, null, null));
+end
+$$;

@@ -1,0 +1,133 @@
+create or replace function postbus_data.receive_from_many_template()
+returns text
+language sql
+immutable
+as $$
+/* The part of create_receive_function's template that takes what there is in several partitions. */
+    select $template$
+    -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
+    -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
+    if is_plain and begin_with is null then
+        is_whole := true;
+        for turn in 0 .. (%4$s - 1) / %13$s loop
+            exit when remaining = 0;
+            partitions := array(
+                select %3$s + mod(g.n, %4$s)
+                from generate_series(first + turn * %13$s, first + least((turn + 1) * %13$s, %4$s) - 1) as g (n)
+                where pg_try_advisory_xact_lock(1610612736 + reader.id, %3$s + mod(g.n, %4$s))
+            );
+            horizon := coalesce(horizon, postbus_data.horizon_of(%1$s));
+            is_ready := pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
+            is_whole := is_whole and is_ready;
+            exit when not is_ready;
+            for lease, partition, seqs, keys, %8$s, headers, published_at in
+                with place as materialized (
+                    select
+                        n as partition, p.read_to_seq, p.horizon, p.pending_bound, p.expired_count, p.missed_count, p.pending_since,
+                        p.segment = %2$s
+                        and p.read_to_seq >= reader.start_after
+                        and p.pending_bound + remaining <= reader.quota
+                        and p.parked_from is null
+                        and (
+                            not (reader.is_keyed or reader.is_group)
+                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
+                        )
+                        and (
+                            not reader.is_keyed
+                            or (
+                                not exists (
+                                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = n
+                                )%12$s
+                            )
+                        ) as is_usable
+                    from unnest(partitions) as n
+                    left join lateral (
+                        select p.*
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = n
+                        order by p.read_to_seq desc
+                        limit 1
+                    ) as p on true
+                    where p.read_to_seq < horizon
+                        or (p.read_to_seq is null and exists (select from %10$s as l where l.partition = n))
+                ),
+                message as materialized (
+                    select l.*
+                    from place as p
+                    cross join lateral (
+                        select l.partition, l.seq, l.key, l.data, l.headers, l.published_at, l.expires_at
+                        from %10$s as l
+                        where l.partition = p.partition
+                            and l.seq > p.read_to_seq
+                            and l.seq <= horizon
+                        order by l.seq
+                        limit remaining
+                    ) as l
+                    where p.is_usable
+                    order by l.seq
+                    limit remaining
+                ),
+                -- What is not so simple: some have expired, or they are too large together for an array.
+                unfit as materialized (
+                    select from message as m where m.expires_at <= clock_timestamp()
+                    union all
+                    select from message as m having sum(octet_length(m.data::%9$s)) >= 67108864
+                ),
+                found as materialized (
+                    select
+                        postbus_data.new_token() as token, m.partition, array_agg(m.seq) as seqs, array_agg(m.key) as keys,
+                        array_agg(m.data::%9$s) as data, array_agg(m.headers) as headers, array_agg(m.published_at) as published_at
+                    from (select m.* from message as m order by m.partition, m.seq) as m
+                    where not exists (select from unfit)
+                    group by m.partition
+                ),
+                last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = any (array(select f.partition from found as f))
+                        and p.read_to_seq = any (array(select p.read_to_seq from found as f join place as p on p.partition = f.partition))
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    select
+                        f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
+                        lease_until
+                    from found as f
+                    where reader.is_leased
+                ),
+                moved as (
+                    insert into postbus_data.position (
+                        consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
+                    )
+                    select
+                        reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
+                        case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, %2$s,
+                        case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[f.token] end, p.expired_count, p.missed_count,
+                        case when p.pending_since is not null then least(p.pending_since, lease_until) end
+                    from found as f
+                    join place as p on p.partition = f.partition
+                )
+                select lpad(to_hex(f.token), 16, '0'::text), f.partition, f.seqs, f.keys, f.data, f.headers, f.published_at
+                from found as f
+                union all
+                -- Something is left that is not so simple.
+                select null, null, null, null, null, null, null
+                where exists (select from unfit) or exists (select from place as p where p.is_usable is not true)
+            loop
+                if lease is null then
+                    is_whole := false;
+                else
+                    remaining := remaining - cardinality(seqs);
+                    return next;
+                end if;
+            end loop;
+        end loop;
+        if remaining = 0 or (remaining < max_messages and is_whole) then
+            return;
+        end if;
+    end if;
+    $template$
+$$;

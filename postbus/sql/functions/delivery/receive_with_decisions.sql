@@ -1,0 +1,26 @@
+create or replace function postbus_data.receive_with_decisions(
+    reader postbus_data.consumer,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    by_position boolean,
+    begin_with integer
+)
+returns setof postbus_data.batch
+language plpgsql
+volatile
+as $$
+/*
+Receive where something has to be decided: as a group, or message by message. See ack_and_receive.
+
+Raises  PB409 for a group that is not received from by position, or a consumer that is.
+*/
+begin
+    if not by_position then
+        return query select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        return;
+    end if;
+    perform postbus_data.find_group(reader.stream_name, reader.name);
+    return query select b.* from postbus_data.consume(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+end
+$$;

@@ -1,0 +1,90 @@
+create or replace function postbus_data.settle_messages(
+    consumer_id integer,
+    epoch integer,
+    token bigint,
+    seqs bigint[],
+    outcome text,
+    reason text default null
+)
+returns table (partition integer, seq bigint, attempt integer, key text)
+language plpgsql
+volatile
+as $$
+/*
+Finish messages of a lease, one by one: each is returned to the one caller that settles it.
+
+seqs     which messages; null for all.
+outcome  what is remembered of it, if the consumer keeps a history: acked, failed, dead; null for nothing.
+Touches  settled, history (insert), and lease, settled (delete) when nothing of the lease is left.
+Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
+         Two that settle the same message meet in the key of settled; the second waits, and gets nothing. Whoever settles the last one locks
+         the lease against all.
+
+A lease may have 10,000 messages: they are looked up in sets, which are hashed, and not in arrays.
+*/
+#variable_conflict use_column
+declare
+    held postbus_data.lease;
+    new_seqs bigint[];
+    found_count bigint;
+    left_count bigint;
+begin
+    -- A heartbeat may have moved messages to another piece after the first look began. Then some are missing, and a second look finds them.
+    for look in 1 .. 2 loop
+        found_count := 0;
+        left_count := 0;
+        for held in
+            select l.*
+            from postbus_data.lease as l
+            where l.token = settle_messages.token
+                and l.consumer_id + 0 = settle_messages.consumer_id
+                and l.epoch = settle_messages.epoch
+            order by l.piece
+            for key share
+        loop
+            with inserted as (
+                insert into postbus_data.settled as s (token, seq)
+                select settle_messages.token, h.seq
+                from unnest(held.seqs) as h (seq)
+                where settle_messages.seqs is null or h.seq in (select unnest(settle_messages.seqs))
+                on conflict do nothing
+                returning s.seq
+            )
+            select array_agg(i.seq order by i.seq) into new_seqs from inserted as i;
+            return query
+            select held.partition, h.seq, coalesce(h.attempt, 1), h.key
+            from unnest(held.seqs, held.attempts, held.keys) as h (seq, attempt, key)
+            where h.seq in (select unnest(new_seqs))
+            order by h.seq;
+            if held.has_history and outcome is not null and new_seqs is not null then
+                perform postbus_data.record_history(held, new_seqs, outcome, reason);
+            end if;
+            found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq in (select unnest(settle_messages.seqs)));
+            left_count := left_count + cardinality(held.seqs) - (
+                select count(*) from postbus_data.settled as s where s.token = settle_messages.token and s.seq = any (held.seqs)
+            );
+        end loop;
+        exit when found_count = cardinality(settle_messages.seqs);
+    end loop;
+
+    if left_count = 0 then
+        -- A heartbeat that is about to split it is waited for. What it has moved is looked at once more.
+        perform from postbus_data.lease as l where l.token = settle_messages.token and l.consumer_id + 0 = settle_messages.consumer_id for update;
+        delete from postbus_data.lease as l
+        where l.token = settle_messages.token
+            and l.consumer_id + 0 = settle_messages.consumer_id
+            -- By number: asked for each message whether it is settled, Postgres would compare all with all.
+            and not exists (
+                select
+                from postbus_data.lease as other
+                where other.token = settle_messages.token
+                    and cardinality(other.seqs) > (
+                        select count(*) from postbus_data.settled as s where s.token = other.token and s.seq = any (other.seqs)
+                    )
+            );
+        if found then
+            delete from postbus_data.settled as s where s.token = settle_messages.token;
+        end if;
+    end if;
+end
+$$;

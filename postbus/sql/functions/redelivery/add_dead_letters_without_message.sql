@@ -1,0 +1,30 @@
+create or replace function postbus_data.add_dead_letters_without_message(
+    reader postbus_data.consumer,
+    partition integer,
+    seqs bigint[],
+    attempts integer[],
+    messages postbus.delivery[]
+)
+returns void
+language plpgsql
+volatile
+as $$
+/* Bury those of some messages to be delivered again that are missing among the live ones: their time to live is over. If the consumer wants it. */
+declare
+    missing record;
+begin
+    if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages)
+        -- There, what is missing was most likely replaced.
+        or (select s.one_message_per_key from postbus_data.stream as s where s.id = reader.stream_id)
+    then
+        return;
+    end if;
+    for missing in
+        select m.seq, m.attempt
+        from unnest(seqs, attempts) as m (seq, attempt)
+        where not exists (select from unnest(messages) as live where live.seq = m.seq)
+    loop
+        perform postbus_data.add_dead_letter(reader, partition, missing.seq, missing.attempt - 1, 'its time to live was over');
+    end loop;
+end
+$$;

@@ -1,0 +1,33 @@
+create or replace function postbus_data.schedule_retry(
+    reader postbus_data.consumer,
+    partition integer,
+    seq bigint,
+    key text,
+    attempts integer,
+    delay interval,
+    reason text
+)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+A delivery has failed: let the message wait for the next one, or bury it if that was the last it gets.
+
+delay    how long it waits; null takes the consumer's backoff.
+Touches  waiting or dead_letter (insert).
+*/
+begin
+    if attempts >= reader.max_deliver then
+        perform postbus_data.add_dead_letter(reader, partition, seq, attempts, reason);
+        return;
+    end if;
+    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+    values (
+        reader.id, partition, seq, key, attempts,
+        clock_timestamp() + coalesce(delay, postbus_data.backoff_delay(reader, attempts)),
+        reason
+    )
+    on conflict on constraint waiting_pkey do nothing;
+end
+$$;
