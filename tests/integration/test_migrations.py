@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-import secrets
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -20,7 +17,6 @@ import postbus
 from postbus import sql
 from postbus.db import migrations
 from postbus.db.embedded import binaries
-from tests import servers
 from tests.catalogs import catalog, differences
 from tests.waiting import until
 
@@ -239,21 +235,6 @@ def test_the_comparison_of_catalogs_sees_every_kind_of_difference(fresh_url: str
             execute(connection, change)
 
         assert kind in {thing[0] for thing in differences(before, catalog(fresh_url))}
-
-
-@pytest.fixture
-def plain_url(server: servers.Server, empty_url: str) -> Iterator[str]:
-    """A database without Postbus, as a role sees it that may create schemas in it, and nothing else."""
-    role, password = f"plain_{secrets.token_hex(4)}", secrets.token_hex(8)
-    database = urlsplit(empty_url).path.removeprefix("/")
-    with psycopg.connect(server.url, autocommit=True) as owner:
-        execute(owner, f"create role {role} login password '{password}'")
-        execute(owner, f"grant create on database {database} to {role}")
-        parts = urlsplit(empty_url)
-        yield urlunsplit(parts._replace(netloc=f"{role}:{password}@{parts.netloc.rpartition('@')[2]}"))
-        with psycopg.connect(empty_url, autocommit=True) as inside:
-            execute(inside, f"drop owned by {role} cascade")
-        execute(owner, f"drop role {role}")
 
 
 async def connected(connect: Any, url: str) -> None:
