@@ -5399,6 +5399,26 @@ What serve does, in a session that is not the library's own.
     select s.* from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position) as s
 $$;
 
+create or replace function postbus_data.receive_batches(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[]
+)
+returns table (acked integer, batch postbus_data.batch)
+language sql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/* What serve does, in a session that is not the library's own. */
+    select s.acked, s.batch from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids) as s
+$$;
+
 create or replace function postbus_data.record(held postbus_data.lease, seqs bigint[], outcome text, reason text)
 returns void
 language plpgsql
@@ -5562,6 +5582,29 @@ begin
         return next;
     end if;
 end
+$$;
+
+create or replace function postbus_data.serve(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[]
+)
+returns table (acked integer, batch postbus_data.batch)
+language sql
+volatile
+as $$
+/*
+What the library of 0.1.0 calls, so that its processes go on receiving until they are replaced by new ones. A wait of 0 is how it received from a group.
+*/
+    select
+        s.acked,
+        row(s.lease, s.partition, s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)::postbus_data.batch
+    from postbus_data.serve(
+        stream, consumer, max_messages, nullif(ack_wait, interval '0'), expected_type, ack_ids, coalesce(ack_wait = interval '0', false)
+    ) as s
 $$;
 
 create or replace function postbus_data.settle(
@@ -11957,7 +12000,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (4, 'registers_that_a_crash_keeps') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('dc2f00909752dcac')
+insert into postbus_data.installation (functions_digest) values ('2ce1266997613dd9')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

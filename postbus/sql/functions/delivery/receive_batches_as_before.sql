@@ -1,0 +1,19 @@
+create or replace function postbus_data.receive_batches(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[]
+)
+returns table (acked integer, batch postbus_data.batch)
+language sql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/* What serve does, in a session that is not the library's own. */
+    select s.acked, s.batch from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids) as s
+$$;
