@@ -66,10 +66,10 @@ class Cluster:
 
     def create(self, *, wal: Path | None = None) -> Self:
         """Make a new one with initdb, its log perhaps on a disk of its own, and start it."""
-        self._own(self.folder)
+        self.own(self.folder)
         elsewhere = []
         if wal is not None:
-            self._own(wal)
+            self.own(wal)
             elsewhere.append(f"--waldir={wal}")
         self.run("initdb", f"--pgdata={self.data}", f"--username={ROLE}", "--auth=trust", "--encoding=UTF8", "--no-locale",
                  "--no-sync", "--no-instructions", "--wal-segsize=1", *elsewhere)  # fmt: skip
@@ -78,7 +78,7 @@ class Cluster:
 
     def copy_of(self, other: Cluster, *options: str) -> Self:
         """Make a base backup of another one, and do not start it yet."""
-        self._own(self.folder)
+        self.own(self.folder)
         self.run("pg_basebackup", f"--dbname={other.url}", f"--pgdata={self.data}", "--checkpoint=fast", *options)
         return self
 
@@ -126,6 +126,9 @@ class Cluster:
     def promote(self) -> None:
         self.run("pg_ctl", "promote", "--wait", "--timeout=60", f"--pgdata={self.data}")
 
+    def wait_until_promoted(self) -> None:
+        until(lambda: self.row("select pg_is_in_recovery()") == (False,), "recovery ends")
+
     def has_all_of(self, primary: Cluster) -> None:
         """Wait until this standby has replayed all that its primary has written."""
         (end,) = primary.row("select pg_current_wal_flush_lsn()")
@@ -166,7 +169,8 @@ class Cluster:
     def _pid(self) -> int:
         return int((self.data / "postmaster.pid").read_text().split()[0])
 
-    def _own(self, folder: Path) -> None:
+    def own(self, folder: Path) -> None:
+        """Make a folder that the server may use."""
         folder.mkdir(mode=0o700, exist_ok=True)
         self._account.own(folder)
 

@@ -9237,6 +9237,83 @@ begin
 end
 $$;
 
+create or replace function postbus_data.pulse(
+    stream_ids bigint[],
+    seen bigint[],
+    caller postbus.caller default postbus.current_caller()
+)
+returns setof bigint
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/* stream_horizons, as the library of release 0.1.0 calls it. */
+    select h from postbus_data.stream_horizons(stream_ids, seen, caller) as h
+$$;
+
+create or replace function postbus_data.pulse_of_consumers(
+    consumer_ids bigint[],
+    caller postbus.caller default postbus.current_caller()
+)
+returns table (wake boolean, next_seconds double precision)
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/* consumers_to_wake, as the library of release 0.1.0 calls it. */
+    select w.wake, w.next_seconds from postbus_data.consumers_to_wake(consumer_ids, caller) as w
+$$;
+
+create or replace function postbus_data.receive_batches(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[],
+    caller postbus.caller default postbus.current_caller()
+)
+returns table (acked integer, batch postbus_data.batch)
+language sql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/* ack_and_receive_in_any_session, as the library of release 0.1.0 calls it. */
+    select s.acked, s.batch from postbus_data.serve(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, caller) as s
+$$;
+
+create or replace function postbus_data.serve(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[],
+    caller postbus.caller default postbus.current_caller()
+)
+returns table (acked integer, batch postbus_data.batch)
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+ack_and_receive, as the library of release 0.1.0 calls it: its processes go on until they are replaced. A wait of 0 is how it received from a group.
+*/
+    select
+        s.acked,
+        row(s.lease, s.partition, s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)::postbus_data.batch
+    from postbus_data.ack_and_receive(
+        stream, consumer, max_messages, nullif(ack_wait, interval '0'), expected_type, ack_ids, coalesce(ack_wait = interval '0', false), caller
+    ) as s
+$$;
+
 create or replace function postbus_data.apply_retention(stream_id integer)
 returns integer
 language plpgsql
@@ -12667,7 +12744,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('c26d16956cbd8e24')
+insert into postbus_data.installation (functions_digest) values ('3409030584d7a344')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import postbus
@@ -101,6 +103,52 @@ def test_a_crash_takes_no_room_from_a_stream_that_keeps_few_messages(primary: Cl
 
         assert [message.data for message in bus.scan("orders")] == list(range(0 if when_full == "refuse" else 1, 6))
         assert bus.stream_info("orders").is_full == (when_full == "refuse")
+
+
+def test_a_crash_in_the_middle_of_maintenance_forgets_no_id(primary: Cluster) -> None:
+    with (
+        postbus.connect(primary.url) as bus,
+        closing(psycopg.connect(primary.url)) as maintenance,
+        psycopg.connect(primary.url, autocommit=True) as publisher,
+    ):
+        bus.create_stream("orders", dedup_window=60)
+        bus.publish("orders", data=1, dedup_id="old")
+        publisher.execute("update postbus_data.dedup set begun_at = begun_at - interval '1 hour'")
+        bus.maintain("orders")
+        # The register moves at once, and what is noted about it only when this commits.
+        maintenance.execute("select postbus.maintain('orders')")
+        assert registers(primary)[0] == 2
+        publisher.execute("select postbus.publish('orders', data => '2', dedup_id => 'new')")
+        primary.kill()
+    primary.start()
+
+    with postbus.connect(primary.url) as bus:
+        for _ in range(6):
+            assert bus.publish("orders", data=3, dedup_id="old").is_duplicate  # type: ignore[attr-defined]
+            assert bus.publish("orders", data=3, dedup_id="new").is_duplicate  # type: ignore[attr-defined]
+            bus.maintain("orders")
+
+
+def test_what_a_prepared_transaction_has_published_is_not_skipped_after_a_crash(primary: Cluster) -> None:
+    primary.stop()
+    primary.set(max_prepared_transactions="5")
+    primary.start()
+    with postbus.connect(primary.url) as bus, psycopg.connect(primary.url, autocommit=True) as session:
+        bus.create_stream("orders", partitions=1)
+        bus.create_consumer("orders", "billing")
+        session.execute("begin")
+        session.execute("select postbus.publish('orders', data => '1')")
+        session.execute("prepare transaction 'slow'")
+        bus.publish("orders", data=2)
+    primary.kill()
+    primary.start()
+
+    with postbus.connect(primary.url) as bus:
+        billing = bus.consumer("orders", "billing")
+        bus.publish("orders", data=3)
+        assert list(billing.receive(10)) == []
+        primary.row("commit prepared 'slow'")
+        assert [delivery.data for delivery in billing.receive(10)] == [1, 2, 3]
 
 
 def table_count(cluster: Cluster) -> object:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-import secrets
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -20,7 +17,6 @@ import postbus
 from postbus import sql
 from postbus.db import migrations
 from postbus.db.embedded import binaries
-from tests import servers
 from tests.catalogs import catalog, differences
 from tests.waiting import until
 
@@ -210,6 +206,39 @@ def test_an_upgrade_mends_a_register_of_ids_that_a_crash_left_ahead(empty_url: s
             assert execute(connection, "select last_value, log_cnt from postbus_data.dedup_1") == [(1, 0)]
 
 
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.stem)
+def test_what_a_release_offered_in_sql_is_still_offered_after_an_upgrade(empty_url: str, release: Path) -> None:
+    """So programs that were written for it go on, and those that run meanwhile."""
+    run_script(empty_url, release)
+    with psycopg.connect(empty_url, autocommit=True, prepare_threshold=0) as program:
+        calls = (
+            "select postbus.publish('orders', 'k', '1', dedup_id => gen_random_uuid()::text) > 0",
+            "select cardinality(postbus.publish_many('orders', array['k', 'k', 'k', 'k'], array['1', '2', '3', '4'])) = 4",
+            "select postbus_data.publish_1('k', '1', null) > 0",
+            "select postbus.ack('orders', 'billing', array_agg(r.ack_id)) = 2 from postbus.receive('orders', 'billing', 2) as r",
+            "select count(*) = 1 from postbus.read('orders', max_messages => 1)",
+            "select count(*) > 0 from postbus.claim('orders', 'group', 1)",
+            # As its library receives, in a session of its own and in another, and from a group.
+            "select (b.batch).lease is not null from postbus_data.serve('orders', 'billing', 1, null, 'json', null) as b",
+            "select (b.batch).seqs <> '{}' from postbus_data.receive_batches('orders', 'billing', 1, null, 'json', null) as b",
+            "select (b.batch).seqs is not null from postbus_data.serve('orders', 'group', 1, interval '0', 'json', null) as b",
+            "select postbus.maintain() >= 0 and postbus.sweep() >= 0",
+        )
+        execute(program, "select postbus.create_stream('orders', partitions => 1, dedup_window => '1 hour')")
+        execute(program, "select postbus.create_consumer('orders', 'billing', ordering => 'none')")
+        execute(program, "select postbus.create_group('orders', 'group')")
+        assert [execute(program, call) for call in calls] == [[(True,)]] * len(calls)
+        before = offered(program)
+
+        migrations.migrate(empty_url)
+
+        assert [execute(program, call) for call in calls] == [[(True,)]] * len(calls)
+        after = offered(program)
+    assert {
+        name: missing for name, arguments in before.items() if (missing := arguments - after.get(name, set()))
+    } == {}
+
+
 @pytest.mark.parametrize("release", RELEASES[-1:], ids=lambda release: release.stem)
 def test_other_functions_than_the_last_releases_come_with_a_migration(release: Path) -> None:
     """Else the last release would take this one's database for an older one, and offer to put its own functions there."""
@@ -241,21 +270,6 @@ def test_the_comparison_of_catalogs_sees_every_kind_of_difference(fresh_url: str
         assert kind in {thing[0] for thing in differences(before, catalog(fresh_url))}
 
 
-@pytest.fixture
-def plain_url(server: servers.Server, empty_url: str) -> Iterator[str]:
-    """A database without Postbus, as a role sees it that may create schemas in it, and nothing else."""
-    role, password = f"plain_{secrets.token_hex(4)}", secrets.token_hex(8)
-    database = urlsplit(empty_url).path.removeprefix("/")
-    with psycopg.connect(server.url, autocommit=True) as owner:
-        execute(owner, f"create role {role} login password '{password}'")
-        execute(owner, f"grant create on database {database} to {role}")
-        parts = urlsplit(empty_url)
-        yield urlunsplit(parts._replace(netloc=f"{role}:{password}@{parts.netloc.rpartition('@')[2]}"))
-        with psycopg.connect(empty_url, autocommit=True) as inside:
-            execute(inside, f"drop owned by {role} cascade")
-        execute(owner, f"drop role {role}")
-
-
 async def connected(connect: Any, url: str) -> None:
     """Connect by either twin."""
     answer = connect(url)
@@ -280,6 +294,20 @@ def run_script(url: str, script: Path) -> None:
 def execute(connection: psycopg.Connection[Any], statement: str) -> list[tuple[Any, ...]]:
     cursor = connection.execute(statement.encode())
     return cursor.fetchall() if cursor.description else []
+
+
+def offered(connection: psycopg.Connection[Any]) -> dict[str, set[str]]:
+    """The public functions, and the names of what they take and return."""
+    rows = execute(
+        connection,
+        """select p.proname, coalesce(p.proargnames, '{}')
+        from pg_proc as p
+        where p.pronamespace = 'postbus'::regnamespace""",
+    )
+    found: dict[str, set[str]] = {}
+    for name, arguments in rows:
+        found.setdefault(name, set()).update({name, *arguments})
+    return found
 
 
 def waiting_count(connection: psycopg.Connection[Any]) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+# What the library of that release calls.
+RELEASE_0_1_0: Final = ("serve", "receive_batches", "pulse", "pulse_of_consumers")
 # Every function that a role with a grant may call. Those of the first group ask what their caller may do.
 ASKING: Final = {
     "postbus": {
@@ -53,6 +55,7 @@ ASKING: Final = {
             "consumers_to_wake",
             "ack_and_receive_in_any_session",
             "ack_and_receive",
+            *RELEASE_0_1_0,
             "spark_commit",
             "spark_discard",
             "spark_end",
@@ -116,6 +119,8 @@ ELSEWHERE: Final = {
         "postbus_data.ack_and_receive_in_any_session('other', 'c', 10, null, null, {tokens}, false)"
     ),
     "ack_and_receive": "postbus_data.ack_and_receive('other', 'c', 10, null, null, {tokens}, false)",
+    "serve": "postbus_data.serve('other', 'c', 10, null, null, {tokens})",
+    "receive_batches": "postbus_data.receive_batches('other', 'c', 10, null, null, {tokens})",
     "spark_commit": "postbus_data.spark_commit('other', 'c', 100)",
     "spark_discard": "postbus_data.spark_discard('other/w', 1, array[gen_random_uuid()])",
     "spark_end": "postbus_data.spark_end('other', 0)",
@@ -134,9 +139,15 @@ ELSEWHERE: Final = {
 SILENT: Final = {
     "list_streams": "select name from postbus.list_streams() where name = 'other'",
     "overview": "select name from postbus.overview() where name = 'other'",
-    "stream_horizons": "select from postbus_data.stream_horizons(array[{other}]::bigint[], '{{0}}'::bigint[]) as p where p is not null",
+    "stream_horizons": (
+        "select from postbus_data.stream_horizons(array[{other}]::bigint[], '{{0}}') as p where p is not null"
+    ),
+    "pulse": ("select from postbus_data.pulse(array[{other}]::bigint[], '{{0}}') as p where p is not null"),
     "consumers_to_wake": (
         "select from postbus_data.consumers_to_wake(array[{consumer}]::bigint[]) as p where p.next_seconds is not null"
+    ),
+    "pulse_of_consumers": (
+        "select from postbus_data.pulse_of_consumers(array[{consumer}]::bigint[]) as p where p.next_seconds is not null"
     ),
     "spark_history": "select from postbus_data.spark_history({consumer}, '-infinity', 'infinity')",
     "spark_lost": "select from postbus_data.spark_lost({other}, 0) as l where l.purged is true or l.dropped is true",

@@ -1,0 +1,25 @@
+create or replace function postbus_data.serve(
+    stream text,
+    consumer text,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    ack_ids text[],
+    caller postbus.caller default postbus.current_caller()
+)
+returns table (acked integer, batch postbus_data.batch)
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+ack_and_receive, as the library of release 0.1.0 calls it: its processes go on until they are replaced. A wait of 0 is how it received from a group.
+*/
+    select
+        s.acked,
+        row(s.lease, s.partition, s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)::postbus_data.batch
+    from postbus_data.ack_and_receive(
+        stream, consumer, max_messages, nullif(ack_wait, interval '0'), expected_type, ack_ids, coalesce(ack_wait = interval '0', false), caller
+    ) as s
+$$;
