@@ -3104,15 +3104,18 @@ begin
     select s.* into source from postbus_data.stream as s where s.id = reader.stream_id;
     for letter in
         select d.*
-        from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, 0, max_messages) as m
+        from postbus_data.match_dead(
+            reader.id, seqs, key_pattern, reason_like,
+            -- However many of those there are that cannot go back, the others do.
+            case when to_stream is null then source.purged_seq - 1 else 0 end,
+            max_messages
+        ) as m
         join postbus_data.dead_letter as d on d.consumer_id = reader.id and d.seq = m.seq
         order by d.seq
         for update of d skip locked
     loop
         if to_stream is not null then
             perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type);
-        elsif letter.seq < source.purged_seq then
-            continue;
         else
             -- Its segment may be gone; the letter's copy is not.
             if postbus_data.fetch_named(source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0) is null then
@@ -8799,7 +8802,54 @@ declare
     made integer := 0;
 begin
     for reader in
-        select c.* from postbus_data.consumer as c where (only_id is null or c.stream_id = only_id) and not c.is_group order by c.id
+        select c.*
+        from postbus_data.consumer as c
+        left join lateral (
+            select p.hi, p.horizon, p.expired_count, p.pending_bound, to_timestamp(p.hi / 1000000.0) - interval '5 seconds' as swept_to
+            from postbus_data.position as p
+            where p.consumer_id = c.id
+                and p.epoch = c.epoch
+                and p.partition = -2
+            order by p.hi desc
+            limit 1
+        ) as mark on true
+        where (only_id is null or c.stream_id = only_id)
+            and not c.is_group
+            -- Of thousands of consumers most are idle. A sweep of one that has nothing to redeliver would only note that it was there.
+            and (
+                mark.hi is null
+                or mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
+                or mark.pending_bound > 0
+                or exists (
+                    select
+                    from postbus_data.lease as l
+                    where l.consumer_id = c.id
+                        and l.deadline > mark.swept_to
+                        and l.deadline <= now_at
+                )
+                or exists (
+                    select
+                    from postbus_data.waiting as w
+                    where w.consumer_id + 0 = c.id
+                        and w.due_at > mark.swept_to
+                        and w.due_at <= now_at
+                )
+                -- As position_sum, which takes four times as long to call.
+                or (
+                    select coalesce(sum(coalesce(place.hi, c.start_after)) * 1024 / c.partition_count, 0)::bigint
+                    from generate_series(c.partition_base, c.partition_base + c.partition_count - 1) as p (n)
+                    left join lateral (
+                        select r.hi
+                        from postbus_data.position as r
+                        where r.consumer_id = c.id
+                            and r.epoch = c.epoch
+                            and r.partition = p.n
+                        order by r.hi desc
+                        limit 1
+                    ) as place on true
+                ) <> mark.expired_count
+            )
+        order by c.id
     loop
         made := made + postbus_data.sweep_consumer(reader);
     end loop;
@@ -12054,7 +12104,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (5, 'count_what_is_dropped') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('e8bb4a048d3cd5d4')
+insert into postbus_data.installation (functions_digest) values ('e6fc44a77e640dad')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 select postbus_data.write_publisher(s.id), postbus_data.write_server(s.id) from postbus_data.stream as s;
 select postbus_data.write_claimer(g.stream_id, g.number, s.data_type)

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -65,3 +66,29 @@ async def test_it_runs_as_a_task(url: str) -> None:
         await asyncio.sleep(0.1)
         upkeep.stop()
         await asyncio.wait_for(task, 10)
+
+
+async def test_a_sweep_of_idle_consumers_writes_nothing_and_misses_nothing(bus: Any, stream: str, sql: Any) -> None:
+    def mark() -> Any:
+        statement = """
+            select p.hi from postbus_data.position as p join postbus_data.consumer as c on c.id = p.consumer_id
+            where p.partition = -2 and c.stream_name = %s order by p.hi desc limit 1
+        """
+        ((swept_at,),) = sql.execute(statement, (stream,)).fetchall()
+        return swept_at
+
+    consumer = await bus.create_consumer(stream, "c", order="none", ack_wait=0.4)
+    await bus.sweep(stream)
+    idle = mark()
+    await asyncio.sleep(1.1)
+    await bus.sweep(stream)
+    assert mark() == idle
+
+    await bus.publish(stream, key="k", data=1)
+    assert len(await consumer.receive()) == 1
+    await bus.sweep(stream)
+    swept = mark()
+    assert swept > idle
+    await asyncio.sleep(0.5)
+    assert await bus.sweep(stream) == 1
+    assert [each.attempt for each in await consumer.receive()] == [2]
