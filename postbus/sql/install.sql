@@ -3112,15 +3112,18 @@ begin
     select s.* into source from postbus_data.stream as s where s.id = reader.stream_id;
     for letter in
         select d.*
-        from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, 0, max_messages) as m
+        from postbus_data.match_dead(
+            reader.id, seqs, key_pattern, reason_like,
+            -- However many of those there are that cannot go back, the others do.
+            case when to_stream is null then source.purged_seq - 1 else 0 end,
+            max_messages
+        ) as m
         join postbus_data.dead_letter as d on d.consumer_id = reader.id and d.seq = m.seq
         order by d.seq
         for update of d skip locked
     loop
         if to_stream is not null then
             perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, caller => caller);
-        elsif letter.seq < source.purged_seq then
-            continue;
         else
             -- Its segment may be gone; the letter's copy is not.
             if postbus_data.fetch_named(source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0) is null then
@@ -9100,7 +9103,54 @@ declare
     made integer := 0;
 begin
     for reader in
-        select c.* from postbus_data.consumer as c where (only_id is null or c.stream_id = only_id) and not c.is_group order by c.id
+        select c.*
+        from postbus_data.consumer as c
+        left join lateral (
+            select p.read_to_seq, p.horizon, p.expired_count, p.pending_bound, to_timestamp(p.read_to_seq / 1000000.0) - interval '5 seconds' as swept_to
+            from postbus_data.position as p
+            where p.consumer_id = c.id
+                and p.epoch = c.epoch
+                and p.partition = -2
+            order by p.read_to_seq desc
+            limit 1
+        ) as mark on true
+        where (only_id is null or c.stream_id = only_id)
+            and not c.is_group
+            -- Of thousands of consumers most are idle. A sweep of one that has nothing to redeliver would only note that it was there.
+            and (
+                mark.read_to_seq is null
+                or mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
+                or mark.pending_bound > 0
+                or exists (
+                    select
+                    from postbus_data.lease as l
+                    where l.consumer_id = c.id
+                        and l.deadline > mark.swept_to
+                        and l.deadline <= now_at
+                )
+                or exists (
+                    select
+                    from postbus_data.waiting as w
+                    where w.consumer_id + 0 = c.id
+                        and w.due_at > mark.swept_to
+                        and w.due_at <= now_at
+                )
+                -- As position_sum, which takes four times as long to call.
+                or (
+                    select coalesce(sum(coalesce(place.read_to_seq, c.start_after)) * 1024 / c.partition_count, 0)::bigint
+                    from generate_series(c.partition_base, c.partition_base + c.partition_count - 1) as p (n)
+                    left join lateral (
+                        select r.read_to_seq
+                        from postbus_data.position as r
+                        where r.consumer_id = c.id
+                            and r.epoch = c.epoch
+                            and r.partition = p.n
+                        order by r.read_to_seq desc
+                        limit 1
+                    ) as place on true
+                ) <> mark.expired_count
+            )
+        order by c.id
     loop
         made := made + postbus_data.sweep_consumer(reader);
     end loop;
@@ -9141,7 +9191,9 @@ declare
     from_time timestamptz;
     is_full boolean;
     is_wide boolean;
+    failed integer;
     made integer;
+    swept_to timestamptz := now_at;
     positions bigint;
 begin
     if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -2) then
@@ -9159,10 +9211,34 @@ begin
 
     -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
     perform postbus_data.append_scheduled(reader.stream_id);
-    made := postbus_data.expire_leases(reader, from_time, now_at);
+    failed := postbus_data.expire_leases(reader, from_time, now_at);
+    made := failed;
     if reader.ordering = 'none' then
         -- What has just expired may be due at once.
         made := postbus_data.append_due(reader, from_time, clock_timestamp());
+    end if;
+
+    if greatest(failed, made) >= 1000 then
+        -- Each takes so many at once at most. After an outage, or a large redrive, there are more: the next sweep goes on from there.
+        swept_to := least(
+            now_at,
+            (
+                select l.deadline
+                from postbus_data.lease as l
+                where l.consumer_id = reader.id
+                    and l.deadline > from_time
+                order by l.deadline
+                limit 1
+            ),
+            (
+                select w.due_at
+                from postbus_data.waiting as w
+                where w.consumer_id + 0 = reader.id
+                    and w.due_at > from_time
+                order by w.due_at
+                limit 1
+            )
+        );
     end if;
 
     if is_full and reader.retain_dead is not null then
@@ -9182,7 +9258,7 @@ begin
         insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, expired_count, missed_count)
         values (
             reader.id, reader.epoch, -2,
-            extract(epoch from now_at) * 1000000,
+            extract(epoch from swept_to) * 1000000,
             case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
             least(postbus_data.delivery_rate(mark, positions, now_at), 2147483647),
             positions,
@@ -12744,7 +12820,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('3409030584d7a344')
+insert into postbus_data.installation (functions_digest) values ('7b1f8f80eba7552b')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

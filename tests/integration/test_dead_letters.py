@@ -71,6 +71,17 @@ async def test_redriving_goes_at_a_rate_and_can_be_cancelled(consumer: Any) -> N
     assert len(await consumer.dead_letters()) == 2
 
 
+async def test_letters_that_cannot_go_back_do_not_keep_the_others_from_it(
+    bus: Any, stream: str, consumer: Any, sql: Any
+) -> None:
+    letters = await consumer.dead_letters()
+    await bus.purge(stream, before_seq=letters[3].seq)
+    ((count,),) = sql.execute("select postbus.redrive(%s, 'c', max_messages => 2)", (stream,)).fetchall()
+    assert count == 2
+    assert await moved(consumer.redrive()) == 1
+    assert [letter.seq for letter in await consumer.dead_letters()] == [letter.seq for letter in letters[:3]]
+
+
 async def test_a_purged_message_stays_a_dead_letter_and_can_go_to_a_stream(
     bus: Any, consumer: Any, stream: str
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -65,3 +66,62 @@ async def test_it_runs_as_a_task(url: str) -> None:
         await asyncio.sleep(0.1)
         upkeep.stop()
         await asyncio.wait_for(task, 10)
+
+
+async def test_a_sweep_of_idle_consumers_writes_nothing_and_misses_nothing(bus: Any, stream: str, sql: Any) -> None:
+    def mark() -> Any:
+        statement = """
+            select p.hi from postbus_data.position as p join postbus_data.consumer as c on c.id = p.consumer_id
+            where p.partition = -2 and c.stream_name = %s order by p.hi desc limit 1
+        """
+        ((swept_at,),) = sql.execute(statement, (stream,)).fetchall()
+        return swept_at
+
+    consumer = await bus.create_consumer(stream, "c", order="none", ack_wait=0.4)
+    await bus.sweep(stream)
+    idle = mark()
+    await asyncio.sleep(1.1)
+    await bus.sweep(stream)
+    assert mark() == idle
+
+    await bus.publish(stream, key="k", data=1)
+    assert len(await consumer.receive()) == 1
+    await bus.sweep(stream)
+    swept = mark()
+    assert swept > idle
+    await asyncio.sleep(0.5)
+    assert await bus.sweep(stream) == 1
+    assert [each.attempt for each in await consumer.receive()] == [2]
+
+
+@pytest.mark.parametrize("order", ["none", "key"])
+async def test_what_piled_up_while_nobody_swept_is_redelivered_in_the_next_sweeps(
+    bus: Any, stream: str, sql: Any, order: str
+) -> None:
+    """More than one sweep takes (1,000 leases), and longer ago than a sweep looks back."""
+    consumer = await bus.create_consumer(stream, "c", order=order, max_ack_pending=10_000)
+    await bus.sweep(stream)
+    await bus.publish_many(stream, [Message(key=f"k{n}", data=n) for n in range(1500)])
+    for _ in range(1500):
+        assert len(await consumer.receive(1)) == 1
+    sql.execute(
+        """
+        update postbus_data.lease set deadline = clock_timestamp() - interval '30 seconds'
+        where consumer_id = (select id from postbus_data.consumer where stream_name = %s)
+        """,
+        (stream,),
+    )
+    # As it is when a full pass, which looks at everything, has just been.
+    sql.execute(
+        """
+        update postbus_data.position set horizon = extract(epoch from clock_timestamp()) * 1000000,
+            hi = extract(epoch from clock_timestamp() - interval '40 seconds') * 1000000
+        where partition = -2 and consumer_id = (select id from postbus_data.consumer where stream_name = %s)
+        """,
+        (stream,),
+    )
+    for _ in range(3):
+        await bus.sweep(stream)
+    leases = "select count(*) from postbus_data.lease as l join postbus_data.consumer as c on c.id = l.consumer_id"
+    statement = f"{leases} where c.stream_name = %s".encode()
+    assert sql.execute(statement, (stream,)).fetchall() == [(0,)]

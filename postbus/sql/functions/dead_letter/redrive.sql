@@ -33,15 +33,18 @@ begin
     select s.* into source from postbus_data.stream as s where s.id = reader.stream_id;
     for letter in
         select d.*
-        from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, 0, max_messages) as m
+        from postbus_data.match_dead(
+            reader.id, seqs, key_pattern, reason_like,
+            -- However many of those there are that cannot go back, the others do.
+            case when to_stream is null then source.purged_seq - 1 else 0 end,
+            max_messages
+        ) as m
         join postbus_data.dead_letter as d on d.consumer_id = reader.id and d.seq = m.seq
         order by d.seq
         for update of d skip locked
     loop
         if to_stream is not null then
             perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, caller => caller);
-        elsif letter.seq < source.purged_seq then
-            continue;
         else
             -- Its segment may be gone; the letter's copy is not.
             if postbus_data.fetch_named(source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0) is null then

@@ -23,7 +23,54 @@ declare
     made integer := 0;
 begin
     for reader in
-        select c.* from postbus_data.consumer as c where (only_id is null or c.stream_id = only_id) and not c.is_group order by c.id
+        select c.*
+        from postbus_data.consumer as c
+        left join lateral (
+            select p.read_to_seq, p.horizon, p.expired_count, p.pending_bound, to_timestamp(p.read_to_seq / 1000000.0) - interval '5 seconds' as swept_to
+            from postbus_data.position as p
+            where p.consumer_id = c.id
+                and p.epoch = c.epoch
+                and p.partition = -2
+            order by p.read_to_seq desc
+            limit 1
+        ) as mark on true
+        where (only_id is null or c.stream_id = only_id)
+            and not c.is_group
+            -- Of thousands of consumers most are idle. A sweep of one that has nothing to redeliver would only note that it was there.
+            and (
+                mark.read_to_seq is null
+                or mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
+                or mark.pending_bound > 0
+                or exists (
+                    select
+                    from postbus_data.lease as l
+                    where l.consumer_id = c.id
+                        and l.deadline > mark.swept_to
+                        and l.deadline <= now_at
+                )
+                or exists (
+                    select
+                    from postbus_data.waiting as w
+                    where w.consumer_id + 0 = c.id
+                        and w.due_at > mark.swept_to
+                        and w.due_at <= now_at
+                )
+                -- As position_sum, which takes four times as long to call.
+                or (
+                    select coalesce(sum(coalesce(place.read_to_seq, c.start_after)) * 1024 / c.partition_count, 0)::bigint
+                    from generate_series(c.partition_base, c.partition_base + c.partition_count - 1) as p (n)
+                    left join lateral (
+                        select r.read_to_seq
+                        from postbus_data.position as r
+                        where r.consumer_id = c.id
+                            and r.epoch = c.epoch
+                            and r.partition = p.n
+                        order by r.read_to_seq desc
+                        limit 1
+                    ) as place on true
+                ) <> mark.expired_count
+            )
+        order by c.id
     loop
         made := made + postbus_data.sweep_consumer(reader);
     end loop;

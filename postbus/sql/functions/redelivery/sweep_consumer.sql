@@ -23,7 +23,9 @@ declare
     from_time timestamptz;
     is_full boolean;
     is_wide boolean;
+    failed integer;
     made integer;
+    swept_to timestamptz := now_at;
     positions bigint;
 begin
     if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -2) then
@@ -41,10 +43,34 @@ begin
 
     -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
     perform postbus_data.append_scheduled(reader.stream_id);
-    made := postbus_data.expire_leases(reader, from_time, now_at);
+    failed := postbus_data.expire_leases(reader, from_time, now_at);
+    made := failed;
     if reader.ordering = 'none' then
         -- What has just expired may be due at once.
         made := postbus_data.append_due(reader, from_time, clock_timestamp());
+    end if;
+
+    if greatest(failed, made) >= 1000 then
+        -- Each takes so many at once at most. After an outage, or a large redrive, there are more: the next sweep goes on from there.
+        swept_to := least(
+            now_at,
+            (
+                select l.deadline
+                from postbus_data.lease as l
+                where l.consumer_id = reader.id
+                    and l.deadline > from_time
+                order by l.deadline
+                limit 1
+            ),
+            (
+                select w.due_at
+                from postbus_data.waiting as w
+                where w.consumer_id + 0 = reader.id
+                    and w.due_at > from_time
+                order by w.due_at
+                limit 1
+            )
+        );
     end if;
 
     if is_full and reader.retain_dead is not null then
@@ -64,7 +90,7 @@ begin
         insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, expired_count, missed_count)
         values (
             reader.id, reader.epoch, -2,
-            extract(epoch from now_at) * 1000000,
+            extract(epoch from swept_to) * 1000000,
             case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
             least(postbus_data.delivery_rate(mark, positions, now_at), 2147483647),
             positions,
