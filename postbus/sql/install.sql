@@ -237,10 +237,6 @@ create index consumer_stream on postbus_data.consumer (stream_id);
 
 -- A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: a claim, under the partition's mutex, inserts the next row and
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
--- Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired
--- leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many
--- messages a second were given out before, missed_count when it last looked further back), and when it was used last, if that matters (-5; horizon is then
--- the sum of its positions).
 create table postbus_data.position (
     consumer_id integer not null,
     epoch integer not null,
@@ -264,6 +260,40 @@ create table postbus_data.position (
     -- In order "none": no lease of the partition's first deliveries that is in flight ends before this; null says nothing. See count_in_flight.
     pending_since timestamptz,
     primary key (consumer_id, epoch, partition, read_to_seq)
+);
+
+-- A row says how far a consumer has read its redelivery log, the table due. Insert-only, as position.
+create table postbus_data.redelivery_position (
+    consumer_id integer not null,
+    epoch integer not null,
+    read_to_n bigint not null,
+    -- At most so many redelivered messages are in flight.
+    pending_bound integer not null,
+    primary key (consumer_id, epoch, read_to_n)
+);
+
+-- A row says up to which time a consumer's expired leases and due retries were swept up. Insert-only, as position.
+create table postbus_data.sweep_state (
+    consumer_id integer not null,
+    epoch integer not null,
+    swept_to timestamptz not null,
+    -- When a sweep last looked at all times, and when one last looked some seconds back.
+    full_sweep_at timestamptz not null,
+    wide_sweep_at timestamptz not null,
+    -- The sum of the consumer's positions then (see position_sum), and how many messages a second it had been given before.
+    position_sum bigint not null,
+    delivery_rate integer not null,
+    primary key (consumer_id, epoch, swept_to)
+);
+
+-- A row says when a consumer with expire_after was last used. Insert-only, as position.
+create table postbus_data.consumer_use (
+    consumer_id integer not null,
+    epoch integer not null,
+    used_at timestamptz not null,
+    -- The sum of its positions then.
+    position_sum bigint not null,
+    primary key (consumer_id, epoch, used_at)
 );
 
 -- A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled
@@ -1980,18 +2010,33 @@ begin
 end
 $$;
 
+create or replace function postbus_data.consumer_lock(purpose text)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/*
+The key of one of a consumer's mutexes, besides those of its partitions, whose keys are the partitions' numbers. See consumer_lock_class.
+
+redeliver      who reads the redelivery log
+sweep          who sweeps
+count          who may go near max_ack_pending
+share out      who shares out the partitions of a group
+change layout  who waits for all of the old partitions, to go on to new ones
+*/
+    select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 end
+$$;
+
 create or replace function postbus_data.consumer_lock_class(consumer_id integer)
 returns integer
 language sql
 immutable parallel safe
 as $$
 /*
-The class of a consumer's mutexes, two-key advisory locks. The second key is a partition's number, or
-    -1  who reads the redelivery log
-    -2  who sweeps
-    -3  who may go near max_ack_pending
-    -4  who shares out the partitions of a group
-They lie above the classes of publishers' locks (functions/horizon/publisher_lock_class.sql); class 1610612736 itself is maintenance.
+The class of a consumer's mutexes, two-key advisory locks. The second key is the number of a partition, or one of those that consumer_lock names.
+
+They lie above the classes of publishers' locks (functions/horizon/publisher_lock_class.sql). The class of a consumer 0 is that of maintenance: the second key is a
+stream's id, or for its schedule the negated id.
 */
     select 1610612736 + consumer_id
 $$;
@@ -2147,16 +2192,16 @@ begin
 end
 $$;
 
-create or replace function postbus_data.delivery_rate(mark postbus_data.position, positions bigint, now_at timestamptz)
+create or replace function postbus_data.delivery_rate(state postbus_data.sweep_state, positions bigint, now_at timestamptz)
 returns double precision
 language sql
 volatile
 as $$
-/* How many messages a second were given out since a mark of the sweep, about; 0 when there is none. positions: see position_sum. */
+/* How many messages a second were given out since a sweep, about; 0 when there was none. positions: see position_sum. */
     select case
-        when mark.read_to_seq > 0 then greatest(
+        when state.swept_to > '-infinity' then greatest(
             0,
-            (positions - mark.expired_count) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at) - mark.read_to_seq / 1000000.0)
+            (positions - state.position_sum) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at - state.swept_to))
         )
         else 0
     end
@@ -2234,6 +2279,9 @@ as $$
     delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
     delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.redelivery_position as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.sweep_state as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.consumer_use as p where p.consumer_id = forget.consumer_id;
 $$;
 
 create or replace function postbus.history(
@@ -2348,18 +2396,17 @@ as $$
     order by c.name
 $$;
 
-create or replace function postbus_data.last_use(reader postbus_data.consumer)
-returns postbus_data.position
+create or replace function postbus_data.last_use_of(reader postbus_data.consumer)
+returns postbus_data.consumer_use
 language sql
 volatile
 as $$
-/* When a consumer was used last, in microseconds: read_to_seq, and the sum of its positions then: horizon. Nulls if that is not known. */
-    select p
-    from postbus_data.position as p
-    where p.consumer_id = reader.id
-        and p.epoch = reader.epoch
-        and p.partition = -5
-    order by p.read_to_seq desc
+/* When a consumer was last used; null if that is not known. */
+    select u
+    from postbus_data.consumer_use as u
+    where u.consumer_id = reader.id
+        and u.epoch = reader.epoch
+    order by u.used_at desc
     limit 1
 $$;
 
@@ -2395,22 +2442,21 @@ as $$
 Remember that a consumer with expire_after is used, now and then only. Two that do so at once leave two rows, of which the later counts.
 
 positions  the sum of its positions, if known.
-Touches    position (insert, delete).
+Touches    consumer_use (insert, delete).
 */
 declare
-    now_at bigint := extract(epoch from clock_timestamp()) * 1000000;
-    last_use postbus_data.position := postbus_data.last_use(reader);
+    now_at timestamptz := clock_timestamp();
+    last_use postbus_data.consumer_use := postbus_data.last_use_of(reader);
 begin
-    if positions is null and last_use.read_to_seq > now_at - least(60, extract(epoch from reader.expire_after) / 10) * 1000000 then
+    if positions is null and last_use.used_at > now_at - least(interval '1 minute', reader.expire_after / 10) then
         return;
     end if;
-    delete from postbus_data.position as p
-    where p.consumer_id = reader.id
-        and p.epoch = reader.epoch
-        and p.partition = -5
-        and p.read_to_seq <= last_use.read_to_seq;
-    insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound)
-    values (reader.id, reader.epoch, -5, now_at, coalesce(positions, last_use.horizon, 0), 0)
+    delete from postbus_data.consumer_use as u
+    where u.consumer_id = reader.id
+        and u.epoch = reader.epoch
+        and u.used_at <= last_use.used_at;
+    insert into postbus_data.consumer_use (consumer_id, epoch, used_at, position_sum)
+    values (reader.id, reader.epoch, now_at, coalesce(positions, last_use.position_sum, 0))
     on conflict do nothing;
 end
 $$;
@@ -2882,7 +2928,7 @@ declare
     start_seq bigint;
     oldest timestamptz;
     next_message postbus.delivery;
-    mark postbus_data.position;
+    swept postbus_data.sweep_state;
 begin
     horizon_seq := postbus_data.horizon_of(reader.stream_id);
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
@@ -2954,11 +3000,11 @@ begin
     where l.consumer_id = reader.id
         and l.epoch = reader.epoch;
     if not reader.is_group then
-        mark := postbus_data.sweep_mark(reader);
+        swept := postbus_data.sweep_state_of(reader);
         -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
         rate_estimate := case
-            when to_timestamp(mark.read_to_seq / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
-            else postbus_data.delivery_rate(mark, postbus_data.position_sum(reader), clock_timestamp())
+            when swept.swept_to > clock_timestamp() - interval '1 second' then swept.delivery_rate
+            else postbus_data.delivery_rate(swept, postbus_data.position_sum(reader), clock_timestamp())
         end;
     end if;
     return next;
@@ -4130,7 +4176,7 @@ begin
         if busy_due or busy_ones <> '{}' then
             -- One alone waits for all of the old partitions, when it is time to go on to new ones.
             exit when clock_timestamp() > wait_until
-                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -6));
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('change layout')));
             awaited := busy_ones;
             perform pg_sleep(0.0005);
         else
@@ -4371,12 +4417,12 @@ Lease messages of the redelivery log, the ones that came due first: a row of lea
 
 A message that was purged since is passed over.
 
-Touches  lease, position (insert; delete of the last position), due (delete).
+Touches  lease, redelivery_position (insert; delete of the last one), due (delete).
 Locks    the mutex of the redelivery log; busy when somebody else has it.
 */
 #variable_conflict use_variable
 declare
-    place postbus_data.position;
+    place postbus_data.redelivery_position;
     last_n bigint;
     token bigint;
     batch record;
@@ -4385,11 +4431,11 @@ declare
 begin
     claim.messages := null;
     claim.busy := false;
-    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -1);
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('redeliver'));
     if claim.busy then
         return claim;
     end if;
-    place := postbus_data.due_position(reader);
+    place := postbus_data.redelivery_position_of(reader);
     bound := place.pending_bound;
     if bound + wanted > claim.quota then
         bound := postbus_data.in_flight(reader.id, reader.epoch, null, true);
@@ -4410,7 +4456,7 @@ begin
             from postbus_data.due as d
             where d.consumer_id = reader.id
                 and d.epoch = reader.epoch
-                and d.n > place.read_to_seq
+                and d.n > place.read_to_n
             order by d.n
             limit wanted
         ) as d
@@ -4436,15 +4482,14 @@ begin
     delete from postbus_data.due as d
     where d.consumer_id = reader.id
         and d.epoch = reader.epoch
-        and d.n > place.read_to_seq
+        and d.n > place.read_to_n
         and d.n <= last_n;
-    delete from postbus_data.position as p
+    delete from postbus_data.redelivery_position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
-        and p.partition = -1
-        and p.read_to_seq = place.read_to_seq;
-    insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound)
-    values (reader.id, reader.epoch, -1, last_n, 0, bound + coalesce(cardinality(claim.messages), 0));
+        and p.read_to_n = place.read_to_n;
+    insert into postbus_data.redelivery_position (consumer_id, epoch, read_to_n, pending_bound)
+    values (reader.id, reader.epoch, last_n, bound + coalesce(cardinality(claim.messages), 0));
     return claim;
 end
 $$;
@@ -4693,7 +4738,7 @@ begin
         next_seconds := null;
         select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
         if postbus_data.has_right(caller, reader.stream_id, 'consume') then
-            from_time := to_timestamp((postbus_data.sweep_mark(reader)).read_to_seq / 1000000.0) - interval '5 seconds';
+            from_time := (postbus_data.sweep_state_of(reader)).swept_to - interval '5 seconds';
             if from_time > now_at then
                 -- The clock was set back.
                 from_time := '-infinity';
@@ -4868,12 +4913,11 @@ begin
                 and d.epoch = c.epoch
                 and d.n > coalesce(
                     (
-                        select p.read_to_seq
-                        from postbus_data.position as p
+                        select p.read_to_n
+                        from postbus_data.redelivery_position as p
                         where p.consumer_id = c.id
                             and p.epoch = c.epoch
-                            and p.partition = -1
-                        order by p.read_to_seq desc
+                        order by p.read_to_n desc
                         limit 1
                     ),
                     0
@@ -4915,7 +4959,7 @@ begin
         );
     if is_plain then
         lease_until := reader.lease_until;
-        is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, chosen);
+        is_ready := pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), chosen);
         for turn in 1 .. 2 loop
             if is_ready then
                 select
@@ -4993,7 +5037,7 @@ begin
                     order by p.read_to_seq
                     offset 0
                 ) as p
-                where pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
+                where pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), p.partition)
                 limit 1
             );
             is_ready := chosen is not null;
@@ -5133,29 +5177,6 @@ as $$
 /* The partition of a layout that a message belongs to, whichever it was published to. */
     select ((layout >> 11) & 16777215)::integer
         + coalesce(postbus.partition_of(key, (layout & 2047)::integer), mod(seq, layout & 2047)::integer)
-$$;
-
-create or replace function postbus_data.due_position(reader postbus_data.consumer)
-returns postbus_data.position
-language plpgsql
-volatile
-as $$
-/* How far a consumer has read its redelivery log; 0 if it has not begun. */
-declare
-    place postbus_data.position;
-begin
-    select p.* into place
-    from postbus_data.position as p
-    where p.consumer_id = reader.id
-        and p.epoch = reader.epoch
-        and p.partition = -1
-    order by p.read_to_seq desc
-    limit 1;
-    if place.read_to_seq is null then
-        place := postbus_data.first_position(reader, -1, 0);
-    end if;
-    return place;
-end
 $$;
 
 create or replace function postbus.extend(
@@ -5365,7 +5386,7 @@ returns postbus_data.position
 language plpgsql
 volatile
 as $$
-/* The position of a partition that was not read yet, or of one of the numbers of consumer_lock_class. */
+/* The position of a partition that was not read yet. */
 declare
     place postbus_data.position;
 begin
@@ -5397,7 +5418,7 @@ Locks    the consumer's mutex for it until the transaction ends: a count by two 
 declare
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
 begin
-    while not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -3) loop
+    while not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('count')) loop
         if clock_timestamp() > wait_until then
             return 0;
         end if;
@@ -5420,12 +5441,11 @@ as $$
             and d.epoch = has_due.epoch
             and d.n > coalesce(
                 (
-                    select p.read_to_seq
-                    from postbus_data.position as p
+                    select p.read_to_n
+                    from postbus_data.redelivery_position as p
                     where p.consumer_id = has_due.consumer_id
                         and p.epoch = has_due.epoch
-                        and p.partition = -1
-                    order by p.read_to_seq desc
+                    order by p.read_to_n desc
                     limit 1
                 ),
                 0
@@ -5826,7 +5846,7 @@ as $$
             partitions := array(
                 select %3$s + mod(g.n, %4$s)
                 from generate_series(first + turn * %13$s, first + least((turn + 1) * %13$s, %4$s) - 1) as g (n)
-                where pg_try_advisory_xact_lock(1610612736 + reader.id, %3$s + mod(g.n, %4$s))
+                where pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), %3$s + mod(g.n, %4$s))
             );
             horizon := coalesce(horizon, postbus_data.horizon_of(%1$s));
             is_ready := pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
@@ -6010,6 +6030,28 @@ begin
         where h.seq in (select unnest(seqs))
     ) as m
     join postbus_data.consumer as c on c.id = held.consumer_id;
+end
+$$;
+
+create or replace function postbus_data.redelivery_position_of(reader postbus_data.consumer)
+returns postbus_data.redelivery_position
+language plpgsql
+volatile
+as $$
+/* How far a consumer has read its redelivery log; 0 if it has not begun. */
+declare
+    place postbus_data.redelivery_position;
+begin
+    select p.* into place
+    from postbus_data.redelivery_position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+    order by p.read_to_n desc
+    limit 1;
+    if place.read_to_n is null then
+        place := row(reader.id, reader.epoch, 0, 0);
+    end if;
+    return place;
 end
 $$;
 
@@ -6500,7 +6542,7 @@ begin
         end if;
         if busy_ones <> '{}' then
             exit when clock_timestamp() > wait_until
-                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -6));
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('change layout')));
             awaited := busy_ones;
             perform pg_sleep(0.0005);
         else
@@ -6744,7 +6786,7 @@ begin
     if (session between interval '1 second' and interval '1 day') is not true then
         raise exception using errcode = 'PB400', message = format('session = %s is not between 1 second and 1 day', session);
     end if;
-    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -4);
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('share out'));
 
     insert into postbus_data.group_worker as w (consumer_id, worker, expires_at)
     values (reader.id, join_group.worker, clock_timestamp() + session)
@@ -6799,7 +6841,7 @@ as $$
 declare
     reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
 begin
-    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -4);
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('share out'));
     delete from postbus_data.group_owner as o where o.consumer_id = reader.id and o.worker = leave_group.worker;
     delete from postbus_data.group_worker as w where w.consumer_id = reader.id and w.worker = leave_group.worker;
 end
@@ -8887,7 +8929,7 @@ begin
         and d.epoch = reader.epoch
     order by d.n desc
     limit 1;
-    last_n := greatest(last_n, (postbus_data.due_position(reader)).read_to_seq);
+    last_n := greatest(last_n, (postbus_data.redelivery_position_of(reader)).read_to_n);
 
     with ripe as materialized (
         select w.consumer_id, w.partition, w.seq, w.due_at
@@ -9106,33 +9148,32 @@ begin
         select c.*
         from postbus_data.consumer as c
         left join lateral (
-            select p.read_to_seq, p.horizon, p.expired_count, p.pending_bound, to_timestamp(p.read_to_seq / 1000000.0) - interval '5 seconds' as swept_to
-            from postbus_data.position as p
-            where p.consumer_id = c.id
-                and p.epoch = c.epoch
-                and p.partition = -2
-            order by p.read_to_seq desc
+            select s.*, s.swept_to - interval '5 seconds' as from_time
+            from postbus_data.sweep_state as s
+            where s.consumer_id = c.id
+                and s.epoch = c.epoch
+            order by s.swept_to desc
             limit 1
-        ) as mark on true
+        ) as swept on true
         where (only_id is null or c.stream_id = only_id)
             and not c.is_group
             -- Of thousands of consumers most are idle. A sweep of one that has nothing to redeliver would only note that it was there.
             and (
-                mark.read_to_seq is null
-                or mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
-                or mark.pending_bound > 0
+                swept.swept_to is null
+                or swept.full_sweep_at < now_at - interval '1 minute'
+                or swept.delivery_rate > 0
                 or exists (
                     select
                     from postbus_data.lease as l
                     where l.consumer_id = c.id
-                        and l.deadline > mark.swept_to
+                        and l.deadline > swept.from_time
                         and l.deadline <= now_at
                 )
                 or exists (
                     select
                     from postbus_data.waiting as w
                     where w.consumer_id + 0 = c.id
-                        and w.due_at > mark.swept_to
+                        and w.due_at > swept.from_time
                         and w.due_at <= now_at
                 )
                 -- As position_sum, which takes four times as long to call.
@@ -9148,7 +9189,7 @@ begin
                         order by r.read_to_seq desc
                         limit 1
                     ) as place on true
-                ) <> mark.expired_count
+                ) <> swept.position_sum
             )
         order by c.id
     loop
@@ -9177,17 +9218,17 @@ as $$
 /*
 Turn expired leases into failures, one for each message that was not settled, and put what is due into the redelivery log.
 
-Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: a mark says up to when they were
-swept. What commits a little behind the mark is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
-five seconds back, every second, and by a full pass each minute at the latest. So is all that lies behind a mark of the future: the clock was set back.
+Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: sweep_state says up to
+which time they were swept. What commits a little behind that time is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
+five seconds back, every second, and by a full pass each minute at the latest. So is everything behind a time in the future: the clock was set back.
 
 Returns  how many messages became available.
-Touches  lease, settled, waiting (delete), waiting, due, dead_letter, position (insert).
+Touches  lease, settled, waiting (delete), waiting, due, dead_letter, sweep_state (insert).
 Locks    the consumer's sweep mutex; returns 0 at once when somebody else has it. Skips leases that are locked: somebody settles them.
 */
 declare
     now_at timestamptz := clock_timestamp();
-    mark postbus_data.position;
+    state postbus_data.sweep_state;
     from_time timestamptz;
     is_full boolean;
     is_wide boolean;
@@ -9196,17 +9237,16 @@ declare
     swept_to timestamptz := now_at;
     positions bigint;
 begin
-    if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -2) then
+    if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('sweep')) then
         return 0;
     end if;
-    mark := postbus_data.sweep_mark(reader);
-    is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
-        or mark.read_to_seq > extract(epoch from now_at) * 1000000 + 1000000;
-    is_wide := is_full or mark.missed_count < extract(epoch from now_at) * 1000000 - 1000000;
+    state := postbus_data.sweep_state_of(reader);
+    is_full := state.full_sweep_at < now_at - interval '1 minute' or state.swept_to > now_at + interval '1 second';
+    is_wide := is_full or state.wide_sweep_at < now_at - interval '1 second';
     from_time := case
         when is_full then '-infinity'
-        when is_wide then to_timestamp(mark.read_to_seq / 1000000.0) - interval '5 seconds'
-        else to_timestamp(mark.read_to_seq / 1000000.0) - interval '250 milliseconds'
+        when is_wide then state.swept_to - interval '5 seconds'
+        else state.swept_to - interval '250 milliseconds'
     end;
 
     -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
@@ -9249,46 +9289,21 @@ begin
 
     -- Moved now and then only: an idle consumer that is asked all the time should not write all the time.
     if made > 0 or is_wide then
-        delete from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition = -2
-            and p.read_to_seq = mark.read_to_seq;
+        delete from postbus_data.sweep_state as s
+        where s.consumer_id = reader.id
+            and s.epoch = reader.epoch
+            and s.swept_to = state.swept_to;
         positions := postbus_data.position_sum(reader);
-        insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, expired_count, missed_count)
+        insert into postbus_data.sweep_state (consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate)
         values (
-            reader.id, reader.epoch, -2,
-            extract(epoch from swept_to) * 1000000,
-            case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
-            least(postbus_data.delivery_rate(mark, positions, now_at), 2147483647),
+            reader.id, reader.epoch, swept_to,
+            case when is_full then now_at else state.full_sweep_at end,
+            case when is_wide then now_at else state.wide_sweep_at end,
             positions,
-            case when is_wide then extract(epoch from now_at) * 1000000 else mark.missed_count end
+            least(postbus_data.delivery_rate(state, positions, now_at), 2147483647)
         );
     end if;
     return made;
-end
-$$;
-
-create or replace function postbus_data.sweep_mark(reader postbus_data.consumer)
-returns postbus_data.position
-language plpgsql
-volatile
-as $$
-/* Up to which moment a consumer was swept, in microseconds: read_to_seq, and for the last full pass horizon. 0 if never. */
-declare
-    mark postbus_data.position;
-begin
-    select p.* into mark
-    from postbus_data.position as p
-    where p.consumer_id = reader.id
-        and p.epoch = reader.epoch
-        and p.partition = -2
-    order by p.read_to_seq desc
-    limit 1;
-    if mark.read_to_seq is null then
-        mark := postbus_data.first_position(reader, -2, 0);
-    end if;
-    return mark;
 end
 $$;
 
@@ -9303,13 +9318,35 @@ Sweep a consumer that was not swept for a second, so that a stream which never r
 Returns  whether it did.
 */
 declare
-    now_at numeric := extract(epoch from clock_timestamp()) * 1000000;
+    now_at timestamptz := clock_timestamp();
 begin
-    -- A mark may lie in the future, when the clock was set back.
-    if (postbus_data.sweep_mark(reader)).read_to_seq between now_at - 1000000 and now_at + 1000000 then
+    -- It may have been swept in the future, when the clock was set back.
+    if (postbus_data.sweep_state_of(reader)).swept_to between now_at - interval '1 second' and now_at + interval '1 second' then
         return false;
     end if;
     return postbus_data.sweep_consumer(reader) > 0;
+end
+$$;
+
+create or replace function postbus_data.sweep_state_of(reader postbus_data.consumer)
+returns postbus_data.sweep_state
+language plpgsql
+volatile
+as $$
+/* Up to which time a consumer was swept; -infinity if never. */
+declare
+    state postbus_data.sweep_state;
+begin
+    select s.* into state
+    from postbus_data.sweep_state as s
+    where s.consumer_id = reader.id
+        and s.epoch = reader.epoch
+    order by s.swept_to desc
+    limit 1;
+    if state.swept_to is null then
+        state := row(reader.id, reader.epoch, '-infinity', '-infinity', '-infinity', 0, 0);
+    end if;
+    return state;
 end
 $$;
 
@@ -9594,12 +9631,12 @@ Remove the consumers of a stream that nobody has used for their expire_after, an
 A receive that found nothing has noted its use; one that went the shortest way has moved a position, which is noted here.
 
 Returns  how many consumers went.
-Touches  consumer and all it holds (delete), history (delete), position (insert, delete).
+Touches  consumer and all it holds (delete), history (delete), consumer_use (insert, delete).
 */
 declare
     now_at timestamptz := clock_timestamp();
     reader postbus_data.consumer;
-    last_use postbus_data.position;
+    last_use postbus_data.consumer_use;
     positions bigint;
     removed integer := 0;
 begin
@@ -9614,11 +9651,11 @@ begin
             and h.finished_at < now_at - reader.keep_history;
         continue when reader.expire_after is null;
 
-        last_use := postbus_data.last_use(reader);
+        last_use := postbus_data.last_use_of(reader);
         positions := postbus_data.position_sum(reader);
-        if last_use.read_to_seq is null or positions <> last_use.horizon then
+        if last_use.used_at is null or positions <> last_use.position_sum then
             perform postbus_data.note_use(reader, positions);
-        elsif to_timestamp(last_use.read_to_seq / 1000000.0) < clock_timestamp() - reader.expire_after then
+        elsif last_use.used_at < clock_timestamp() - reader.expire_after then
             perform postbus.drop_consumer(reader.stream_name, reader.name);
             removed := removed + 1;
         end if;
@@ -10141,7 +10178,7 @@ begin
         from postbus_data.scheduled as s
         where s.stream_id = append_scheduled.stream_id
             and s.deliver_at <= now_at
-    ) or not pg_try_advisory_xact_lock(1610612736, -stream_id)
+    ) or not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(0), -stream_id)
     then
         return 0;
     end if;
@@ -10702,7 +10739,7 @@ declare
     step_count integer := 0;
 begin
     perform postbus_data.check_isolation();
-    if sequence is null or not pg_try_advisory_xact_lock(1610612736, stream_id) then
+    if sequence is null or not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(0), stream_id) then
         return 0;
     end if;
     step_count := postbus_data.repair_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
@@ -10934,7 +10971,7 @@ declare
     layout bigint;
     new_base integer;
 begin
-    perform pg_advisory_xact_lock(1610612736, stream_id);
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(0), stream_id);
     layout := postbus_data.sequence_value('postbus_data.layout_' || stream_id::text);
     new_base := (layout >> 11) & 16777215;
     if partition_count <> layout & 2047 then
@@ -12519,7 +12556,7 @@ declare
 begin
     -- In the order in which publishers lock: sequences first, tables last. Maintenance has to be out of the way.
     perform from postbus_data.stream as s where s.id = dropped for update;
-    perform pg_advisory_xact_lock(1610612736, dropped);
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(0), dropped);
     execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.publish_many_%1$s, postbus_data.ack_and_receive_%1$s', dropped);
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
@@ -12819,8 +12856,8 @@ begin
 end
 $$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('7b1f8f80eba7552b')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('36b8eab8875e8160')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -12845,7 +12882,10 @@ comment on table postbus_data.dropped is 'A row is what a dropped segment held: 
 comment on table postbus_data.dedup is 'A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.';
 comment on table postbus_data.scheduled is 'A row is a message that waits outside the log until its time: one row, however many consumers its stream has. When due it is published, and gets its seq then. The content is kept as it was given, already checked.';
 comment on table postbus_data.consumer is 'A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.';
-comment on table postbus_data.position is 'A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: a claim, under the partition''s mutex, inserts the next row and deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it. Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many messages a second were given out before, missed_count when it last looked further back), and when it was used last, if that matters (-5; horizon is then the sum of its positions).';
+comment on table postbus_data.position is 'A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: a claim, under the partition''s mutex, inserts the next row and deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.';
+comment on table postbus_data.redelivery_position is 'A row says how far a consumer has read its redelivery log, the table due. Insert-only, as position.';
+comment on table postbus_data.sweep_state is 'A row says up to which time a consumer''s expired leases and due retries were swept up. Insert-only, as position.';
+comment on table postbus_data.consumer_use is 'A row says when a consumer with expire_after was last used. Insert-only, as position.';
 comment on table postbus_data.lease is 'A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled already is in the table settled.';
 comment on table postbus_data.settled is 'A row is a message of a lease that was acked or nacked one by one. Inserted beside the lease instead of updated into it, so that two workers that ack parts of a batch do not wait for each other and an open ack does not hold up a heartbeat.';
 comment on table postbus_data.waiting is 'A row is a message that failed (was nacked, or its lease expired) and waits for its time to be delivered again.';

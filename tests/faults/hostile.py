@@ -40,6 +40,8 @@ _TABLES: Final = (
         "lease",
         "parked",
         "position",
+        "redelivery_position",
+        "sweep_state",
         "scheduled",
         "segment",
     ),

@@ -20,9 +20,9 @@ async def test_what_comes_due_behind_a_mark_of_the_future_is_redelivered(
     billing = bus.consumer(stream, "billing")
     await bus.sweep(stream)
     marks = sql.execute(
-        "update postbus_data.position set read_to_seq = read_to_seq + 86400000000::bigint,"
-        " horizon = horizon + 86400000000::bigint"
-        " where partition = -2 and consumer_id in (select id from postbus_data.consumer where stream_name = %s)",
+        "update postbus_data.sweep_state set swept_to = swept_to + interval '1 day',"
+        " full_sweep_at = full_sweep_at + interval '1 day'"
+        " where consumer_id in (select id from postbus_data.consumer where stream_name = %s)",
         (stream,),
     )
     assert marks.rowcount == 1

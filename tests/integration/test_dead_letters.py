@@ -104,7 +104,7 @@ async def test_dead_letters_have_a_retention_of_their_own(bus: Any, consumer: An
         ((await consumer.info()).id,),
     )
     sql.execute(
-        "update postbus_data.position set horizon = 0 where consumer_id = %s and partition = -2",
+        "update postbus_data.sweep_state set full_sweep_at = '-infinity' where consumer_id = %s",
         ((await consumer.info()).id,),
     )
     await bus.sweep(stream)

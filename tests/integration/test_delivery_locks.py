@@ -69,7 +69,7 @@ def test_two_receives_near_max_ack_pending(fresh_url: str, has_lock: bool) -> No
         consumer = bus.create_consumer("s", "c", order="none", max_ack_pending=1)
         bus.publish_many("s", [Message(data=n) for n in range(8)])
         if not has_lock:
-            lock = "pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -3)"
+            lock = "pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('count'))"
             change(fresh_url, "postbus_data.free_capacity", lock, "true")
 
         with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
@@ -86,7 +86,7 @@ def test_two_sweeps(fresh_url: str, has_lock: bool) -> None:
         bus.publish_many("s", [Message(data=n) for n in range(2)])
         consumer.nack(consumer.receive(1))
         if not has_lock:
-            lock = "pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -2)"
+            lock = "pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('sweep'))"
             change(fresh_url, "postbus_data.sweep_consumer", lock, "true")
 
         with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
@@ -109,7 +109,7 @@ def test_two_receives_of_the_redelivery_log(fresh_url: str, has_lock: bool) -> N
         consumer.nack(consumer.receive(2))
         bus.sweep("s")
     if not has_lock:
-        lock = "pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -1)"
+        lock = "pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('redeliver'))"
         change(fresh_url, "postbus_data.claim_due", lock, "true")
 
     with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():

@@ -352,7 +352,7 @@ async def test_a_consumer_that_nobody_uses_is_removed(bus: Any, name: str, sql: 
     def age(consumer: str) -> None:
         """As if it had been used last two minutes ago."""
         sql.execute(
-            "update postbus_data.position set read_to_seq = read_to_seq - 120000000 where partition = -5 and consumer_id = "
+            "update postbus_data.consumer_use set used_at = used_at - interval '2 minutes' where consumer_id = "
             "(select id from postbus_data.consumer where stream_name = %s and name = %s)",
             (name, consumer),
         )

@@ -71,8 +71,8 @@ async def test_it_runs_as_a_task(url: str) -> None:
 async def test_a_sweep_of_idle_consumers_writes_nothing_and_misses_nothing(bus: Any, stream: str, sql: Any) -> None:
     def mark() -> Any:
         statement = """
-            select p.hi from postbus_data.position as p join postbus_data.consumer as c on c.id = p.consumer_id
-            where p.partition = -2 and c.stream_name = %s order by p.hi desc limit 1
+            select s.swept_to from postbus_data.sweep_state as s join postbus_data.consumer as c on c.id = s.consumer_id
+            where c.stream_name = %s order by s.swept_to desc limit 1
         """
         ((swept_at,),) = sql.execute(statement, (stream,)).fetchall()
         return swept_at
@@ -114,9 +114,10 @@ async def test_what_piled_up_while_nobody_swept_is_redelivered_in_the_next_sweep
     # As it is when a full pass, which looks at everything, has just been.
     sql.execute(
         """
-        update postbus_data.position set horizon = extract(epoch from clock_timestamp()) * 1000000,
-            hi = extract(epoch from clock_timestamp() - interval '40 seconds') * 1000000
-        where partition = -2 and consumer_id = (select id from postbus_data.consumer where stream_name = %s)
+        update postbus_data.sweep_state
+        set full_sweep_at = clock_timestamp(),
+            swept_to = clock_timestamp() - interval '40 seconds'
+        where consumer_id = (select id from postbus_data.consumer where stream_name = %s)
         """,
         (stream,),
     )

@@ -70,10 +70,6 @@ create index consumer_stream on postbus_data.consumer (stream_id);
 
 -- A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: a claim, under the partition's mutex, inserts the next row and
 -- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
--- Besides partitions there are rows with other numbers: how far the redelivery log was read (-1), up to which moment, in microseconds, expired
--- leases and due retries were swept (-2; horizon is then the last full sweep, expired_count the sum of its positions and pending_bound how many
--- messages a second were given out before, missed_count when it last looked further back), and when it was used last, if that matters (-5; horizon is then
--- the sum of its positions).
 create table postbus_data.position (
     consumer_id integer not null,
     epoch integer not null,
@@ -97,6 +93,40 @@ create table postbus_data.position (
     -- In order "none": no lease of the partition's first deliveries that is in flight ends before this; null says nothing. See count_in_flight.
     pending_since timestamptz,
     primary key (consumer_id, epoch, partition, read_to_seq)
+);
+
+-- A row says how far a consumer has read its redelivery log, the table due. Insert-only, as position.
+create table postbus_data.redelivery_position (
+    consumer_id integer not null,
+    epoch integer not null,
+    read_to_n bigint not null,
+    -- At most so many redelivered messages are in flight.
+    pending_bound integer not null,
+    primary key (consumer_id, epoch, read_to_n)
+);
+
+-- A row says up to which time a consumer's expired leases and due retries were swept up. Insert-only, as position.
+create table postbus_data.sweep_state (
+    consumer_id integer not null,
+    epoch integer not null,
+    swept_to timestamptz not null,
+    -- When a sweep last looked at all times, and when one last looked some seconds back.
+    full_sweep_at timestamptz not null,
+    wide_sweep_at timestamptz not null,
+    -- The sum of the consumer's positions then (see position_sum), and how many messages a second it had been given before.
+    position_sum bigint not null,
+    delivery_rate integer not null,
+    primary key (consumer_id, epoch, swept_to)
+);
+
+-- A row says when a consumer with expire_after was last used. Insert-only, as position.
+create table postbus_data.consumer_use (
+    consumer_id integer not null,
+    epoch integer not null,
+    used_at timestamptz not null,
+    -- The sum of its positions then.
+    position_sum bigint not null,
+    primary key (consumer_id, epoch, used_at)
 );
 
 -- A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled

@@ -49,7 +49,7 @@ declare
     start_seq bigint;
     oldest timestamptz;
     next_message postbus.delivery;
-    mark postbus_data.position;
+    swept postbus_data.sweep_state;
 begin
     horizon_seq := postbus_data.horizon_of(reader.stream_id);
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
@@ -121,11 +121,11 @@ begin
     where l.consumer_id = reader.id
         and l.epoch = reader.epoch;
     if not reader.is_group then
-        mark := postbus_data.sweep_mark(reader);
+        swept := postbus_data.sweep_state_of(reader);
         -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
         rate_estimate := case
-            when to_timestamp(mark.read_to_seq / 1000000.0) > clock_timestamp() - interval '1 second' then mark.pending_bound
-            else postbus_data.delivery_rate(mark, postbus_data.position_sum(reader), clock_timestamp())
+            when swept.swept_to > clock_timestamp() - interval '1 second' then swept.delivery_rate
+            else postbus_data.delivery_rate(swept, postbus_data.position_sum(reader), clock_timestamp())
         end;
     end if;
     return next;

@@ -140,7 +140,7 @@ begin
         if busy_due or busy_ones <> '{}' then
             -- One alone waits for all of the old partitions, when it is time to go on to new ones.
             exit when clock_timestamp() > wait_until
-                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -6));
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('change layout')));
             awaited := busy_ones;
             perform pg_sleep(0.0005);
         else

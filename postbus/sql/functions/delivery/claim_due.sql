@@ -8,12 +8,12 @@ Lease messages of the redelivery log, the ones that came due first: a row of lea
 
 A message that was purged since is passed over.
 
-Touches  lease, position (insert; delete of the last position), due (delete).
+Touches  lease, redelivery_position (insert; delete of the last one), due (delete).
 Locks    the mutex of the redelivery log; busy when somebody else has it.
 */
 #variable_conflict use_variable
 declare
-    place postbus_data.position;
+    place postbus_data.redelivery_position;
     last_n bigint;
     token bigint;
     batch record;
@@ -22,11 +22,11 @@ declare
 begin
     claim.messages := null;
     claim.busy := false;
-    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -1);
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('redeliver'));
     if claim.busy then
         return claim;
     end if;
-    place := postbus_data.due_position(reader);
+    place := postbus_data.redelivery_position_of(reader);
     bound := place.pending_bound;
     if bound + wanted > claim.quota then
         bound := postbus_data.in_flight(reader.id, reader.epoch, null, true);
@@ -47,7 +47,7 @@ begin
             from postbus_data.due as d
             where d.consumer_id = reader.id
                 and d.epoch = reader.epoch
-                and d.n > place.read_to_seq
+                and d.n > place.read_to_n
             order by d.n
             limit wanted
         ) as d
@@ -73,15 +73,14 @@ begin
     delete from postbus_data.due as d
     where d.consumer_id = reader.id
         and d.epoch = reader.epoch
-        and d.n > place.read_to_seq
+        and d.n > place.read_to_n
         and d.n <= last_n;
-    delete from postbus_data.position as p
+    delete from postbus_data.redelivery_position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
-        and p.partition = -1
-        and p.read_to_seq = place.read_to_seq;
-    insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound)
-    values (reader.id, reader.epoch, -1, last_n, 0, bound + coalesce(cardinality(claim.messages), 0));
+        and p.read_to_n = place.read_to_n;
+    insert into postbus_data.redelivery_position (consumer_id, epoch, read_to_n, pending_bound)
+    values (reader.id, reader.epoch, last_n, bound + coalesce(cardinality(claim.messages), 0));
     return claim;
 end
 $$;

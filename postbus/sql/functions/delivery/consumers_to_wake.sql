@@ -31,7 +31,7 @@ begin
         next_seconds := null;
         select c.* into reader from postbus_data.consumer as c where c.id = consumer_ids[place];
         if postbus_data.has_right(caller, reader.stream_id, 'consume') then
-            from_time := to_timestamp((postbus_data.sweep_mark(reader)).read_to_seq / 1000000.0) - interval '5 seconds';
+            from_time := (postbus_data.sweep_state_of(reader)).swept_to - interval '5 seconds';
             if from_time > now_at then
                 -- The clock was set back.
                 from_time := '-infinity';

@@ -75,12 +75,11 @@ begin
                 and d.epoch = c.epoch
                 and d.n > coalesce(
                     (
-                        select p.read_to_seq
-                        from postbus_data.position as p
+                        select p.read_to_n
+                        from postbus_data.redelivery_position as p
                         where p.consumer_id = c.id
                             and p.epoch = c.epoch
-                            and p.partition = -1
-                        order by p.read_to_seq desc
+                        order by p.read_to_n desc
                         limit 1
                     ),
                     0
@@ -122,7 +121,7 @@ begin
         );
     if is_plain then
         lease_until := reader.lease_until;
-        is_ready := pg_try_advisory_xact_lock(1610612736 + reader.id, chosen);
+        is_ready := pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), chosen);
         for turn in 1 .. 2 loop
             if is_ready then
                 select
@@ -200,7 +199,7 @@ begin
                     order by p.read_to_seq
                     offset 0
                 ) as p
-                where pg_try_advisory_xact_lock(1610612736 + reader.id, p.partition)
+                where pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), p.partition)
                 limit 1
             );
             is_ready := chosen is not null;

@@ -3,7 +3,7 @@ returns postbus_data.position
 language plpgsql
 volatile
 as $$
-/* The position of a partition that was not read yet, or of one of the numbers of consumer_lock_class. */
+/* The position of a partition that was not read yet. */
 declare
     place postbus_data.position;
 begin

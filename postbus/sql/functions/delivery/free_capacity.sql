@@ -12,7 +12,7 @@ Locks    the consumer's mutex for it until the transaction ends: a count by two 
 declare
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
 begin
-    while not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -3) loop
+    while not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('count')) loop
         if clock_timestamp() > wait_until then
             return 0;
         end if;

@@ -11,12 +11,11 @@ as $$
             and d.epoch = has_due.epoch
             and d.n > coalesce(
                 (
-                    select p.read_to_seq
-                    from postbus_data.position as p
+                    select p.read_to_n
+                    from postbus_data.redelivery_position as p
                     where p.consumer_id = has_due.consumer_id
                         and p.epoch = has_due.epoch
-                        and p.partition = -1
-                    order by p.read_to_seq desc
+                    order by p.read_to_n desc
                     limit 1
                 ),
                 0

@@ -14,7 +14,7 @@ as $$
             partitions := array(
                 select %3$s + mod(g.n, %4$s)
                 from generate_series(first + turn * %13$s, first + least((turn + 1) * %13$s, %4$s) - 1) as g (n)
-                where pg_try_advisory_xact_lock(1610612736 + reader.id, %3$s + mod(g.n, %4$s))
+                where pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), %3$s + mod(g.n, %4$s))
             );
             horizon := coalesce(horizon, postbus_data.horizon_of(%1$s));
             is_ready := pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;

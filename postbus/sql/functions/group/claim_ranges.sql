@@ -73,7 +73,7 @@ begin
         end if;
         if busy_ones <> '{}' then
             exit when clock_timestamp() > wait_until
-                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -6));
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('change layout')));
             awaited := busy_ones;
             perform pg_sleep(0.0005);
         else

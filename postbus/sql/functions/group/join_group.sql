@@ -39,7 +39,7 @@ begin
     if (session between interval '1 second' and interval '1 day') is not true then
         raise exception using errcode = 'PB400', message = format('session = %s is not between 1 second and 1 day', session);
     end if;
-    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -4);
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('share out'));
 
     insert into postbus_data.group_worker as w (consumer_id, worker, expires_at)
     values (reader.id, join_group.worker, clock_timestamp() + session)

@@ -15,7 +15,7 @@ as $$
 declare
     reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
 begin
-    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -4);
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('share out'));
     delete from postbus_data.group_owner as o where o.consumer_id = reader.id and o.worker = leave_group.worker;
     delete from postbus_data.group_worker as w where w.consumer_id = reader.id and w.worker = leave_group.worker;
 end

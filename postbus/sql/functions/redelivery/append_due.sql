@@ -21,7 +21,7 @@ begin
         and d.epoch = reader.epoch
     order by d.n desc
     limit 1;
-    last_n := greatest(last_n, (postbus_data.due_position(reader)).read_to_seq);
+    last_n := greatest(last_n, (postbus_data.redelivery_position_of(reader)).read_to_n);
 
     with ripe as materialized (
         select w.consumer_id, w.partition, w.seq, w.due_at

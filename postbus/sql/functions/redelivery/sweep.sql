@@ -26,33 +26,32 @@ begin
         select c.*
         from postbus_data.consumer as c
         left join lateral (
-            select p.read_to_seq, p.horizon, p.expired_count, p.pending_bound, to_timestamp(p.read_to_seq / 1000000.0) - interval '5 seconds' as swept_to
-            from postbus_data.position as p
-            where p.consumer_id = c.id
-                and p.epoch = c.epoch
-                and p.partition = -2
-            order by p.read_to_seq desc
+            select s.*, s.swept_to - interval '5 seconds' as from_time
+            from postbus_data.sweep_state as s
+            where s.consumer_id = c.id
+                and s.epoch = c.epoch
+            order by s.swept_to desc
             limit 1
-        ) as mark on true
+        ) as swept on true
         where (only_id is null or c.stream_id = only_id)
             and not c.is_group
             -- Of thousands of consumers most are idle. A sweep of one that has nothing to redeliver would only note that it was there.
             and (
-                mark.read_to_seq is null
-                or mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
-                or mark.pending_bound > 0
+                swept.swept_to is null
+                or swept.full_sweep_at < now_at - interval '1 minute'
+                or swept.delivery_rate > 0
                 or exists (
                     select
                     from postbus_data.lease as l
                     where l.consumer_id = c.id
-                        and l.deadline > mark.swept_to
+                        and l.deadline > swept.from_time
                         and l.deadline <= now_at
                 )
                 or exists (
                     select
                     from postbus_data.waiting as w
                     where w.consumer_id + 0 = c.id
-                        and w.due_at > mark.swept_to
+                        and w.due_at > swept.from_time
                         and w.due_at <= now_at
                 )
                 -- As position_sum, which takes four times as long to call.
@@ -68,7 +67,7 @@ begin
                         order by r.read_to_seq desc
                         limit 1
                     ) as place on true
-                ) <> mark.expired_count
+                ) <> swept.position_sum
             )
         order by c.id
     loop

@@ -9,17 +9,17 @@ as $$
 /*
 Turn expired leases into failures, one for each message that was not settled, and put what is due into the redelivery log.
 
-Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: a mark says up to when they were
-swept. What commits a little behind the mark is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
-five seconds back, every second, and by a full pass each minute at the latest. So is all that lies behind a mark of the future: the clock was set back.
+Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: sweep_state says up to
+which time they were swept. What commits a little behind that time is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
+five seconds back, every second, and by a full pass each minute at the latest. So is everything behind a time in the future: the clock was set back.
 
 Returns  how many messages became available.
-Touches  lease, settled, waiting (delete), waiting, due, dead_letter, position (insert).
+Touches  lease, settled, waiting (delete), waiting, due, dead_letter, sweep_state (insert).
 Locks    the consumer's sweep mutex; returns 0 at once when somebody else has it. Skips leases that are locked: somebody settles them.
 */
 declare
     now_at timestamptz := clock_timestamp();
-    mark postbus_data.position;
+    state postbus_data.sweep_state;
     from_time timestamptz;
     is_full boolean;
     is_wide boolean;
@@ -28,17 +28,16 @@ declare
     swept_to timestamptz := now_at;
     positions bigint;
 begin
-    if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), -2) then
+    if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('sweep')) then
         return 0;
     end if;
-    mark := postbus_data.sweep_mark(reader);
-    is_full := mark.horizon < extract(epoch from now_at) * 1000000 - 60000000
-        or mark.read_to_seq > extract(epoch from now_at) * 1000000 + 1000000;
-    is_wide := is_full or mark.missed_count < extract(epoch from now_at) * 1000000 - 1000000;
+    state := postbus_data.sweep_state_of(reader);
+    is_full := state.full_sweep_at < now_at - interval '1 minute' or state.swept_to > now_at + interval '1 second';
+    is_wide := is_full or state.wide_sweep_at < now_at - interval '1 second';
     from_time := case
         when is_full then '-infinity'
-        when is_wide then to_timestamp(mark.read_to_seq / 1000000.0) - interval '5 seconds'
-        else to_timestamp(mark.read_to_seq / 1000000.0) - interval '250 milliseconds'
+        when is_wide then state.swept_to - interval '5 seconds'
+        else state.swept_to - interval '250 milliseconds'
     end;
 
     -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
@@ -81,20 +80,18 @@ begin
 
     -- Moved now and then only: an idle consumer that is asked all the time should not write all the time.
     if made > 0 or is_wide then
-        delete from postbus_data.position as p
-        where p.consumer_id = reader.id
-            and p.epoch = reader.epoch
-            and p.partition = -2
-            and p.read_to_seq = mark.read_to_seq;
+        delete from postbus_data.sweep_state as s
+        where s.consumer_id = reader.id
+            and s.epoch = reader.epoch
+            and s.swept_to = state.swept_to;
         positions := postbus_data.position_sum(reader);
-        insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, expired_count, missed_count)
+        insert into postbus_data.sweep_state (consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate)
         values (
-            reader.id, reader.epoch, -2,
-            extract(epoch from swept_to) * 1000000,
-            case when is_full then extract(epoch from now_at) * 1000000 else mark.horizon end,
-            least(postbus_data.delivery_rate(mark, positions, now_at), 2147483647),
+            reader.id, reader.epoch, swept_to,
+            case when is_full then now_at else state.full_sweep_at end,
+            case when is_wide then now_at else state.wide_sweep_at end,
             positions,
-            case when is_wide then extract(epoch from now_at) * 1000000 else mark.missed_count end
+            least(postbus_data.delivery_rate(state, positions, now_at), 2147483647)
         );
     end if;
     return made;

@@ -9,10 +9,10 @@ Sweep a consumer that was not swept for a second, so that a stream which never r
 Returns  whether it did.
 */
 declare
-    now_at numeric := extract(epoch from clock_timestamp()) * 1000000;
+    now_at timestamptz := clock_timestamp();
 begin
-    -- A mark may lie in the future, when the clock was set back.
-    if (postbus_data.sweep_mark(reader)).read_to_seq between now_at - 1000000 and now_at + 1000000 then
+    -- It may have been swept in the future, when the clock was set back.
+    if (postbus_data.sweep_state_of(reader)).swept_to between now_at - interval '1 second' and now_at + interval '1 second' then
         return false;
     end if;
     return postbus_data.sweep_consumer(reader) > 0;

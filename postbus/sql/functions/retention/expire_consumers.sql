@@ -9,12 +9,12 @@ Remove the consumers of a stream that nobody has used for their expire_after, an
 A receive that found nothing has noted its use; one that went the shortest way has moved a position, which is noted here.
 
 Returns  how many consumers went.
-Touches  consumer and all it holds (delete), history (delete), position (insert, delete).
+Touches  consumer and all it holds (delete), history (delete), consumer_use (insert, delete).
 */
 declare
     now_at timestamptz := clock_timestamp();
     reader postbus_data.consumer;
-    last_use postbus_data.position;
+    last_use postbus_data.consumer_use;
     positions bigint;
     removed integer := 0;
 begin
@@ -29,11 +29,11 @@ begin
             and h.finished_at < now_at - reader.keep_history;
         continue when reader.expire_after is null;
 
-        last_use := postbus_data.last_use(reader);
+        last_use := postbus_data.last_use_of(reader);
         positions := postbus_data.position_sum(reader);
-        if last_use.read_to_seq is null or positions <> last_use.horizon then
+        if last_use.used_at is null or positions <> last_use.position_sum then
             perform postbus_data.note_use(reader, positions);
-        elsif to_timestamp(last_use.read_to_seq / 1000000.0) < clock_timestamp() - reader.expire_after then
+        elsif last_use.used_at < clock_timestamp() - reader.expire_after then
             perform postbus.drop_consumer(reader.stream_name, reader.name);
             removed := removed + 1;
         end if;

@@ -24,7 +24,7 @@ begin
         from postbus_data.scheduled as s
         where s.stream_id = append_scheduled.stream_id
             and s.deliver_at <= now_at
-    ) or not pg_try_advisory_xact_lock(1610612736, -stream_id)
+    ) or not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(0), -stream_id)
     then
         return 0;
     end if;

@@ -18,7 +18,7 @@ declare
     step_count integer := 0;
 begin
     perform postbus_data.check_isolation();
-    if sequence is null or not pg_try_advisory_xact_lock(1610612736, stream_id) then
+    if sequence is null or not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(0), stream_id) then
         return 0;
     end if;
     step_count := postbus_data.repair_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);

@@ -15,7 +15,7 @@ declare
     layout bigint;
     new_base integer;
 begin
-    perform pg_advisory_xact_lock(1610612736, stream_id);
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(0), stream_id);
     layout := postbus_data.sequence_value('postbus_data.layout_' || stream_id::text);
     new_base := (layout >> 11) & 16777215;
     if partition_count <> layout & 2047 then

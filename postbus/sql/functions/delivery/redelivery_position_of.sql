@@ -1,0 +1,21 @@
+create or replace function postbus_data.redelivery_position_of(reader postbus_data.consumer)
+returns postbus_data.redelivery_position
+language plpgsql
+volatile
+as $$
+/* How far a consumer has read its redelivery log; 0 if it has not begun. */
+declare
+    place postbus_data.redelivery_position;
+begin
+    select p.* into place
+    from postbus_data.redelivery_position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+    order by p.read_to_n desc
+    limit 1;
+    if place.read_to_n is null then
+        place := row(reader.id, reader.epoch, 0, 0);
+    end if;
+    return place;
+end
+$$;
