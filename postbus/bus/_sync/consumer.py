@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from postbus.bus import rows
 from postbus.bus._sync.base import is_large
-from postbus.bus._sync.consumer_loop import AsyncConsumerLoop
+from postbus.bus._sync.consumer_loop import ConsumerLoop
 from postbus.bus._sync.redelivery import Redelivery
 from postbus.bus._sync.watch import PostgresWatch, Watch
 from postbus.bus._sync.worker import Worker
@@ -106,7 +106,7 @@ class Consumer(Redelivery):
             wait: How many seconds to wait for messages before the loop ends; None for ever.
             ack_wait: How long they are leased; None takes the consumer's setting.
         """
-        loop = AsyncConsumerLoop(self, max_messages, ack_wait)
+        loop = ConsumerLoop(self, max_messages, ack_wait)
         try:
             while batch := loop.take(rows.seconds(wait)):
                 yield batch

@@ -22,7 +22,7 @@ _WAIT_SECONDS: Final = 60.0
 _FLUSH_SECONDS: Final = 0.1
 
 
-class AsyncConsumerLoop:
+class ConsumerLoop:
     """One loop.
 
     Args:
