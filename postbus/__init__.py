@@ -21,14 +21,12 @@ if TYPE_CHECKING:
     from postbus.bus._async.group import AsyncGroup, AsyncMember
     from postbus.bus._async.queue import AsyncQueue
     from postbus.bus._async.upkeep import AsyncUpkeep
-    from postbus.bus._async.worker import AsyncWorker
     from postbus.bus._sync.bus import Bus
     from postbus.bus._sync.connect import connect
     from postbus.bus._sync.consumer import Consumer
     from postbus.bus._sync.group import Group, Member
     from postbus.bus._sync.queue import Queue
     from postbus.bus._sync.upkeep import Upkeep
-    from postbus.bus._sync.worker import Worker
     from postbus.model.archive import ArchiveInfo
     from postbus.model.consumer import (
         ConsumerInfo,
@@ -62,6 +60,8 @@ if TYPE_CHECKING:
     from postbus.model.partitioning import partition_of
     from postbus.model.pipeline import PipelineInfo
     from postbus.model.stream import HorizonHolder, StreamInfo
+    from postbus.worker._async.worker import AsyncWorker
+    from postbus.worker._sync.worker import Worker
 
 __version__ = "0.1.0"
 
@@ -78,8 +78,8 @@ _HOMES = {
     "postbus.bus._sync.consumer": ("Consumer",),
     "postbus.bus._async.upkeep": ("AsyncUpkeep",),
     "postbus.bus._sync.upkeep": ("Upkeep",),
-    "postbus.bus._async.worker": ("AsyncWorker",),
-    "postbus.bus._sync.worker": ("Worker",),
+    "postbus.worker._async.worker": ("AsyncWorker",),
+    "postbus.worker._sync.worker": ("Worker",),
     "postbus.model.consumer": (
         "ConsumerInfo",
         "ConsumerStats",

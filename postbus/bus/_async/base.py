@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from postbus.bus import rows
-from postbus.bus._async.wakeups import AsyncWakeups
 from postbus.db import statements
 from postbus.db._async.database import AsyncDatabase, Connection
 from postbus.model.errors import Conflict, NotFound
 from postbus.model.stream import DataType
+from postbus.transport._async.wakeups import AsyncWakeups
 
 _LARGE_BATCH: Final = 50
 _Loaded = TypeVar("_Loaded")

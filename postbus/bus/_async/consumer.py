@@ -11,9 +11,6 @@ from postbus.bus import rows
 from postbus.bus._async.base import is_large
 from postbus.bus._async.consumer_loop import AsyncConsumerLoop
 from postbus.bus._async.redelivery import AsyncRedelivery
-from postbus.bus._async.watch import AsyncPostgresWatch, AsyncWatch
-from postbus.bus._async.worker import AsyncWorker
-from postbus.bus.lifelines import Lifeline, PostgresLifeline
 from postbus.db import statements
 from postbus.model.consumer import (
     Backoff,
@@ -32,6 +29,9 @@ from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.errors import ConnectionLost, Unavailable
 from postbus.model.outcome import WorkSummary
 from postbus.model.stream import DataType
+from postbus.transport._async.waiting import AsyncPostgresWaiting, AsyncWaitStrategy
+from postbus.worker._async.worker import AsyncWorker
+from postbus.worker.leases import LeaseExtender, PostgresLeaseExtender
 
 if TYPE_CHECKING:
     from postbus.db._async.connection import AsyncLeanConnection
@@ -362,11 +362,11 @@ class AsyncConsumer(AsyncRedelivery):
         """Remove the consumer with its position, leases and dead letters."""
         await self._call(statements.DROP_CONSUMER)
 
-    def _watch(self) -> AsyncWatch:
-        return AsyncPostgresWatch(self._bus._wakeups, self.stream, self.name)
+    def _waiting(self) -> AsyncWaitStrategy:
+        return AsyncPostgresWaiting(self._bus._wakeups, self.stream, self.name)
 
-    def _lifeline(self, *, connect_timeout: float) -> Lifeline:
-        return PostgresLifeline(self._bus.url, self.stream, self.name, connect_timeout=connect_timeout)
+    def _lease_extender(self, *, connect_timeout: float) -> LeaseExtender:
+        return PostgresLeaseExtender(self._bus.url, self.stream, self.name, connect_timeout=connect_timeout)
 
     async def _receive(
         self,

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from postbus.bus import bodies, rows, wire
 from postbus.bus._async.consumer import AsyncConsumer
 from postbus.bus._async.queue import AsyncQueue
-from postbus.bus._async.watch import AsyncHttpWatch, AsyncWatch
-from postbus.bus.lifelines import HttpLifeline, Lifeline
 from postbus.http._sync.client import HttpClient
 from postbus.model.consumer import (
     Backoff,
@@ -30,6 +28,8 @@ from postbus.model.consumer import (
 )
 from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.errors import InvalidInput, Unavailable
+from postbus.transport._async.waiting import AsyncHttpWaiting, AsyncWaitStrategy
+from postbus.worker.leases import HttpLeaseExtender, LeaseExtender
 
 if TYPE_CHECKING:
     from postbus.bus._async.http_bus import AsyncHttpBus
@@ -241,12 +241,12 @@ class AsyncHttpConsumer(AsyncConsumer):
     async def drop(self) -> None:
         await self._bus._client.call("DELETE", self._path())
 
-    def _watch(self) -> AsyncWatch:
-        return AsyncHttpWatch()
+    def _waiting(self) -> AsyncWaitStrategy:
+        return AsyncHttpWaiting()
 
-    def _lifeline(self, *, connect_timeout: float) -> Lifeline:
+    def _lease_extender(self, *, connect_timeout: float) -> LeaseExtender:
         client = HttpClient(self._bus.url, token=self._bus._client._token, connect_timeout=connect_timeout)
-        return HttpLifeline(client, self.stream, self.name)
+        return HttpLeaseExtender(client, self.stream, self.name)
 
     async def _discard_some(self, seqs: Sequence[int] | None, key_pattern: str | None, reason_like: str | None) -> int:
         answer = await self._post(

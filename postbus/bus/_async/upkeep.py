@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from postbus.bus.signals import AsyncSignal
+from postbus._compat import AsyncSignal
 from postbus.model.errors import Error
 
 if TYPE_CHECKING:

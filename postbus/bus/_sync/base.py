@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from postbus.bus import rows
-from postbus.bus._sync.wakeups import Wakeups
 from postbus.db import statements
 from postbus.db._sync.database import Connection, Database
 from postbus.model.errors import Conflict, NotFound
 from postbus.model.stream import DataType
+from postbus.transport._sync.wakeups import Wakeups
 
 _LARGE_BATCH: Final = 50
 _Loaded = TypeVar("_Loaded")

@@ -13,9 +13,6 @@ from postbus.bus import rows
 from postbus.bus._sync.base import is_large
 from postbus.bus._sync.consumer_loop import ConsumerLoop
 from postbus.bus._sync.redelivery import Redelivery
-from postbus.bus._sync.watch import PostgresWatch, Watch
-from postbus.bus._sync.worker import Worker
-from postbus.bus.lifelines import Lifeline, PostgresLifeline
 from postbus.db import statements
 from postbus.model.consumer import (
     Backoff,
@@ -34,6 +31,9 @@ from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.errors import ConnectionLost, Unavailable
 from postbus.model.outcome import WorkSummary
 from postbus.model.stream import DataType
+from postbus.transport._sync.waiting import PostgresWaiting, WaitStrategy
+from postbus.worker._sync.worker import Worker
+from postbus.worker.leases import LeaseExtender, PostgresLeaseExtender
 
 if TYPE_CHECKING:
     from postbus.db._sync.connection import LeanConnection
@@ -364,11 +364,11 @@ class Consumer(Redelivery):
         """Remove the consumer with its position, leases and dead letters."""
         self._call(statements.DROP_CONSUMER)
 
-    def _watch(self) -> Watch:
-        return PostgresWatch(self._bus._wakeups, self.stream, self.name)
+    def _waiting(self) -> WaitStrategy:
+        return PostgresWaiting(self._bus._wakeups, self.stream, self.name)
 
-    def _lifeline(self, *, connect_timeout: float) -> Lifeline:
-        return PostgresLifeline(self._bus.url, self.stream, self.name, connect_timeout=connect_timeout)
+    def _lease_extender(self, *, connect_timeout: float) -> LeaseExtender:
+        return PostgresLeaseExtender(self._bus.url, self.stream, self.name, connect_timeout=connect_timeout)
 
     def _receive(
         self,

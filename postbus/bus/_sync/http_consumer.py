@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from postbus.bus import bodies, rows, wire
 from postbus.bus._sync.consumer import Consumer
 from postbus.bus._sync.queue import Queue
-from postbus.bus._sync.watch import HttpWatch, Watch
-from postbus.bus.lifelines import HttpLifeline, Lifeline
 from postbus.http._sync.client import HttpClient
 from postbus.model.consumer import (
     Backoff,
@@ -32,6 +30,8 @@ from postbus.model.consumer import (
 )
 from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.errors import InvalidInput, Unavailable
+from postbus.transport._sync.waiting import HttpWaiting, WaitStrategy
+from postbus.worker.leases import HttpLeaseExtender, LeaseExtender
 
 if TYPE_CHECKING:
     from postbus.bus._sync.http_bus import HttpBus
@@ -239,12 +239,12 @@ class HttpConsumer(Consumer):
     def drop(self) -> None:
         self._bus._client.call("DELETE", self._path())
 
-    def _watch(self) -> Watch:
-        return HttpWatch()
+    def _waiting(self) -> WaitStrategy:
+        return HttpWaiting()
 
-    def _lifeline(self, *, connect_timeout: float) -> Lifeline:
+    def _lease_extender(self, *, connect_timeout: float) -> LeaseExtender:
         client = HttpClient(self._bus.url, token=self._bus._client._token, connect_timeout=connect_timeout)
-        return HttpLifeline(client, self.stream, self.name)
+        return HttpLeaseExtender(client, self.stream, self.name)
 
     def _discard_some(self, seqs: Sequence[int] | None, key_pattern: str | None, reason_like: str | None) -> int:
         answer = self._post(

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from postbus._compat import sleep
 from postbus.bus import rows
-from postbus.bus.signals import sleep
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
 from postbus.model.consumer import DeadLetter

@@ -8,7 +8,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from postbus.bus.signals import Signal
+from postbus._compat import Signal
 from postbus.model.errors import Error
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Counts what became of the messages of a worker. Threads share it; tasks do not mind."""
+"""Counts what became of the messages of a worker. Threads share it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from postbus.model.outcome import WorkSummary
 
 
-class Tally:
+class Counters:
     """The counts of one worker."""
 
     def __init__(self) -> None:

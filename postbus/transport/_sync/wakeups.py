@@ -1,3 +1,5 @@
+# Generated from postbus/transport/_async/wakeups.py by `make generate`; edit that file.
+
 """Wakes receivers that wait for messages, with one small query at a time for all of them.
 
 Postgres could notify, but a NOTIFY in each publish would make publishers queue. Instead one waiting receiver looks, for all of
@@ -14,9 +16,9 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Final, Self
 
-from postbus.bus.signals import AsyncSignal, async_sleep
+from postbus._compat import Signal, sleep
 from postbus.db import statements
-from postbus.db._async.database import AsyncDatabase
+from postbus.db._sync.database import Database
 from postbus.db.arrays import BigintArray
 from postbus.model.errors import Unavailable
 
@@ -36,30 +38,30 @@ _IDLE_TRY_SECONDS: Final = 2.0
 _LAST_TRY_SECONDS: Final = 30.0
 
 
-class AsyncWakeups:
+class Wakeups:
     """The receivers of one bus that wait."""
 
-    def __init__(self, database: AsyncDatabase) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiters: list[AsyncWaiter] = []
+        self._waiters: list[Waiter] = []
         self._turn = threading.Lock()
         self._last_wake = 0.0
         self._redelivery_at = 0.0
 
-    def waiter(self, stream: str, consumer: str, timeout: timedelta) -> AsyncWaiter:
-        return AsyncWaiter(self, stream, consumer, timeout.total_seconds())
+    def waiter(self, stream: str, consumer: str, timeout: timedelta) -> Waiter:
+        return Waiter(self, stream, consumer, timeout.total_seconds())
 
-    async def find_consumer(self, stream: str, consumer: str) -> tuple[int, int]:
+    def find_consumer(self, stream: str, consumer: str) -> tuple[int, int]:
         """The ids of a consumer and of its stream."""
-        ((consumer_id, stream_id),) = await self._database.rows(statements.WAITER, (stream, consumer), repeatable=True)
+        ((consumer_id, stream_id),) = self._database.rows(statements.WAITER, (stream, consumer), repeatable=True)
         return consumer_id, stream_id
 
-    def join(self, waiter: AsyncWaiter) -> None:
+    def join(self, waiter: Waiter) -> None:
         if not self._waiters:
             self._last_wake = time.monotonic()
         self._waiters.append(waiter)
 
-    def leave(self, waiter: AsyncWaiter) -> None:
+    def leave(self, waiter: Waiter) -> None:
         self._waiters.remove(waiter)
         # If it was the one who looked, another has to.
         if self._waiters:
@@ -75,25 +77,25 @@ class AsyncWakeups:
         """Look for due retries soon: this process has just given something back."""
         self._redelivery_at = 0.0
 
-    async def look(self, at_most: float) -> None:
+    def look(self, at_most: float) -> None:
         """Pause a moment, then wake those for whom there may be something."""
         quiet = time.monotonic() - self._last_wake
-        await async_sleep(min(max(_SHORTEST_PAUSE, min(quiet * _PAUSE_SHARE, _LONGEST_PAUSE)), at_most))
+        sleep(min(max(_SHORTEST_PAUSE, min(quiet * _PAUSE_SHARE, _LONGEST_PAUSE)), at_most))
         waiters = list(self._waiters)
         if not waiters:
             return
         try:
-            await self._look_for_new(waiters)
+            self._look_for_new(waiters)
             if time.monotonic() >= self._redelivery_at:
-                await self._look_for_redeliveries(waiters)
+                self._look_for_redeliveries(waiters)
         except Unavailable:
             return  # The next receive will say so, if it is still true then.
 
-    async def _look_for_new(self, waiters: list[AsyncWaiter]) -> None:
+    def _look_for_new(self, waiters: list[Waiter]) -> None:
         seen: dict[int, int] = {}
         for waiter in waiters:
             seen[waiter.stream_id] = min(waiter.seen, seen.get(waiter.stream_id, waiter.seen))
-        found = await self._database.rows(
+        found = self._database.rows(
             statements.PULSE, (BigintArray(list(seen)), BigintArray(list(seen.values()))), repeatable=True
         )
         horizons: dict[int, int | None] = {stream: row[0] for stream, row in zip(seen, found, strict=True)}
@@ -105,9 +107,9 @@ class AsyncWakeups:
             else:
                 waiter.is_new = False
 
-    async def _look_for_redeliveries(self, waiters: list[AsyncWaiter]) -> None:
+    def _look_for_redeliveries(self, waiters: list[Waiter]) -> None:
         consumers = list({waiter.consumer_id for waiter in waiters})
-        found = await self._database.rows(statements.PULSE_OF_CONSUMERS, (BigintArray(consumers),), repeatable=True)
+        found = self._database.rows(statements.PULSE_OF_CONSUMERS, (BigintArray(consumers),), repeatable=True)
         is_awake = {consumer: wake for consumer, (wake, _) in zip(consumers, found, strict=True)}
         quiet = time.monotonic() - self._last_wake
         pause = min(max(_REDELIVERY_PAUSE, quiet * _PAUSE_SHARE), _LONGEST_REDELIVERY_PAUSE)
@@ -117,16 +119,16 @@ class AsyncWakeups:
             if is_awake[waiter.consumer_id]:
                 self._wake(waiter)
 
-    def _wake(self, waiter: AsyncWaiter) -> None:
+    def _wake(self, waiter: Waiter) -> None:
         self._last_wake = time.monotonic()
         waiter.woken = True
         waiter.signal.set()
 
 
-class AsyncWaiter:
+class Waiter:
     """One receive that waits."""
 
-    def __init__(self, wakeups: AsyncWakeups, stream: str, consumer: str, timeout: float) -> None:
+    def __init__(self, wakeups: Wakeups, stream: str, consumer: str, timeout: float) -> None:
         self._wakeups = wakeups
         self._stream = stream
         self._consumer = consumer
@@ -135,16 +137,16 @@ class AsyncWaiter:
         # Up to here there was nothing left to receive.
         self.seen = 0
         self.woken = False
-        self.signal = AsyncSignal()
+        self.signal = Signal()
         self._try_after = _IDLE_TRY_SECONDS
         self.is_new = True
 
-    async def __aenter__(self) -> Self:
-        self.consumer_id, self.stream_id = await self._wakeups.find_consumer(self._stream, self._consumer)
+    def __enter__(self) -> Self:
+        self.consumer_id, self.stream_id = self._wakeups.find_consumer(self._stream, self._consumer)
         self._wakeups.join(self)
         return self
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._wakeups.leave(self)
@@ -154,7 +156,7 @@ class AsyncWaiter:
         self._end = 0.0
         self.signal.set()
 
-    async def wait(self) -> bool:
+    def wait(self) -> bool:
         """Wait until there may be something to receive; False when time is up."""
         try_at = time.monotonic() + self._try_after
         self._try_after = min(2 * self._try_after, _LAST_TRY_SECONDS)
@@ -167,11 +169,11 @@ class AsyncWaiter:
             remaining = min(self._end, try_at) - now
             if self._wakeups.take_turn():
                 try:
-                    await self._wakeups.look(remaining)
+                    self._wakeups.look(remaining)
                 finally:
                     self._wakeups.end_turn()
             else:
-                await self.signal.wait(remaining)
+                self.signal.wait(remaining)
         self.woken = False
         # The first time it is woken for all that was published before.
         self._try_after = _IDLE_TRY_SECONDS if self.is_new else _FIRST_TRY_SECONDS

@@ -1,6 +1,6 @@
-# Generated from postbus/bus/_async/watch.py by `make generate`; edit that file.
+# Generated from postbus/transport/_async/waiting.py by `make generate`; edit that file.
 
-"""How a worker that has room waits for messages."""
+"""How a worker with free capacity waits for messages: one strategy for each transport."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, Protocol
 
-from postbus.bus._sync.wakeups import Waiter, Wakeups
-from postbus.bus.signals import Signal
+from postbus._compat import Signal
+from postbus.transport._sync.wakeups import Waiter, Wakeups
 
-# Over HTTP an idle worker waits in a request, which cannot be interrupted from here: so long may a stop take.
-_HOLD_SECONDS: Final = 1.0
-# One that is busy, and has room, asks again after a twentieth of the time since it last got something, within these bounds.
+# Over HTTP an idle worker waits in a request, which cannot be interrupted. A stop may take this long.
+_REQUEST_SECONDS: Final = 1.0
+# A busy worker with free capacity asks again after a twentieth of the time since its last message, within these bounds.
 _SHORTEST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.5
 _PAUSE_SHARE: Final = 1 / 20
 
 
-class Watch(Protocol):
+class WaitStrategy(Protocol):
     """Tells a worker when to receive."""
 
-    def hold(self, ack_wait: float) -> float:
-        """How many seconds the receive of a worker that has nothing else to do may wait by itself."""
+    def receive_wait(self, ack_wait: float) -> float:
+        """How many seconds the receive call of an idle worker may wait for messages."""
         ...
 
-    def received(self) -> None:
-        """There was something."""
+    def note_received(self) -> None:
+        """A receive returned messages."""
         ...
 
     def wait(self, seconds: float, is_idle: Callable[[], bool]) -> bool:
-        """Wait until there may be something to receive; False when time is up, or it was interrupted.
+        """Wait until there may be messages; False when time is up, or after an interrupt.
 
-        What was told before it could be interrupted makes it not idle, and it does not wait.
+        It does not wait if the worker is no longer idle by the time that it could be interrupted.
         """
         ...
 
     def interrupt(self) -> None:
-        """Let the wait be over, from any thread."""
+        """End the wait. Safe to use from any thread."""
         ...
 
 
-class PostgresWatch:
-    """Joins those whom the bus wakes."""
+class PostgresWaiting:
+    """Waits with the other receivers of the transport, which share one query."""
 
     def __init__(self, wakeups: Wakeups, stream: str, consumer: str) -> None:
         self._wakeups = wakeups
@@ -53,10 +53,10 @@ class PostgresWatch:
         self._seen = 0
         self._waiter: Waiter | None = None
 
-    def hold(self, ack_wait: float) -> float:
+    def receive_wait(self, ack_wait: float) -> float:
         return 0.0
 
-    def received(self) -> None:
+    def note_received(self) -> None:
         pass
 
     def wait(self, seconds: float, is_idle: Callable[[], bool]) -> bool:
@@ -79,30 +79,30 @@ class PostgresWatch:
             waiter.interrupt()
 
 
-class HttpWatch:
-    """Lets the server wait when there is nothing else to do, and pauses otherwise."""
+class HttpWaiting:
+    """Waits in the server while the worker is idle, and pauses between requests otherwise."""
 
     def __init__(self) -> None:
         self._signal = Signal()
         self._received_at = time.monotonic()
-        self._has_held = False
+        self._has_waited = False
 
-    def hold(self, ack_wait: float) -> float:
-        self._has_held = True
-        # The lease counts from before the request, for all the worker knows.
-        return min(_HOLD_SECONDS, ack_wait / 4)
+    def receive_wait(self, ack_wait: float) -> float:
+        self._has_waited = True
+        # For all the worker knows, the lease began with the request.
+        return min(_REQUEST_SECONDS, ack_wait / 4)
 
-    def received(self) -> None:
+    def note_received(self) -> None:
         self._received_at = time.monotonic()
-        self._has_held = False
+        self._has_waited = False
 
     def wait(self, seconds: float, is_idle: Callable[[], bool]) -> bool:
         if not is_idle():
             return False
-        if not self._has_held:
+        if not self._has_waited:
             quiet = time.monotonic() - self._received_at
             self._signal.wait(min(seconds, max(_SHORTEST_PAUSE, min(quiet * _PAUSE_SHARE, _LONGEST_PAUSE))))
-        self._has_held = False
+        self._has_waited = False
         return True
 
     def interrupt(self) -> None:

@@ -1,4 +1,4 @@
-"""How a worker's minder extends leases: by a connection of its own, for which it never has to wait."""
+"""Extends leases for the heartbeat of a worker, by a connection that nothing else uses."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from postbus.http._sync.client import HttpClient
 
 
-class Lifeline(Protocol):
+class LeaseExtender(Protocol):
     """Extends leases of one consumer."""
 
     def extend(self, ack_ids: Sequence[str], ack_wait: timedelta) -> int:
-        """Lease deliveries for so long from now; how many there were."""
+        """Extend leases to this long from now. Returns how many deliveries they hold."""
         ...
 
     def close(self) -> None: ...
 
 
-class PostgresLifeline:
-    """One connection to Postgres, opened when it is needed."""
+class PostgresLeaseExtender:
+    """One connection to Postgres, opened when it is first needed."""
 
     def __init__(self, url: str, stream: str, consumer: str, *, connect_timeout: float) -> None:
         self._database = Database(url, pool_size=1, connect_timeout=connect_timeout)
@@ -44,7 +44,7 @@ class PostgresLifeline:
             self._database.close()
 
 
-class HttpLifeline:
+class HttpLeaseExtender:
     """One connection to a server."""
 
     def __init__(self, client: HttpClient, stream: str, consumer: str) -> None:

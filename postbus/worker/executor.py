@@ -1,4 +1,4 @@
-"""Who does the work of a worker: tasks for the async one, threads for the sync one. The generated twin uses the other."""
+"""Runs the receive loop and the handlers of a worker: as tasks in the async worker, in threads in the sync one."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from postbus.bus.hand import Job
 from postbus.model.errors import InvalidInput
+from postbus.worker.inbox import Task
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-# A signal that another thread takes, or that comes in the moment before the main thread goes to sleep, does not wake it.
+# The main thread looks for signals this often: one that arrives just before it starts to wait does not wake it.
 _SIGNAL_SECONDS: Final = 0.5
 
 
-class GivenUp(Exception):
-    """A handler was told to end, and did."""
+class HandlerCancelled(Exception):
+    """A handler was cancelled, and ended."""
 
 
 class Threads:
-    """Daemon threads that are used again: one that hangs keeps no process alive."""
+    """A pool of daemon threads: one that hangs does not keep the process alive."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -44,7 +44,7 @@ class Threads:
             threading.Thread(target=self._run, name="postbus-worker", daemon=True).start()
 
     def close(self) -> None:
-        """Let those go that have nothing to do."""
+        """End the idle threads."""
         with self._lock:
             idle_count, self._idle_count = self._idle_count, 0
         for _ in range(idle_count):
@@ -57,11 +57,11 @@ class Threads:
                 self._idle_count += 1
 
 
-class AsyncCrew:
+class AsyncExecutor:
     """The tasks of one worker.
 
     Args:
-        handler: What they call: an async function, or one that blocks, which is then called in a thread.
+        handler: An async function, or a blocking one, which is called in a thread.
         catch_signals: Whether SIGTERM and SIGINT stop the worker, if it runs in the main thread.
         with_transaction: Whether the handler gets a connection.
     """
@@ -78,23 +78,23 @@ class AsyncCrew:
         self._threads = Threads()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._clerk: asyncio.Task[None] | None = None
+        self._receive_loop: asyncio.Task[None] | None = None
         self._early: list[Callable[[], None]] = []
         self._error: BaseException | None = None
         self._stop: Callable[[], None] = lambda: None
 
-    async def oversee(self, clerk: Callable[[], Coroutine[Any, Any, None]], stop: Callable[[], None]) -> None:
-        """Run the clerk until it is done. Signals and cancellation stop it, and its error is raised."""
+    async def run(self, receive_loop: Callable[[], Coroutine[Any, Any, None]], stop: Callable[[], None]) -> None:
+        """Run the receive loop until it ends. Signals and cancellation stop it. Its error is raised."""
         self._loop = asyncio.get_running_loop()
         self._stop = stop
-        self._clerk = self._loop.create_task(clerk())
+        self._receive_loop = self._loop.create_task(receive_loop())
         for function in self._early:
             function()
         try:
             with self._signals(stop):
-                await self._wait_for_clerk()
+                await self._wait_for_receive_loop()
         finally:
-            self._clerk.cancel()
+            self._receive_loop.cancel()
             for task in self._tasks:
                 task.cancel()
             self._threads.close()
@@ -102,33 +102,33 @@ class AsyncCrew:
             raise self._error
 
     def start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
-        """Do something meanwhile. If it fails, the worker stops and raises it."""
+        """Run a function beside the receive loop. If it fails, the worker stops and raises the error."""
         task = asyncio.get_running_loop().create_task(work(*arguments))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def call(self, function: Callable[[], None]) -> None:
-        """Call something soon, from wherever this is called."""
+    def call_soon(self, function: Callable[[], None]) -> None:
+        """Call a function soon. Safe to use from any thread."""
         if self._loop is None:
             self._early.append(function)
             return
         with suppress(RuntimeError):  # The loop was closed meanwhile.
             self._loop.call_soon_threadsafe(function)
 
-    def hurry(self, seconds: float) -> None:
-        """Leave after that time, whatever the clerk is about."""
-        if self._loop is not None and self._clerk is not None:
-            self._loop.call_later(seconds, self._clerk.cancel)
+    def expire(self, seconds: float) -> None:
+        """End the worker after that time, whatever the receive loop is doing."""
+        if self._loop is not None and self._receive_loop is not None:
+            self._loop.call_later(seconds, self._receive_loop.cancel)
 
-    async def handle(self, job: Job, *arguments: Any) -> None:
+    async def call_handler(self, task: Task, *arguments: Any) -> None:
         """Call the handler.
 
         Raises:
-            GivenUp: It was interrupted.
+            HandlerCancelled: It was cancelled.
         """
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101
-        job.task = task
+        runner = asyncio.current_task()
+        assert runner is not None  # noqa: S101
+        task.runner = runner
         try:
             if self._is_blocking:
                 result = await self._in_thread(*arguments)
@@ -137,22 +137,22 @@ class AsyncCrew:
             else:
                 await self._handler(*arguments)
         except asyncio.CancelledError as error:
-            if job.is_interrupted:
-                raise GivenUp from None
-            if not task.cancelling():
+            if task.is_cancelled:
+                raise HandlerCancelled from None
+            if not runner.cancelling():
                 raise RuntimeError("the handler was cancelled") from error
             raise
         finally:
-            job.task = None
-            if job.is_interrupted:
-                task.uncancel()
+            task.runner = None
+            if task.is_cancelled:
+                runner.uncancel()
 
-    def interrupt(self, job: Job) -> bool:
-        """Tell a handler to end; False if it cannot be told."""
-        if job.is_interrupted or job.task is None:
+    def cancel(self, task: Task) -> bool:
+        """Cancel a handler; False if it cannot be cancelled, or was already."""
+        if task.is_cancelled or task.runner is None:
             return False
-        job.is_interrupted = True
-        job.task.cancel()
+        task.is_cancelled = True
+        task.runner.cancel()
         return True
 
     async def _in_thread(self, *arguments: Any) -> Any:
@@ -162,7 +162,7 @@ class AsyncCrew:
 
         def answer(result: Any, error: BaseException | None) -> None:
             if done.done():
-                return  # It was given up.
+                return  # The task was cancelled.
             if error is None:
                 done.set_result(result)
             elif isinstance(error, StopIteration | SystemExit | KeyboardInterrupt):
@@ -182,18 +182,18 @@ class AsyncCrew:
         self._threads.start(run)
         return await done
 
-    async def _wait_for_clerk(self) -> None:
-        assert self._clerk is not None  # noqa: S101
+    async def _wait_for_receive_loop(self) -> None:
+        assert self._receive_loop is not None  # noqa: S101
         cancelled: asyncio.CancelledError | None = None
-        while not self._clerk.done():
+        while not self._receive_loop.done():
             try:
-                await asyncio.wait([self._clerk])
+                await asyncio.wait([self._receive_loop])
             except asyncio.CancelledError as error:
                 cancelled = error
                 self._stop()
         if cancelled is not None:
             raise cancelled
-        if not self._clerk.cancelled() and (failure := self._clerk.exception()) is not None:
+        if not self._receive_loop.cancelled() and (failure := self._receive_loop.exception()) is not None:
             raise failure
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -218,11 +218,11 @@ class AsyncCrew:
                 signal.signal(number, handler)
 
 
-class Crew:
+class Executor:
     """The threads of one worker.
 
     Args:
-        handler: What they call.
+        handler: A function.
         catch_signals: Whether SIGTERM and SIGINT stop the worker, if it runs in the main thread.
         with_transaction: Whether the handler gets a connection.
     """
@@ -239,12 +239,12 @@ class Crew:
         self._stop: Callable[[], None] = lambda: None
         self._leave_at = math.inf
 
-    def oversee(self, clerk: Callable[[], None], stop: Callable[[], None]) -> None:
-        """Run the clerk until it is done. Signals stop it, and its error is raised."""
+    def run(self, receive_loop: Callable[[], None], stop: Callable[[], None]) -> None:
+        """Run the receive loop until it ends. Signals stop it. Its error is raised."""
         self._stop = stop
-        self._threads.start(lambda: self._run_clerk(clerk))
+        self._threads.start(lambda: self._run_receive_loop(receive_loop))
         with self._signals(stop):
-            interrupted = self._wait_for_clerk()
+            interrupted = self._wait_for_receive_loop()
         self._threads.close()
         if interrupted is not None:
             raise interrupted
@@ -252,30 +252,30 @@ class Crew:
             raise self._error
 
     def start(self, work: Callable[..., None], *arguments: Any) -> None:
-        """Do something meanwhile. If it fails, the worker stops and raises it."""
+        """Run a function beside the receive loop. If it fails, the worker stops and raises the error."""
         self._threads.start(lambda: self._run(work, *arguments))
 
-    def call(self, function: Callable[[], None]) -> None:
-        """Call something soon, from wherever this is called."""
+    def call_soon(self, function: Callable[[], None]) -> None:
+        """Call a function soon. Safe to use from any thread."""
         self._calls.put(function)
 
-    def hurry(self, seconds: float) -> None:
-        """Leave after that time, whatever the clerk is about."""
+    def expire(self, seconds: float) -> None:
+        """End the worker after that time, whatever the receive loop is doing."""
         self._leave_at = time.monotonic() + seconds
 
-    def handle(self, job: Job, *arguments: Any) -> None:
+    def call_handler(self, task: Task, *arguments: Any) -> None:
         """Call the handler."""
         result = self._handler(*arguments)
         if inspect.iscoroutine(result):
             result.close()
             raise TypeError("the handler is async: use postbus.connect_async")
 
-    def interrupt(self, job: Job) -> bool:
-        """A thread cannot be told to end."""
+    def cancel(self, task: Task) -> bool:
+        """A thread cannot be cancelled."""
         return False
 
-    def _run_clerk(self, clerk: Callable[[], None]) -> None:
-        self._run(clerk)
+    def _run_receive_loop(self, receive_loop: Callable[[], None]) -> None:
+        self._run(receive_loop)
         self._calls.put(None)
 
     def _run(self, work: Callable[..., None], *arguments: Any) -> None:
@@ -285,7 +285,7 @@ class Crew:
             self._error = self._error or error
             self._calls.put(self._stop)
 
-    def _wait_for_clerk(self) -> KeyboardInterrupt | None:
+    def _wait_for_receive_loop(self) -> KeyboardInterrupt | None:
         interrupted = None
         while (left := self._leave_at - time.monotonic()) > 0:
             try:

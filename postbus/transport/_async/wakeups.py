@@ -1,5 +1,3 @@
-# Generated from postbus/bus/_async/wakeups.py by `make generate`; edit that file.
-
 """Wakes receivers that wait for messages, with one small query at a time for all of them.
 
 Postgres could notify, but a NOTIFY in each publish would make publishers queue. Instead one waiting receiver looks, for all of
@@ -16,9 +14,9 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Final, Self
 
-from postbus.bus.signals import Signal, sleep
+from postbus._compat import AsyncSignal, async_sleep
 from postbus.db import statements
-from postbus.db._sync.database import Database
+from postbus.db._async.database import AsyncDatabase
 from postbus.db.arrays import BigintArray
 from postbus.model.errors import Unavailable
 
@@ -38,30 +36,30 @@ _IDLE_TRY_SECONDS: Final = 2.0
 _LAST_TRY_SECONDS: Final = 30.0
 
 
-class Wakeups:
+class AsyncWakeups:
     """The receivers of one bus that wait."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: AsyncDatabase) -> None:
         self._database = database
-        self._waiters: list[Waiter] = []
+        self._waiters: list[AsyncWaiter] = []
         self._turn = threading.Lock()
         self._last_wake = 0.0
         self._redelivery_at = 0.0
 
-    def waiter(self, stream: str, consumer: str, timeout: timedelta) -> Waiter:
-        return Waiter(self, stream, consumer, timeout.total_seconds())
+    def waiter(self, stream: str, consumer: str, timeout: timedelta) -> AsyncWaiter:
+        return AsyncWaiter(self, stream, consumer, timeout.total_seconds())
 
-    def find_consumer(self, stream: str, consumer: str) -> tuple[int, int]:
+    async def find_consumer(self, stream: str, consumer: str) -> tuple[int, int]:
         """The ids of a consumer and of its stream."""
-        ((consumer_id, stream_id),) = self._database.rows(statements.WAITER, (stream, consumer), repeatable=True)
+        ((consumer_id, stream_id),) = await self._database.rows(statements.WAITER, (stream, consumer), repeatable=True)
         return consumer_id, stream_id
 
-    def join(self, waiter: Waiter) -> None:
+    def join(self, waiter: AsyncWaiter) -> None:
         if not self._waiters:
             self._last_wake = time.monotonic()
         self._waiters.append(waiter)
 
-    def leave(self, waiter: Waiter) -> None:
+    def leave(self, waiter: AsyncWaiter) -> None:
         self._waiters.remove(waiter)
         # If it was the one who looked, another has to.
         if self._waiters:
@@ -77,25 +75,25 @@ class Wakeups:
         """Look for due retries soon: this process has just given something back."""
         self._redelivery_at = 0.0
 
-    def look(self, at_most: float) -> None:
+    async def look(self, at_most: float) -> None:
         """Pause a moment, then wake those for whom there may be something."""
         quiet = time.monotonic() - self._last_wake
-        sleep(min(max(_SHORTEST_PAUSE, min(quiet * _PAUSE_SHARE, _LONGEST_PAUSE)), at_most))
+        await async_sleep(min(max(_SHORTEST_PAUSE, min(quiet * _PAUSE_SHARE, _LONGEST_PAUSE)), at_most))
         waiters = list(self._waiters)
         if not waiters:
             return
         try:
-            self._look_for_new(waiters)
+            await self._look_for_new(waiters)
             if time.monotonic() >= self._redelivery_at:
-                self._look_for_redeliveries(waiters)
+                await self._look_for_redeliveries(waiters)
         except Unavailable:
             return  # The next receive will say so, if it is still true then.
 
-    def _look_for_new(self, waiters: list[Waiter]) -> None:
+    async def _look_for_new(self, waiters: list[AsyncWaiter]) -> None:
         seen: dict[int, int] = {}
         for waiter in waiters:
             seen[waiter.stream_id] = min(waiter.seen, seen.get(waiter.stream_id, waiter.seen))
-        found = self._database.rows(
+        found = await self._database.rows(
             statements.PULSE, (BigintArray(list(seen)), BigintArray(list(seen.values()))), repeatable=True
         )
         horizons: dict[int, int | None] = {stream: row[0] for stream, row in zip(seen, found, strict=True)}
@@ -107,9 +105,9 @@ class Wakeups:
             else:
                 waiter.is_new = False
 
-    def _look_for_redeliveries(self, waiters: list[Waiter]) -> None:
+    async def _look_for_redeliveries(self, waiters: list[AsyncWaiter]) -> None:
         consumers = list({waiter.consumer_id for waiter in waiters})
-        found = self._database.rows(statements.PULSE_OF_CONSUMERS, (BigintArray(consumers),), repeatable=True)
+        found = await self._database.rows(statements.PULSE_OF_CONSUMERS, (BigintArray(consumers),), repeatable=True)
         is_awake = {consumer: wake for consumer, (wake, _) in zip(consumers, found, strict=True)}
         quiet = time.monotonic() - self._last_wake
         pause = min(max(_REDELIVERY_PAUSE, quiet * _PAUSE_SHARE), _LONGEST_REDELIVERY_PAUSE)
@@ -119,16 +117,16 @@ class Wakeups:
             if is_awake[waiter.consumer_id]:
                 self._wake(waiter)
 
-    def _wake(self, waiter: Waiter) -> None:
+    def _wake(self, waiter: AsyncWaiter) -> None:
         self._last_wake = time.monotonic()
         waiter.woken = True
         waiter.signal.set()
 
 
-class Waiter:
+class AsyncWaiter:
     """One receive that waits."""
 
-    def __init__(self, wakeups: Wakeups, stream: str, consumer: str, timeout: float) -> None:
+    def __init__(self, wakeups: AsyncWakeups, stream: str, consumer: str, timeout: float) -> None:
         self._wakeups = wakeups
         self._stream = stream
         self._consumer = consumer
@@ -137,16 +135,16 @@ class Waiter:
         # Up to here there was nothing left to receive.
         self.seen = 0
         self.woken = False
-        self.signal = Signal()
+        self.signal = AsyncSignal()
         self._try_after = _IDLE_TRY_SECONDS
         self.is_new = True
 
-    def __enter__(self) -> Self:
-        self.consumer_id, self.stream_id = self._wakeups.find_consumer(self._stream, self._consumer)
+    async def __aenter__(self) -> Self:
+        self.consumer_id, self.stream_id = await self._wakeups.find_consumer(self._stream, self._consumer)
         self._wakeups.join(self)
         return self
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._wakeups.leave(self)
@@ -156,7 +154,7 @@ class Waiter:
         self._end = 0.0
         self.signal.set()
 
-    def wait(self) -> bool:
+    async def wait(self) -> bool:
         """Wait until there may be something to receive; False when time is up."""
         try_at = time.monotonic() + self._try_after
         self._try_after = min(2 * self._try_after, _LAST_TRY_SECONDS)
@@ -169,11 +167,11 @@ class Waiter:
             remaining = min(self._end, try_at) - now
             if self._wakeups.take_turn():
                 try:
-                    self._wakeups.look(remaining)
+                    await self._wakeups.look(remaining)
                 finally:
                     self._wakeups.end_turn()
             else:
-                self.signal.wait(remaining)
+                await self.signal.wait(remaining)
         self.woken = False
         # The first time it is woken for all that was published before.
         self._try_after = _IDLE_TRY_SECONDS if self.is_new else _FIRST_TRY_SECONDS
