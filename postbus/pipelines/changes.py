@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from postbus.bus.content import decode_json
+from postbus.codec.content import decode_json
 from postbus.pipelines.fields import Field, encoder, kinds_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 from pyspark.sql import types
 
-from postbus.bus.content import encode_json
+from postbus.codec.content import encode_json
 from postbus.model.errors import InvalidInput
 from postbus.spark.columns import converter
 

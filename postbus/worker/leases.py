@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from postbus.bus import bodies, rows
+from postbus.codec import fields, rows
 from postbus.db import statements
 from postbus.db._sync.database import Database
 
@@ -49,10 +49,10 @@ class HttpLeaseExtender:
 
     def __init__(self, client: HttpClient, stream: str, consumer: str) -> None:
         self._client = client
-        self._path = bodies.path("streams", stream, "consumers", consumer, "extend")
+        self._path = fields.path("streams", stream, "consumers", consumer, "extend")
 
     def extend(self, ack_ids: Sequence[str], ack_wait: timedelta) -> int:
-        body = bodies.body(ack_ids=list(ack_ids), ack_wait_ms=bodies.ms(ack_wait))
+        body = fields.body(ack_ids=list(ack_ids), ack_wait_ms=fields.ms(ack_wait))
         return self._client.call("POST", self._path, body=body, repeatable=True).count
 
     def close(self) -> None:

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Self
 
-from postbus.bus import rows
 from postbus.bus._async.consumer import AsyncConsumer
 from postbus.bus._async.group import AsyncGroup
 from postbus.bus._async.publishing import AsyncPublishing
@@ -14,6 +13,7 @@ from postbus.bus._async.queue import AsyncQueue
 from postbus.bus._async.reading import AsyncReading
 from postbus.bus._async.streams import AsyncStreams
 from postbus.bus._async.upkeep import AsyncUpkeep
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.db._async.database import AsyncDatabase, Connection
 from postbus.db._async.transactions import AsyncTransactions

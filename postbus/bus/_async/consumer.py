@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from postbus.bus import rows
 from postbus.bus._async.base import is_large
 from postbus.bus._async.consumer_loop import AsyncConsumerLoop
 from postbus.bus._async.redelivery import AsyncRedelivery
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.model.consumer import (
     Backoff,

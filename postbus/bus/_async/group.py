@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from postbus.bus import rows
 from postbus.bus._async.base import is_large
 from postbus.bus._async.group_loop import AsyncGroupLoop
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
 from postbus.model.errors import InvalidInput

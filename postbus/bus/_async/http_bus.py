@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-from postbus.bus import bodies, wire
 from postbus.bus._async.bus import AsyncBus
 from postbus.bus._async.http_consumer import AsyncHttpConsumer, AsyncHttpQueue, refuse
 from postbus.bus._async.http_group import AsyncHttpGroup
+from postbus.codec import answers, fields
 from postbus.db._async.database import Connection
 from postbus.db._async.transactions import AsyncTransactions
 from postbus.http._async.client import Answer, AsyncHttpClient
@@ -69,24 +69,24 @@ class AsyncHttpBus(AsyncBus):
         connection: Connection | None = None,
     ) -> None:
         refuse(connection)
-        body = bodies.body(
+        body = fields.body(
             name=stream,
             partitions=partitions,
             data_type=data_type,
             max_message_bytes=max_message_bytes,
             segment_bytes=segment_bytes,
-            segment_age_ms=bodies.ms(segment_age),
-            retain_up_to_ms=bodies.ms(retain_up_to),
-            retain_at_least_ms=bodies.ms(retain_at_least),
+            segment_age_ms=fields.ms(segment_age),
+            retain_up_to_ms=fields.ms(retain_up_to),
+            retain_at_least_ms=fields.ms(retain_at_least),
             max_messages=max_messages,
             max_storage=max_storage,
             until_acked=until_acked,
             when_full=when_full,
-            dedup_window_ms=bodies.ms(dedup_window),
+            dedup_window_ms=fields.ms(dedup_window),
             one_message_per_key=one_message_per_key,
             process_unmodified=process_unmodified,
         )
-        await self._client.call("POST", bodies.path("streams"), body=body)
+        await self._client.call("POST", fields.path("streams"), body=body)
 
     async def alter_stream(
         self,
@@ -108,46 +108,46 @@ class AsyncHttpBus(AsyncBus):
         connection: Connection | None = None,
     ) -> None:
         refuse(connection)
-        body = bodies.edit(
+        body = fields.edit(
             unset,
             partitions=partitions,
             max_message_bytes=max_message_bytes,
             segment_bytes=segment_bytes,
-            segment_age_ms=bodies.ms(segment_age),
-            retain_up_to_ms=bodies.ms(retain_up_to),
-            retain_at_least_ms=bodies.ms(retain_at_least),
+            segment_age_ms=fields.ms(segment_age),
+            retain_up_to_ms=fields.ms(retain_up_to),
+            retain_at_least_ms=fields.ms(retain_at_least),
             max_messages=max_messages,
             max_storage=max_storage,
             until_acked=until_acked,
             when_full=when_full,
-            dedup_window_ms=bodies.ms(dedup_window),
+            dedup_window_ms=fields.ms(dedup_window),
             process_unmodified=process_unmodified,
         )
-        await self._client.call("PATCH", bodies.path("streams", stream), body=body, repeatable=True)
+        await self._client.call("PATCH", fields.path("streams", stream), body=body, repeatable=True)
 
     async def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
         refuse(connection)
-        await self._client.call("DELETE", bodies.path("streams", stream))
+        await self._client.call("DELETE", fields.path("streams", stream))
 
     async def stream_info(self, stream: str) -> StreamInfo:
-        return wire.stream_info((await self._get("streams", stream)).data)
+        return answers.stream_info((await self._get("streams", stream)).data)
 
     async def list_streams(self) -> list[StreamInfo]:
-        return [wire.stream_info(each) for each in (await self._get("streams")).data]
+        return [answers.stream_info(each) for each in (await self._get("streams")).data]
 
     async def overview(self, *, sizes: bool = False) -> list[StreamOverview]:
         found = await self._get("overview", query={"sizes": "true" if sizes else None})
-        return [wire.stream_overview(each) for each in found.data]
+        return [answers.stream_overview(each) for each in found.data]
 
     async def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
-        return [wire.consumer_overview(each) for each in (await self._get("streams", stream, "overview")).data]
+        return [answers.consumer_overview(each) for each in (await self._get("streams", stream, "overview")).data]
 
     async def list_pipelines(self) -> list[PipelineInfo]:
-        return [wire.pipeline_info(each) for each in (await self._get("pipelines")).data]
+        return [answers.pipeline_info(each) for each in (await self._get("pipelines")).data]
 
     async def archive_info(self, stream: str) -> ArchiveInfo | None:
         found = (await self._get("streams", stream, "archive")).data
-        return None if found is None else wire.archive_info(found)
+        return None if found is None else answers.archive_info(found)
 
     async def purge(
         self,
@@ -157,8 +157,8 @@ class AsyncHttpBus(AsyncBus):
         before_time: datetime | None = None,
         everything: bool = False,
     ) -> int:
-        body = bodies.body(before_seq=before_seq, before_time=bodies.time(before_time), everything=everything or None)
-        answer = await self._client.call("POST", bodies.path("streams", stream, "purge"), body=body)
+        body = fields.body(before_seq=before_seq, before_time=fields.time(before_time), everything=everything or None)
+        answer = await self._client.call("POST", fields.path("streams", stream, "purge"), body=body)
         return int(answer.data["start_seq"])
 
     async def publish_rate(self, stream: str) -> float:
@@ -169,16 +169,16 @@ class AsyncHttpBus(AsyncBus):
 
     async def horizon_holders(self, stream: str) -> list[HorizonHolder]:
         """The open transactions that keep readers of a stream from going on. What they do (`query`) is not told over HTTP."""
-        return [wire.horizon_holder(each) for each in (await self._get("streams", stream, "stats")).data["holders"]]
+        return [answers.horizon_holder(each) for each in (await self._get("streams", stream, "stats")).data["holders"]]
 
     async def maintain(self, stream: str | None = None) -> int:
         answer = await self._client.call(
-            "POST", bodies.path("maintain"), body=bodies.body(stream=stream), repeatable=True
+            "POST", fields.path("maintain"), body=fields.body(stream=stream), repeatable=True
         )
         return int(answer.data["count"])
 
     async def sweep(self, stream: str | None = None) -> int:
-        answer = await self._client.call("POST", bodies.path("sweep"), body=bodies.body(stream=stream))
+        answer = await self._client.call("POST", fields.path("sweep"), body=fields.body(stream=stream))
         return int(answer.data["count"])
 
     async def _publish(
@@ -204,17 +204,17 @@ class AsyncHttpBus(AsyncBus):
         refuse(connection)
         if not messages:
             return []
-        body = bodies.new_messages(
-            messages, ttl_ms=bodies.ms(ttl), deliver_at=bodies.time(deliver_at), delay_ms=bodies.ms(delay)
+        body = fields.new_messages(
+            messages, ttl_ms=fields.ms(ttl), deliver_at=fields.time(deliver_at), delay_ms=fields.ms(delay)
         )
         # Never repeated: it might publish twice.
-        answer = await self._client.call("POST", bodies.path("streams", stream, "messages"), body=body)
-        return wire.numbers(answer.data, messages)
+        answer = await self._client.call("POST", fields.path("streams", stream, "messages"), body=body)
+        return answers.numbers(answer.data, messages)
 
     async def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
         refuse(connection)
         try:
-            answer = await self._client.call("DELETE", bodies.path("streams", stream, "state", key))
+            answer = await self._client.call("DELETE", fields.path("streams", stream, "state", key))
         except NotFound:
             await self.stream_info(stream)  # It is the stream that is missing, or only the key.
             return None
@@ -226,19 +226,19 @@ class AsyncHttpBus(AsyncBus):
         query = {
             "limit": max_messages,
             "key_pattern": key_pattern,
-            "after_at": None if after is None else bodies.time(after.deliver_at),
+            "after_at": None if after is None else fields.time(after.deliver_at),
             "after_id": None if after is None else after.id,
         }
         answer = await self._get("streams", stream, "scheduled", query=query)
-        return [wire.scheduled(each) for each in answer.data]
+        return [answers.scheduled(each) for each in answer.data]
 
     async def cancel(self, stream: str, ids: int | Sequence[int], *, connection: Connection | None = None) -> int:
         refuse(connection)
         numbers = [ids] if isinstance(ids, int) else list(ids)
         if not numbers:
             return 0
-        path = bodies.path("streams", stream, "scheduled", "cancel")
-        return int((await self._client.call("POST", path, body=bodies.body(ids=numbers))).data["count"])
+        path = fields.path("streams", stream, "scheduled", "cancel")
+        return int((await self._client.call("POST", path, body=fields.body(ids=numbers))).data["count"])
 
     async def reschedule(
         self, stream: str, ids: int | Sequence[int], deliver_at: datetime, *, connection: Connection | None = None
@@ -247,8 +247,8 @@ class AsyncHttpBus(AsyncBus):
         numbers = [ids] if isinstance(ids, int) else list(ids)
         if not numbers:
             return 0
-        body = bodies.body(ids=numbers, deliver_at=bodies.time(deliver_at))
-        path = bodies.path("streams", stream, "scheduled", "reschedule")
+        body = fields.body(ids=numbers, deliver_at=fields.time(deliver_at))
+        path = fields.path("streams", stream, "scheduled", "reschedule")
         return int((await self._client.call("POST", path, body=body)).data["count"])
 
     async def read(
@@ -269,8 +269,8 @@ class AsyncHttpBus(AsyncBus):
         query = {
             "from_seq": from_seq,
             "to_seq": to_seq,
-            "from_time": bodies.time(from_time),
-            "to_time": bodies.time(to_time),
+            "from_time": fields.time(from_time),
+            "to_time": fields.time(to_time),
             "key": key,
             "key_pattern": key_pattern,
             "partition": partition,
@@ -278,7 +278,7 @@ class AsyncHttpBus(AsyncBus):
             "sort": "seq_desc" if backwards else None,
             "resume": resume,
         }
-        return wire.page((await self._get("streams", stream, "messages", query=query)).content)
+        return answers.page((await self._get("streams", stream, "messages", query=query)).content)
 
     async def state(
         self,
@@ -290,7 +290,7 @@ class AsyncHttpBus(AsyncBus):
         max_messages: int = 1000,
     ) -> list[Message]:
         query = {"key": key, "key_pattern": key_pattern, "after_key": after_key or None, "limit": max_messages}
-        return wire.messages((await self._get("streams", stream, "state", query=query)).data)
+        return answers.messages((await self._get("streams", stream, "state", query=query)).data)
 
     async def create_consumer(
         self,
@@ -317,27 +317,27 @@ class AsyncHttpBus(AsyncBus):
         connection: Connection | None = None,
     ) -> AsyncHttpConsumer:
         refuse(connection)
-        body = bodies.body(
+        body = fields.body(
             name=consumer,
             order=order,
-            ack_wait_ms=bodies.ms(ack_wait),
+            ack_wait_ms=fields.ms(ack_wait),
             max_ack_pending=max_ack_pending,
             max_deliver=max_deliver,
-            retain_dead_ms=bodies.ms(retain_dead),
+            retain_dead_ms=fields.ms(retain_dead),
             max_per_key=max_per_key,
             max_waiting=max_waiting,
             on_dead=on_dead,
             on_expired=on_expired,
             keep_unread=keep_unread,
-            expire_after_ms=bodies.ms(expire_after),
-            keep_history_ms=bodies.ms(keep_history),
+            expire_after_ms=fields.ms(expire_after),
+            keep_history_ms=fields.ms(keep_history),
             start=start,
             from_seq=from_seq,
-            from_time=bodies.time(from_time),
-            **bodies.backoff(backoff),
-            **bodies.filters(filter),
+            from_time=fields.time(from_time),
+            **fields.backoff(backoff),
+            **fields.filters(filter),
         )
-        await self._client.call("POST", bodies.path("streams", stream, "consumers"), body=body)
+        await self._client.call("POST", fields.path("streams", stream, "consumers"), body=body)
         return self.consumer(stream, consumer)
 
     async def create_group(
@@ -351,15 +351,15 @@ class AsyncHttpBus(AsyncBus):
         from_seq: int | None = None,
         from_time: datetime | None = None,
     ) -> AsyncHttpGroup:
-        body = bodies.body(
+        body = fields.body(
             name=group,
             keep_unread=keep_unread,
-            expire_after_ms=bodies.ms(expire_after),
+            expire_after_ms=fields.ms(expire_after),
             start=start,
             from_seq=from_seq,
-            from_time=bodies.time(from_time),
+            from_time=fields.time(from_time),
         )
-        await self._client.call("POST", bodies.path("streams", stream, "groups"), body=body)
+        await self._client.call("POST", fields.path("streams", stream, "groups"), body=body)
         return self.group(stream, group)
 
     def group(self, stream: str, group: str) -> AsyncHttpGroup:
@@ -372,7 +372,7 @@ class AsyncHttpBus(AsyncBus):
         return AsyncHttpConsumer(self, stream, consumer)
 
     async def list_consumers(self, stream: str) -> list[ConsumerInfo]:
-        return [wire.consumer_info(each) for each in (await self._get("streams", stream, "consumers")).data]
+        return [answers.consumer_info(each) for each in (await self._get("streams", stream, "consumers")).data]
 
     def _transactions(self) -> AsyncTransactions:
         raise InvalidInput(
@@ -381,4 +381,4 @@ class AsyncHttpBus(AsyncBus):
         )
 
     async def _get(self, *names: str, query: Mapping[str, Any] | None = None) -> Answer:
-        return await self._client.call("GET", bodies.path(*names), query=query, repeatable=True)
+        return await self._client.call("GET", fields.path(*names), query=query, repeatable=True)

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from postbus import tracing
-from postbus.bus import rows
 from postbus.bus._async.base import AsyncBusBase
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.db._async.database import Connection
 from postbus.db.arrays import BigintArray

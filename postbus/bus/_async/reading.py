@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
-from postbus.bus import rows
 from postbus.bus._async.base import AsyncBusBase
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.model.message import Message, Page
 from postbus.model.stream import DataType

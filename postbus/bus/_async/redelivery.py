@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from postbus._compat import async_sleep
-from postbus.bus import rows
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
 from postbus.model.consumer import DeadLetter

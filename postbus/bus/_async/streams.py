@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from postbus.bus import rows
 from postbus.bus._async.base import AsyncBusBase
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.db._async.database import Connection
 from postbus.model.archive import ArchiveInfo

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from postbus.bus import rows
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.db._sync.database import Connection, Database
 from postbus.model.errors import Conflict, NotFound

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Self
 
-from postbus.bus import rows
 from postbus.bus._sync.consumer import Consumer
 from postbus.bus._sync.group import Group
 from postbus.bus._sync.publishing import Publishing
@@ -16,6 +15,7 @@ from postbus.bus._sync.queue import Queue
 from postbus.bus._sync.reading import Reading
 from postbus.bus._sync.streams import Streams
 from postbus.bus._sync.upkeep import Upkeep
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.db._sync.database import Connection, Database
 from postbus.db._sync.transactions import Transactions

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from postbus.bus import rows
 from postbus.bus._sync.base import is_large
 from postbus.bus._sync.consumer_loop import ConsumerLoop
 from postbus.bus._sync.redelivery import Redelivery
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.model.consumer import (
     Backoff,

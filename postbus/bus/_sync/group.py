@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from postbus.bus import rows
 from postbus.bus._sync.base import is_large
 from postbus.bus._sync.group_loop import GroupLoop
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
 from postbus.model.errors import InvalidInput

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-from postbus.bus import bodies, wire
 from postbus.bus._sync.bus import Bus
 from postbus.bus._sync.http_consumer import HttpConsumer, HttpQueue, refuse
 from postbus.bus._sync.http_group import HttpGroup
+from postbus.codec import answers, fields
 from postbus.db._sync.database import Connection
 from postbus.db._sync.transactions import Transactions
 from postbus.http._sync.client import Answer, HttpClient
@@ -71,24 +71,24 @@ class HttpBus(Bus):
         connection: Connection | None = None,
     ) -> None:
         refuse(connection)
-        body = bodies.body(
+        body = fields.body(
             name=stream,
             partitions=partitions,
             data_type=data_type,
             max_message_bytes=max_message_bytes,
             segment_bytes=segment_bytes,
-            segment_age_ms=bodies.ms(segment_age),
-            retain_up_to_ms=bodies.ms(retain_up_to),
-            retain_at_least_ms=bodies.ms(retain_at_least),
+            segment_age_ms=fields.ms(segment_age),
+            retain_up_to_ms=fields.ms(retain_up_to),
+            retain_at_least_ms=fields.ms(retain_at_least),
             max_messages=max_messages,
             max_storage=max_storage,
             until_acked=until_acked,
             when_full=when_full,
-            dedup_window_ms=bodies.ms(dedup_window),
+            dedup_window_ms=fields.ms(dedup_window),
             one_message_per_key=one_message_per_key,
             process_unmodified=process_unmodified,
         )
-        self._client.call("POST", bodies.path("streams"), body=body)
+        self._client.call("POST", fields.path("streams"), body=body)
 
     def alter_stream(
         self,
@@ -110,46 +110,46 @@ class HttpBus(Bus):
         connection: Connection | None = None,
     ) -> None:
         refuse(connection)
-        body = bodies.edit(
+        body = fields.edit(
             unset,
             partitions=partitions,
             max_message_bytes=max_message_bytes,
             segment_bytes=segment_bytes,
-            segment_age_ms=bodies.ms(segment_age),
-            retain_up_to_ms=bodies.ms(retain_up_to),
-            retain_at_least_ms=bodies.ms(retain_at_least),
+            segment_age_ms=fields.ms(segment_age),
+            retain_up_to_ms=fields.ms(retain_up_to),
+            retain_at_least_ms=fields.ms(retain_at_least),
             max_messages=max_messages,
             max_storage=max_storage,
             until_acked=until_acked,
             when_full=when_full,
-            dedup_window_ms=bodies.ms(dedup_window),
+            dedup_window_ms=fields.ms(dedup_window),
             process_unmodified=process_unmodified,
         )
-        self._client.call("PATCH", bodies.path("streams", stream), body=body, repeatable=True)
+        self._client.call("PATCH", fields.path("streams", stream), body=body, repeatable=True)
 
     def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
         refuse(connection)
-        self._client.call("DELETE", bodies.path("streams", stream))
+        self._client.call("DELETE", fields.path("streams", stream))
 
     def stream_info(self, stream: str) -> StreamInfo:
-        return wire.stream_info((self._get("streams", stream)).data)
+        return answers.stream_info((self._get("streams", stream)).data)
 
     def list_streams(self) -> list[StreamInfo]:
-        return [wire.stream_info(each) for each in (self._get("streams")).data]
+        return [answers.stream_info(each) for each in (self._get("streams")).data]
 
     def overview(self, *, sizes: bool = False) -> list[StreamOverview]:
         found = self._get("overview", query={"sizes": "true" if sizes else None})
-        return [wire.stream_overview(each) for each in found.data]
+        return [answers.stream_overview(each) for each in found.data]
 
     def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
-        return [wire.consumer_overview(each) for each in (self._get("streams", stream, "overview")).data]
+        return [answers.consumer_overview(each) for each in (self._get("streams", stream, "overview")).data]
 
     def list_pipelines(self) -> list[PipelineInfo]:
-        return [wire.pipeline_info(each) for each in (self._get("pipelines")).data]
+        return [answers.pipeline_info(each) for each in (self._get("pipelines")).data]
 
     def archive_info(self, stream: str) -> ArchiveInfo | None:
         found = (self._get("streams", stream, "archive")).data
-        return None if found is None else wire.archive_info(found)
+        return None if found is None else answers.archive_info(found)
 
     def purge(
         self,
@@ -159,8 +159,8 @@ class HttpBus(Bus):
         before_time: datetime | None = None,
         everything: bool = False,
     ) -> int:
-        body = bodies.body(before_seq=before_seq, before_time=bodies.time(before_time), everything=everything or None)
-        answer = self._client.call("POST", bodies.path("streams", stream, "purge"), body=body)
+        body = fields.body(before_seq=before_seq, before_time=fields.time(before_time), everything=everything or None)
+        answer = self._client.call("POST", fields.path("streams", stream, "purge"), body=body)
         return int(answer.data["start_seq"])
 
     def publish_rate(self, stream: str) -> float:
@@ -171,14 +171,14 @@ class HttpBus(Bus):
 
     def horizon_holders(self, stream: str) -> list[HorizonHolder]:
         """The open transactions that keep readers of a stream from going on. What they do (`query`) is not told over HTTP."""
-        return [wire.horizon_holder(each) for each in (self._get("streams", stream, "stats")).data["holders"]]
+        return [answers.horizon_holder(each) for each in (self._get("streams", stream, "stats")).data["holders"]]
 
     def maintain(self, stream: str | None = None) -> int:
-        answer = self._client.call("POST", bodies.path("maintain"), body=bodies.body(stream=stream), repeatable=True)
+        answer = self._client.call("POST", fields.path("maintain"), body=fields.body(stream=stream), repeatable=True)
         return int(answer.data["count"])
 
     def sweep(self, stream: str | None = None) -> int:
-        answer = self._client.call("POST", bodies.path("sweep"), body=bodies.body(stream=stream))
+        answer = self._client.call("POST", fields.path("sweep"), body=fields.body(stream=stream))
         return int(answer.data["count"])
 
     def _publish(
@@ -204,17 +204,17 @@ class HttpBus(Bus):
         refuse(connection)
         if not messages:
             return []
-        body = bodies.new_messages(
-            messages, ttl_ms=bodies.ms(ttl), deliver_at=bodies.time(deliver_at), delay_ms=bodies.ms(delay)
+        body = fields.new_messages(
+            messages, ttl_ms=fields.ms(ttl), deliver_at=fields.time(deliver_at), delay_ms=fields.ms(delay)
         )
         # Never repeated: it might publish twice.
-        answer = self._client.call("POST", bodies.path("streams", stream, "messages"), body=body)
-        return wire.numbers(answer.data, messages)
+        answer = self._client.call("POST", fields.path("streams", stream, "messages"), body=body)
+        return answers.numbers(answer.data, messages)
 
     def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
         refuse(connection)
         try:
-            answer = self._client.call("DELETE", bodies.path("streams", stream, "state", key))
+            answer = self._client.call("DELETE", fields.path("streams", stream, "state", key))
         except NotFound:
             self.stream_info(stream)  # It is the stream that is missing, or only the key.
             return None
@@ -226,19 +226,19 @@ class HttpBus(Bus):
         query = {
             "limit": max_messages,
             "key_pattern": key_pattern,
-            "after_at": None if after is None else bodies.time(after.deliver_at),
+            "after_at": None if after is None else fields.time(after.deliver_at),
             "after_id": None if after is None else after.id,
         }
         answer = self._get("streams", stream, "scheduled", query=query)
-        return [wire.scheduled(each) for each in answer.data]
+        return [answers.scheduled(each) for each in answer.data]
 
     def cancel(self, stream: str, ids: int | Sequence[int], *, connection: Connection | None = None) -> int:
         refuse(connection)
         numbers = [ids] if isinstance(ids, int) else list(ids)
         if not numbers:
             return 0
-        path = bodies.path("streams", stream, "scheduled", "cancel")
-        return int((self._client.call("POST", path, body=bodies.body(ids=numbers))).data["count"])
+        path = fields.path("streams", stream, "scheduled", "cancel")
+        return int((self._client.call("POST", path, body=fields.body(ids=numbers))).data["count"])
 
     def reschedule(
         self, stream: str, ids: int | Sequence[int], deliver_at: datetime, *, connection: Connection | None = None
@@ -247,8 +247,8 @@ class HttpBus(Bus):
         numbers = [ids] if isinstance(ids, int) else list(ids)
         if not numbers:
             return 0
-        body = bodies.body(ids=numbers, deliver_at=bodies.time(deliver_at))
-        path = bodies.path("streams", stream, "scheduled", "reschedule")
+        body = fields.body(ids=numbers, deliver_at=fields.time(deliver_at))
+        path = fields.path("streams", stream, "scheduled", "reschedule")
         return int((self._client.call("POST", path, body=body)).data["count"])
 
     def read(
@@ -269,8 +269,8 @@ class HttpBus(Bus):
         query = {
             "from_seq": from_seq,
             "to_seq": to_seq,
-            "from_time": bodies.time(from_time),
-            "to_time": bodies.time(to_time),
+            "from_time": fields.time(from_time),
+            "to_time": fields.time(to_time),
             "key": key,
             "key_pattern": key_pattern,
             "partition": partition,
@@ -278,7 +278,7 @@ class HttpBus(Bus):
             "sort": "seq_desc" if backwards else None,
             "resume": resume,
         }
-        return wire.page((self._get("streams", stream, "messages", query=query)).content)
+        return answers.page((self._get("streams", stream, "messages", query=query)).content)
 
     def state(
         self,
@@ -290,7 +290,7 @@ class HttpBus(Bus):
         max_messages: int = 1000,
     ) -> list[Message]:
         query = {"key": key, "key_pattern": key_pattern, "after_key": after_key or None, "limit": max_messages}
-        return wire.messages((self._get("streams", stream, "state", query=query)).data)
+        return answers.messages((self._get("streams", stream, "state", query=query)).data)
 
     def create_consumer(
         self,
@@ -317,27 +317,27 @@ class HttpBus(Bus):
         connection: Connection | None = None,
     ) -> HttpConsumer:
         refuse(connection)
-        body = bodies.body(
+        body = fields.body(
             name=consumer,
             order=order,
-            ack_wait_ms=bodies.ms(ack_wait),
+            ack_wait_ms=fields.ms(ack_wait),
             max_ack_pending=max_ack_pending,
             max_deliver=max_deliver,
-            retain_dead_ms=bodies.ms(retain_dead),
+            retain_dead_ms=fields.ms(retain_dead),
             max_per_key=max_per_key,
             max_waiting=max_waiting,
             on_dead=on_dead,
             on_expired=on_expired,
             keep_unread=keep_unread,
-            expire_after_ms=bodies.ms(expire_after),
-            keep_history_ms=bodies.ms(keep_history),
+            expire_after_ms=fields.ms(expire_after),
+            keep_history_ms=fields.ms(keep_history),
             start=start,
             from_seq=from_seq,
-            from_time=bodies.time(from_time),
-            **bodies.backoff(backoff),
-            **bodies.filters(filter),
+            from_time=fields.time(from_time),
+            **fields.backoff(backoff),
+            **fields.filters(filter),
         )
-        self._client.call("POST", bodies.path("streams", stream, "consumers"), body=body)
+        self._client.call("POST", fields.path("streams", stream, "consumers"), body=body)
         return self.consumer(stream, consumer)
 
     def create_group(
@@ -351,15 +351,15 @@ class HttpBus(Bus):
         from_seq: int | None = None,
         from_time: datetime | None = None,
     ) -> HttpGroup:
-        body = bodies.body(
+        body = fields.body(
             name=group,
             keep_unread=keep_unread,
-            expire_after_ms=bodies.ms(expire_after),
+            expire_after_ms=fields.ms(expire_after),
             start=start,
             from_seq=from_seq,
-            from_time=bodies.time(from_time),
+            from_time=fields.time(from_time),
         )
-        self._client.call("POST", bodies.path("streams", stream, "groups"), body=body)
+        self._client.call("POST", fields.path("streams", stream, "groups"), body=body)
         return self.group(stream, group)
 
     def group(self, stream: str, group: str) -> HttpGroup:
@@ -372,7 +372,7 @@ class HttpBus(Bus):
         return HttpConsumer(self, stream, consumer)
 
     def list_consumers(self, stream: str) -> list[ConsumerInfo]:
-        return [wire.consumer_info(each) for each in (self._get("streams", stream, "consumers")).data]
+        return [answers.consumer_info(each) for each in (self._get("streams", stream, "consumers")).data]
 
     def _transactions(self) -> Transactions:
         raise InvalidInput(
@@ -381,4 +381,4 @@ class HttpBus(Bus):
         )
 
     def _get(self, *names: str, query: Mapping[str, Any] | None = None) -> Answer:
-        return self._client.call("GET", bodies.path(*names), query=query, repeatable=True)
+        return self._client.call("GET", fields.path(*names), query=query, repeatable=True)

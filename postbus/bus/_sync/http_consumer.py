@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from postbus.bus import bodies, rows, wire
 from postbus.bus._sync.consumer import Consumer
 from postbus.bus._sync.queue import Queue
+from postbus.codec import answers, fields, rows
 from postbus.http._sync.client import HttpClient
 from postbus.model.consumer import (
     Backoff,
@@ -102,14 +102,14 @@ class HttpConsumer(Consumer):
         seconds = max(0.0, min(wait, _POLL_SECONDS))
         wanted = {
             "batch_size": min(max_messages, _MOST_ANSWERED) if max_messages <= _MOST_RECEIVED else max_messages,
-            "wait_for": bodies.ms(seconds) or None,
-            "ack_wait_ms": bodies.ms(ack_wait),
+            "wait_for": fields.ms(seconds) or None,
+            "ack_wait_ms": fields.ms(ack_wait),
         }
         if ack is not None and (ids := ack_ids(ack)):
             answer = self._post("receive", wait=seconds, **wanted, ack_ids=ids)
         else:
             answer = self._bus._client.call("GET", self._path("receive"), query=wanted, wait=seconds)
-        return wire.batch(answer.data, answer.count)
+        return answers.batch(answer.data, answer.count)
 
     def ack(self, deliveries: Deliveries, *, connection: Connection | None = None) -> int:
         return self._finish("ack", deliveries, connection)
@@ -124,7 +124,7 @@ class HttpConsumer(Consumer):
         connection: Connection | None = None,
     ) -> int:
         return self._finish(
-            "nack", deliveries, connection, delay_ms=bodies.ms(delay), reason=reason, untried=untried or None
+            "nack", deliveries, connection, delay_ms=fields.ms(delay), reason=reason, untried=untried or None
         )
 
     def extend(
@@ -135,7 +135,7 @@ class HttpConsumer(Consumer):
         shorten: bool = False,
         connection: Connection | None = None,
     ) -> int:
-        return self._finish("extend", deliveries, connection, ack_wait_ms=bodies.ms(ack_wait), shorten=shorten or None)
+        return self._finish("extend", deliveries, connection, ack_wait_ms=fields.ms(ack_wait), shorten=shorten or None)
 
     def terminate(
         self, deliveries: Deliveries, *, reason: str | None = None, connection: Connection | None = None
@@ -143,7 +143,7 @@ class HttpConsumer(Consumer):
         return self._finish("terminate", deliveries, connection, reason=reason)
 
     def info(self) -> ConsumerInfo:
-        return wire.consumer_info((self._get()).data)
+        return answers.consumer_info((self._get()).data)
 
     def alter(
         self,
@@ -163,21 +163,21 @@ class HttpConsumer(Consumer):
         keep_history: float | timedelta | None = None,
         unset: tuple[str, ...] = (),
     ) -> None:
-        body = bodies.edit(
+        body = fields.edit(
             unset,
-            ack_wait_ms=bodies.ms(ack_wait),
+            ack_wait_ms=fields.ms(ack_wait),
             max_ack_pending=max_ack_pending,
             max_deliver=max_deliver,
-            retain_dead_ms=bodies.ms(retain_dead),
+            retain_dead_ms=fields.ms(retain_dead),
             max_per_key=max_per_key,
             max_waiting=max_waiting,
             on_dead=on_dead,
             on_expired=on_expired,
             keep_unread=keep_unread,
-            expire_after_ms=bodies.ms(expire_after),
-            keep_history_ms=bodies.ms(keep_history),
-            **bodies.backoff(backoff),
-            **bodies.filters(filter),
+            expire_after_ms=fields.ms(expire_after),
+            keep_history_ms=fields.ms(keep_history),
+            **fields.backoff(backoff),
+            **fields.filters(filter),
         )
         self._bus._client.call("PATCH", self._path(), body=body, repeatable=True)
 
@@ -190,11 +190,11 @@ class HttpConsumer(Consumer):
     def seek(
         self, start: Start | None = None, *, from_seq: int | None = None, from_time: datetime | None = None
     ) -> int:
-        answer = self._post("seek", start=start, from_seq=from_seq, from_time=bodies.time(from_time))
+        answer = self._post("seek", start=start, from_seq=from_seq, from_time=fields.time(from_time))
         return int(answer.data["position_seq"])
 
     def stats(self) -> ConsumerStats:
-        return wire.consumer_stats((self._get("stats")).data)
+        return answers.consumer_stats((self._get("stats")).data)
 
     def peek(
         self,
@@ -210,13 +210,13 @@ class HttpConsumer(Consumer):
             "after_seq": after_seq or None,
             "limit": max_messages,
         }
-        return [wire.peeked(each) for each in (self._get("messages", query=query)).data]
+        return [answers.peeked(each) for each in (self._get("messages", query=query)).data]
 
     def history(
         self, *, outcome: Outcome | None = None, before_time: datetime | None = None, max_messages: int = 100
     ) -> list[HistoryEntry]:
-        query = {"outcome": outcome, "before_time": bodies.time(before_time), "limit": max_messages}
-        return [wire.history_entry(each) for each in (self._get("history", query=query)).data]
+        query = {"outcome": outcome, "before_time": fields.time(before_time), "limit": max_messages}
+        return [answers.history_entry(each) for each in (self._get("history", query=query)).data]
 
     def dead_letters(
         self,
@@ -234,7 +234,7 @@ class HttpConsumer(Consumer):
             "after_seq": after_seq or None,
             "limit": max_messages,
         }
-        return [wire.dead_letter(each) for each in (self._get("dead_letters", query=query)).data]
+        return [answers.dead_letter(each) for each in (self._get("dead_letters", query=query)).data]
 
     def drop(self) -> None:
         self._bus._client.call("DELETE", self._path())
@@ -285,8 +285,8 @@ class HttpConsumer(Consumer):
             "replay",
             from_seq=from_seq,
             to_seq=to_seq,
-            from_time=bodies.time(from_time),
-            to_time=bodies.time(to_time),
+            from_time=fields.time(from_time),
+            to_time=fields.time(to_time),
             key_pattern=key_pattern,
             limit=max_messages,
             resume=resume,
@@ -299,13 +299,13 @@ class HttpConsumer(Consumer):
         return (self._post(what, ack_ids=ids, **arguments)).count if ids else 0
 
     def _path(self, *names: str) -> str:
-        return bodies.path("streams", self.stream, "consumers", self.name, *names)
+        return fields.path("streams", self.stream, "consumers", self.name, *names)
 
     def _get(self, *names: str, query: Mapping[str, Any] | None = None) -> Answer:
         return self._bus._client.call("GET", self._path(*names), query=query, repeatable=True)
 
-    def _post(self, *names: str, wait: float = 0.0, **fields: Any) -> Answer:
-        return self._bus._client.call("POST", self._path(*names), body=bodies.body(**fields), wait=wait)
+    def _post(self, *names: str, wait: float = 0.0, **given: Any) -> Answer:
+        return self._bus._client.call("POST", self._path(*names), body=fields.body(**given), wait=wait)
 
 
 class HttpQueue(Queue, HttpConsumer):

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from postbus.bus import bodies, rows, wire
 from postbus.bus._sync.group import Group
 from postbus.bus._sync.http_consumer import refuse
+from postbus.codec import answers, fields, rows
 from postbus.model.group import Claim, Claims, Fetched, as_list
 from postbus.model.message import Message
 
@@ -36,22 +36,22 @@ class HttpGroup(Group):
         connection: Connection | None = None,
     ) -> list[Claim]:
         refuse(connection)
-        wait_for = bodies.ms(wait) or 0
+        wait_for = fields.ms(wait) or 0
         answer = self._post(
             "claim",
             wait=wait_for / 1000,
             batch_size=max_messages,
-            lease_ms=bodies.ms(lease),
+            lease_ms=fields.ms(lease),
             worker=worker,
             wait_for=wait_for or None,
         )
-        return [wire.claim(each) for each in answer.data]
+        return [answers.claim(each) for each in answer.data]
 
     def fetch(self, claims: Claims) -> list[Message]:
         ranges = [
             {"partition": each.partition, "from_seq": each.from_seq, "to_seq": each.to_seq} for each in as_list(claims)
         ]
-        return wire.messages((self._post("fetch", ranges=ranges)).data) if ranges else []
+        return answers.messages((self._post("fetch", ranges=ranges)).data) if ranges else []
 
     def receive(self, max_messages: int = 100, *, wait: float | timedelta = 0) -> list[Message]:
         return self.fetch(self.claim(max_messages, wait=wait))
@@ -76,17 +76,17 @@ class HttpGroup(Group):
         return int((self._post("release", tokens=_tokens(claims))).data["count"])
 
     def extend(self, claims: Claims, lease: float | timedelta) -> int:
-        return int((self._post("extend", tokens=_tokens(claims), lease_ms=bodies.ms(lease))).data["count"])
+        return int((self._post("extend", tokens=_tokens(claims), lease_ms=fields.ms(lease))).data["count"])
 
     def seek(
         self, start: Start | None = None, *, from_seq: int | None = None, from_time: datetime | None = None
     ) -> int:
-        answer = self._post("seek", start=start, from_seq=from_seq, from_time=bodies.time(from_time))
+        answer = self._post("seek", start=start, from_seq=from_seq, from_time=fields.time(from_time))
         return int(answer.data["position_seq"])
 
     def stats(self) -> ConsumerStats:
         answer = self._bus._client.call("GET", self._path("stats"), repeatable=True)
-        return wire.consumer_stats(answer.data)
+        return answers.consumer_stats(answer.data)
 
     def pause(self) -> None:
         self._bus.consumer(self.stream, self.name).pause()
@@ -98,18 +98,18 @@ class HttpGroup(Group):
         self._bus._client.call("DELETE", self._path())
 
     def _join(self, worker: str, session: timedelta) -> tuple[int, ...]:
-        body = bodies.body(session_ms=bodies.ms(rows.seconds(session)))
+        body = fields.body(session_ms=fields.ms(rows.seconds(session)))
         answer = self._bus._client.call("PUT", self._path("workers", worker), body=body, repeatable=True)
         return tuple(answer.data["partitions"])
 
     def _leave(self, worker: str) -> None:
         self._bus._client.call("DELETE", self._path("workers", worker), repeatable=True)
 
-    def _post(self, verb: str, wait: float = 0.0, **fields: Any) -> Answer:
-        return self._bus._client.call("POST", self._path(verb), body=bodies.body(**fields), wait=wait)
+    def _post(self, verb: str, wait: float = 0.0, **given: Any) -> Answer:
+        return self._bus._client.call("POST", self._path(verb), body=fields.body(**given), wait=wait)
 
     def _path(self, *more: str) -> str:
-        return bodies.path("streams", self.stream, "groups", self.name, *more)
+        return fields.path("streams", self.stream, "groups", self.name, *more)
 
 
 def _is_in(claim: Claim, message: Message) -> bool:

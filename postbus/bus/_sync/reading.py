@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from postbus.bus import rows
 from postbus.bus._sync.base import BusBase
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.model.message import Message, Page
 from postbus.model.stream import DataType

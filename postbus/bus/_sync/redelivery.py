@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from postbus._compat import sleep
-from postbus.bus import rows
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.db.arrays import BigintArray
 from postbus.model.consumer import DeadLetter

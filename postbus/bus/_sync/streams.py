@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from postbus.bus import rows
 from postbus.bus._sync.base import BusBase
+from postbus.codec import rows
 from postbus.db import statements
 from postbus.db._sync.database import Connection
 from postbus.model.archive import ArchiveInfo

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from postbus.bus import rows
+from postbus.codec import rows
 from postbus.db import session, statements
 from postbus.db.session import Session
 from postbus.model.consumer import ConsumerInfo, ConsumerStats

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from postbus.bus import rows
+from postbus.codec import rows
 from postbus.model.consumer import Backoff, ConsumerInfo
 from postbus.model.errors import InvalidInput, Unavailable
 from postbus.model.outcome import DEFAULT_BACKOFF, WorkSummary

@@ -7,8 +7,8 @@ from datetime import timedelta
 from itertools import repeat
 from typing import Any
 
-from postbus.bus import content
-from postbus.bus.content import NotEncodable
+from postbus.codec import content
+from postbus.codec.content import NotEncodable
 from postbus.db.arrays import BytesArray, JsonbArray, TextArray
 from postbus.db.parameters import encode_interval
 from postbus.model.archive import ArchiveInfo

@@ -1,4 +1,4 @@
-"""Values from the answers of a server: what rows.py is to SQL. How they are sent is in bodies.py."""
+"""Values from the answers of a server: what rows.py is to SQL. fields.py does the other way."""
 
 from __future__ import annotations
 

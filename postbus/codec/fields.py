@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import orjson
 
-from postbus.bus import content, rows
-from postbus.bus.content import NotEncodable
+from postbus.codec import content, rows
+from postbus.codec.content import NotEncodable
 from postbus.db.parameters import encode_time
 from postbus.model.consumer import (
     Backoff,
