@@ -1,4 +1,4 @@
-"""Values from the answers of a server: what rows.py is to SQL. fields.py does the other way."""
+"""Answers of a server as values."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from postbus.model.message import Message, Page, Scheduled, Seq
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.stream import HorizonHolder, StreamInfo
+from postbus.model.token import Token
 
 _Parameters = ParamSpec("_Parameters")
 _Value = TypeVar("_Value")
@@ -219,6 +220,19 @@ def history_entry(found: Mapping[str, Any]) -> HistoryEntry:
         finished_at=_moment(found["finished_at"]),
         duration=_duration(found["duration_ms"]),
         last_error=found["last_error"],
+    )
+
+
+@_understood
+def token(found: Mapping[str, Any]) -> Token:
+    return Token(
+        id=int(found["id"]),
+        name=found["name"],
+        scopes=found["scopes"],
+        streams=found["streams"],
+        rate_limit=found["rate_limit"],
+        created_at=_some_moment(found["inserted_at"]),
+        expires_at=_some_moment(found["expires_at"]),
     )
 
 

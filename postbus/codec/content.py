@@ -122,6 +122,6 @@ def decode(data_type: DataType, data: str | None, content: bytes | None) -> Any:
     return content if data_type == "bytes" else data
 
 
-def refuse(place: int | None, error: NotEncodable) -> InvalidInput:
+def invalid_message(place: int | None, error: NotEncodable) -> InvalidInput:
     """The error for a message that cannot be encoded, named by its place in the batch as the SQL functions name it."""
     return InvalidInput(f"message{'' if place is None else f' {place}'} is not allowed: {error}")

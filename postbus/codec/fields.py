@@ -1,16 +1,15 @@
-"""Values as requests to a server carry them: what the parameters in rows.py are to SQL."""
+"""Values as the fields of requests to a server."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
-from urllib.parse import quote
 
 import orjson
 
-from postbus.codec import content, rows
+from postbus.codec import content, parameters
 from postbus.codec.content import NotEncodable
 from postbus.db.parameters import encode_time
 from postbus.model.consumer import (
@@ -18,54 +17,35 @@ from postbus.model.consumer import (
     Exponential,
     Filter,
 )
+from postbus.model.duration import as_milliseconds
 from postbus.model.errors import InvalidInput, TooLarge
 from postbus.model.message import Message
 
 _MOST_MESSAGES: Final = 10_000
-_UNSET_NAMES: Final = {
-    "retain_up_to": "retain_up_to_ms",
-    "retain_at_least": "retain_at_least_ms",
-    "max_messages": "max_messages",
-    "max_storage": "max_storage",
-    "dedup_window": "dedup_window_ms",
-    "max_deliver": "max_deliver",
-    "backoff": "backoff_ms",
-    "retain_dead": "retain_dead_ms",
-    "max_per_key": "max_per_key",
-    "filter_key_pattern": "filter_key_pattern",
-    "filter_headers": "filter_headers",
-    "filter_headers_not": "filter_headers_not",
-    "filter_data": "filter_data",
-    "expire_after": "expire_after_ms",
-    "keep_history": "keep_history_ms",
-}
 
 
-def path(*names: str) -> str:
-    """The path of something, below that of the API."""
-    return "/api/" + "/".join(quote(name, safe="") for name in names)
+def body(given: Mapping[str, Any], *, nulls: Iterable[str] = ()) -> bytes:
+    """A body. None stands for what is left out; the nulls are fields that are null.
 
-
-def body(**fields: Any) -> bytes:
-    """A body; what is None is left out."""
+    Raises:
+        InvalidInput: A value cannot be sent.
+    """
     try:
-        return orjson.dumps({name: value for name, value in fields.items() if value is not None})
+        return orjson.dumps(
+            {**{name: _value(each) for name, each in given.items() if each is not None}, **dict.fromkeys(nulls)}
+        )
     except TypeError as error:
         raise InvalidInput(f"an argument cannot be sent: {error}") from error
 
 
-def edit(unset: Sequence[str], **fields: Any) -> bytes:
-    """A body that changes settings: None leaves one as it is, and those to be unset are null.
+def query(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A query. None stands for what is left out."""
+    return {name: _value(value) for name, value in given.items() if value is not None}
 
-    Raises:
-        InvalidInput: Something cannot be unset.
-    """
-    changed = {name: value for name, value in fields.items() if value is not None}
-    for name in unset:
-        if name not in _UNSET_NAMES:
-            raise InvalidInput(f'"{name}" cannot be unset')
-        changed[_UNSET_NAMES[name]] = None
-    return orjson.dumps(changed)
+
+def _value(value: Any) -> Any:
+    # A time has to have a zone, which orjson does not check.
+    return encode_time(value) if isinstance(value, datetime) else value
 
 
 def new_messages(messages: Sequence[Message], **more: Any) -> bytes:
@@ -80,12 +60,12 @@ def new_messages(messages: Sequence[Message], **more: Any) -> bytes:
     encoded = []
     for place, message in enumerate(messages, start=1):
         if not isinstance(message, Message):
-            raise content.refuse(place, NotEncodable(f"it is {type(message).__name__}, not postbus.Message"))
+            raise content.invalid_message(place, NotEncodable(f"it is {type(message).__name__}, not postbus.Message"))
         try:
             encoded.append(_new_message(message))
         except NotEncodable as error:
-            raise content.refuse(place if len(messages) > 1 else None, error) from error
-    return body(messages=encoded, **more)
+            raise content.invalid_message(place if len(messages) > 1 else None, error) from error
+    return body({"messages": encoded, **more})
 
 
 def _new_message(message: Message) -> dict[str, Any]:
@@ -102,29 +82,16 @@ def _new_message(message: Message) -> dict[str, Any]:
     return sent
 
 
-def ms(duration: float | timedelta | None) -> int | None:
-    """A duration given in seconds or as timedelta, in milliseconds."""
-    exact = rows.seconds(duration)
-    return None if exact is None else round(exact.total_seconds() * 1000)
-
-
-def time(moment: datetime | None) -> str | None:
-    """A time, which has to have a zone."""
-    return None if moment is None else encode_time(moment)
-
-
-def backoff(chosen: Backoff | None) -> dict[str, Any]:
+def backoff(chosen: Backoff) -> dict[str, Any]:
     """The fields of a backoff."""
-    if chosen is None:
-        return {}
     if isinstance(chosen, Exponential):
         return {
-            "backoff_ms": [ms(chosen.first)],
+            "backoff_ms": [as_milliseconds(chosen.first)],
             "backoff_factor": chosen.factor,
-            "backoff_cap_ms": ms(chosen.cap),
+            "backoff_cap_ms": as_milliseconds(chosen.cap),
             "backoff_jitter": chosen.jitter,
         }
-    return {"backoff_ms": [ms(delay) for delay in chosen]}
+    return {"backoff_ms": [as_milliseconds(delay) for delay in chosen]}
 
 
 def filters(chosen: Filter | str | None) -> dict[str, Any]:
@@ -133,7 +100,7 @@ def filters(chosen: Filter | str | None) -> dict[str, Any]:
     Raises:
         InvalidInput: Headers cannot be encoded.
     """
-    key, headers, headers_not, data = rows.filter_parameters(chosen)
+    key, headers, headers_not, data = parameters.filter_parameters(chosen)
     return {
         "filter_key_pattern": key,
         "filter_headers": headers and orjson.Fragment(headers),

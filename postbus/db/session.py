@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from postbus.db import log_rows
-from postbus.db._sync.connection import LeanConnection
+from postbus.db._sync.connection import PreparedConnection
 from postbus.db.errors import refused_row, snapshot_gone, translate
 
 SPARK_STATE: Final = "select s.* from postbus_data.spark_state($1) as s"
@@ -46,7 +46,7 @@ PATTERN_REGEX: Final = "select postbus_data.pattern_regex($1)"
 class Session:
     """A connection inside a READ COMMITTED transaction, which `transaction` commits."""
 
-    def __init__(self, connection: LeanConnection) -> None:
+    def __init__(self, connection: PreparedConnection) -> None:
         self._connection = connection
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -89,7 +89,7 @@ def transaction(url: str, *, snapshot: str | None = None) -> Iterator[Session]:
         postbus.Error: Whatever else Postgres or the driver raised, translated.
     """
     try:
-        connection = LeanConnection.connect(url, autocommit=True, client_encoding="UTF8", connect_timeout=30)
+        connection = PreparedConnection.connect(url, autocommit=True, client_encoding="UTF8", connect_timeout=30)
     except psycopg.Error as error:
         raise translate(error, under_way=False) from error
     # Few statements, and perhaps a pooler on the way that loses prepared ones.
@@ -106,7 +106,7 @@ def transaction(url: str, *, snapshot: str | None = None) -> Iterator[Session]:
         raise translate(error) from error
 
 
-def _go_to(connection: LeanConnection, snapshot: str) -> None:
+def _go_to(connection: PreparedConnection, snapshot: str) -> None:
     try:
         connection.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot)))
     except (psycopg.errors.InvalidParameterValue, psycopg.errors.UndefinedObject) as error:

@@ -14,13 +14,41 @@ from datetime import timedelta
 from typing import Final
 
 from postbus.model.errors import Error, Unavailable
+from postbus.operations import deliveries
+from postbus.transport._sync.base import Transport
 from postbus.worker.inbox import Inbox, Lease, Task
-from postbus.worker.leases import LeaseExtender
 
 _log = logging.getLogger("postbus.worker")
 
 # An extension so short that it changes nothing: its count tells what is still leased.
 _NO_TIME: Final = timedelta(milliseconds=1)
+
+
+class LeaseExtender:
+    """Extends leases of one consumer, by a connection that is opened when it is first needed.
+
+    Args:
+        open_transport: Connects.
+        stream: The stream.
+        consumer: The consumer.
+    """
+
+    def __init__(self, open_transport: Callable[[], Transport], stream: str, consumer: str) -> None:
+        self._open_transport = open_transport
+        self._stream = stream
+        self._consumer = consumer
+        self._transport: Transport | None = None
+
+    def extend(self, ack_ids: Sequence[str], ack_wait: timedelta) -> int:
+        """Extend leases to this long from now. Returns how many deliveries they hold."""
+        if self._transport is None:
+            self._transport = self._open_transport()
+        call = deliveries.extend(self._stream, self._consumer, ack_ids, ack_wait=ack_wait, shorten=False)
+        return self._transport.run(call)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
 
 
 class Heartbeat:

@@ -289,29 +289,21 @@ async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
 @endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/replay", scope="manage", is_long=True)
 async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
     """Deliver messages again that were delivered before. Ending the request cancels the rest."""
-    chosen = (
-        given(body.from_seq),
-        given(body.to_seq),
-        moment(body.from_time),
-        moment(body.to_time),
-        given(body.key_pattern),
-    )
+    chosen: dict[str, Any] = {
+        "from_seq": given(body.from_seq),
+        "to_seq": given(body.to_seq),
+        "from_time": moment(body.from_time),
+        "to_time": moment(body.to_time),
+        "key_pattern": given(body.key_pattern),
+    }
     if body.limit is not UNSET:
         refuse_rate(body.rate)
-        count, resume = await call.reader._replay_some(*chosen, body.limit, given(body.resume))
+        count, resume = await call.reader.replay_page(**chosen, max_messages=body.limit, resume=given(body.resume))
         return Data(Replayed(count, resume))
     if body.resume is not UNSET:
         raise problems.invalid("resume", "goes with a limit")
-    from_seq, to_seq, from_time, to_time, key_pattern = chosen
     count = 0
-    replayed = call.reader.replay(
-        from_seq=from_seq,
-        to_seq=to_seq,
-        from_time=from_time,
-        to_time=to_time,
-        key_pattern=key_pattern,
-        rate=given(body.rate),
-    )
+    replayed = call.reader.replay(**chosen, rate=given(body.rate))
     async for count in replayed:  # noqa: B007
         if await is_over(call):
             break

@@ -68,8 +68,14 @@ async def redrive_dead_letters(call: Call, body: Redrive) -> Data[answers.Count]
     to_stream = None if body.to_stream is UNSET else await call.stream_for("publish", body.to_stream)
     if body.limit is not UNSET:
         refuse_rate(body.rate)
-        chosen = (given(body.seqs), given(body.key_pattern), given(body.reason_like))
-        return Data(answers.Count(await call.reader._redrive_some(*chosen, to_stream, body.limit)))
+        moved = await call.reader.redrive_page(
+            seqs=given(body.seqs),
+            key_pattern=given(body.key_pattern),
+            reason_like=given(body.reason_like),
+            to_stream=to_stream,
+            max_messages=body.limit,
+        )
+        return Data(answers.Count(moved))
     count = 0
     redriven = call.reader.redrive(
         seqs=given(body.seqs),

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from postbus import tracing
 from postbus._compat import async_sleep
@@ -15,13 +15,11 @@ from postbus.db._async.transactions import AsyncTransactions, abort_connection
 from postbus.model.consumer import Backoff
 from postbus.model.errors import Unavailable
 from postbus.model.outcome import Reject, Retry, clean_reason, delay_after, reason_of
+from postbus.worker._async.source import AsyncMessageSource
 from postbus.worker._async.wakeup import AsyncReceiverWakeup
 from postbus.worker.counters import Counters
 from postbus.worker.executor import AsyncExecutor, HandlerCancelled
 from postbus.worker.inbox import Inbox, Task
-
-if TYPE_CHECKING:
-    from postbus.bus._async.consumer import AsyncConsumer
 
 _log = logging.getLogger("postbus.worker")
 
@@ -53,7 +51,7 @@ class AsyncHandling:
 
     def __init__(
         self,
-        consumer: AsyncConsumer,
+        consumer: AsyncMessageSource,
         inbox: Inbox,
         *,
         executor: AsyncExecutor,

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from postbus import tracing
 from postbus._compat import sleep
@@ -17,13 +17,11 @@ from postbus.db._sync.transactions import Transactions, abort_connection
 from postbus.model.consumer import Backoff
 from postbus.model.errors import Unavailable
 from postbus.model.outcome import Reject, Retry, clean_reason, delay_after, reason_of
+from postbus.worker._sync.source import MessageSource
 from postbus.worker._sync.wakeup import ReceiverWakeup
 from postbus.worker.counters import Counters
 from postbus.worker.executor import Executor, HandlerCancelled
 from postbus.worker.inbox import Inbox, Task
-
-if TYPE_CHECKING:
-    from postbus.bus._sync.consumer import Consumer
 
 _log = logging.getLogger("postbus.worker")
 
@@ -55,7 +53,7 @@ class Handling:
 
     def __init__(
         self,
-        consumer: Consumer,
+        consumer: MessageSource,
         inbox: Inbox,
         *,
         executor: Executor,

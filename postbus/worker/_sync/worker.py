@@ -12,21 +12,21 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from postbus.codec import rows
 from postbus.model.consumer import Backoff, ConsumerInfo
+from postbus.model.duration import as_seconds
 from postbus.model.errors import InvalidInput, Unavailable
 from postbus.model.outcome import DEFAULT_BACKOFF, WorkSummary
+from postbus.transport._sync.base import Transport
+from postbus.transport.separate import open_separately
 from postbus.worker._sync.handling import FIRST_PAUSE, LONGEST_PAUSE, Handling
+from postbus.worker._sync.source import MessageSource
 from postbus.worker._sync.wakeup import ReceiverWakeup
 from postbus.worker.counters import Counters
 from postbus.worker.executor import Executor
-from postbus.worker.heartbeat import Heartbeat
+from postbus.worker.heartbeat import Heartbeat, LeaseExtender
 from postbus.worker.inbox import Acks, Inbox, Task
-
-if TYPE_CHECKING:
-    from postbus.bus._sync.consumer import Consumer
 
 _log = logging.getLogger("postbus.worker")
 
@@ -62,7 +62,7 @@ class Worker:
 
     def __init__(
         self,
-        consumer: Consumer,
+        consumer: MessageSource,
         handler: Callable[..., Any],
         *,
         concurrency: int = 1,
@@ -82,14 +82,14 @@ class Worker:
         self._consumer = consumer
         self._concurrency = concurrency
         self._prefetch = prefetch
-        self._ack_wait = _seconds(ack_wait)
-        self._handler_timeout = _seconds(handler_timeout)
+        self._ack_wait = as_seconds(ack_wait)
+        self._handler_timeout = as_seconds(handler_timeout)
         self._backoff = backoff
         self._stop_when_empty = stop_when_empty
-        self._grace = _seconds(grace) or 0.0
+        self._grace = as_seconds(grace) or 0.0
         self._executor = Executor(handler, catch_signals=install_signal_handlers, with_transaction=transaction)
-        self._transactions = consumer._bus._transactions() if transaction else None
-        self._waiting = consumer._waiting()
+        self._transactions = consumer.transport.transactions() if transaction else None
+        self._waiting = consumer.transport.waiting(consumer.stream, consumer.name)
         self._wakeup = ReceiverWakeup(self._waiting)
         self._counters = Counters()
         self._inbox: Inbox
@@ -133,7 +133,7 @@ class Worker:
             transactions=self._transactions,
         )
         heartbeat = Heartbeat(
-            self._consumer._lease_extender(connect_timeout=max(1.0, min(30.0, self._ack_wait / 3))),
+            LeaseExtender(self._transport_for_heartbeats, self._consumer.stream, self._consumer.name),
             self._ack_wait,
             self._inbox,
             overdue=lambda task: self._executor.call_soon(lambda: self._handling.on_overdue(task)),
@@ -182,6 +182,11 @@ class Worker:
                 capacity_in = None if capacity else self._inbox.capacity_in()
                 self._wakeup.wait(min(each for each in (flush_in, capacity_in, _LONG) if each is not None))
         self._leave()
+
+    def _transport_for_heartbeats(self) -> Transport:
+        timeout = max(1.0, min(30.0, (self._ack_wait or 0.0) / 3))
+        transport = self._consumer.transport
+        return open_separately(transport.url, token=transport.token, connect_timeout=timeout)
 
     def _is_done(self) -> bool:
         """Whether nothing is left, in a worker that stops when empty."""
@@ -309,11 +314,6 @@ class Worker:
                 call()
         except Unavailable as error:
             _log.warning("a message could not be acked or returned before the worker left: %s", error.message)
-
-
-def _seconds(duration: float | timedelta | None) -> float | None:
-    exact = rows.seconds(duration)
-    return None if exact is None else exact.total_seconds()
 
 
 def _has_filter(info: ConsumerInfo) -> bool:
