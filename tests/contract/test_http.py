@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
@@ -19,10 +18,9 @@ import pytest
 
 import postbus
 from postbus.client._sync.bus import Bus
-from postbus.db._async.database import AsyncDatabase
 from postbus.http._sync.client import HttpClient
 from postbus.http.request import Request
-from postbus.server.access import Scope, Tokens
+from postbus.model.token import Scope
 from postbus.transport._sync.http import HttpTransport
 from tests.server.serving import Api, serving
 
@@ -123,12 +121,8 @@ def test_a_token_to_consume_is_enough_for_a_worker(url: str, name: str) -> None:
 
 
 def _token(url: str, stream: str, scope: Scope = "publish") -> str:
-    async def create() -> str:
-        async with AsyncDatabase(url) as database:
-            text, _ = await Tokens(database).create("test", scopes=[scope], streams=[stream])
-            return text
-
-    return asyncio.run(create())
+    with postbus.connect(url) as bus:
+        return bus.tokens.create("test", scopes=[scope], streams=[stream]).text
 
 
 @pytest.mark.parametrize(

@@ -90,16 +90,9 @@ def test_an_operation_has_a_request_with_a_name_for_each_part_of_its_path(functi
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
-def test_the_server_has_an_endpoint_with_the_same_scope_for_each_route(room: ModuleType) -> None:
-    endpoints = {(each.method, each.path): each for each in ALL}
-    for route in vars(room).values():
-        if isinstance(route, Route):
-            endpoint = endpoints[route.method, route.path]
-            assert (endpoint.scope, endpoint.also, endpoint.on_all_streams) == (
-                route.scope,
-                route.also,
-                route.on_all_streams,
-            )
+def test_the_server_has_an_endpoint_for_each_route(room: ModuleType) -> None:
+    endpoints = [endpoint.route for endpoint in ALL]
+    assert [route for route in vars(room).values() if isinstance(route, Route) and route not in endpoints] == []
 
 
 @pytest.mark.parametrize("kind", [StreamSettings, StreamChanges, ConsumerSettings, ConsumerChanges])

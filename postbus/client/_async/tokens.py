@@ -43,7 +43,7 @@ class AsyncTokens(AsyncClient):
         return await self._transport.run(operations.list_all())
 
     async def revoke(self, id: int) -> bool:
-        """Revoke a token; False if there is none with that id."""
+        """Revoke a token; False if there is none with that id. Revoking it again changes nothing."""
         try:
             return await self._transport.run(operations.revoke(id))
         except NotFound:

@@ -45,7 +45,7 @@ class Tokens(Client):
         return self._transport.run(operations.list_all())
 
     def revoke(self, id: int) -> bool:
-        """Revoke a token; False if there is none with that id."""
+        """Revoke a token; False if there is none with that id. Revoking it again changes nothing."""
         try:
             return self._transport.run(operations.revoke(id))
         except NotFound:

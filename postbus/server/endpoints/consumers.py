@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postbus.model.consumer import Backoff, Exponential, Filter, OnDead, OnExpired, Ordering, Outcome, Start
+from postbus.operations import consumers, dead_letters
+from postbus.operations.call import Route
 from postbus.server import answers, problems
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
@@ -166,7 +168,7 @@ class Position(Struct):
     position_seq: int
 
 
-@endpoints.add("GET", "/api/streams/{stream}/consumers", scope="manage")
+@endpoints.add(consumers.LIST)
 async def list_consumers(call: Call) -> Data[list[answers.Consumer]]:
     """List the consumers of a stream."""
     consumers = await call.bus.list_consumers(call.stream)
@@ -174,7 +176,7 @@ async def list_consumers(call: Call) -> Data[list[answers.Consumer]]:
     return Data([answers.consumer(each, stream_id) for each in consumers])
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers", scope="manage", invalid_status=422)
+@endpoints.add(consumers.CREATE, invalid_status=422)
 async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consumer]:
     """Create a consumer."""
     created = await call.bus.create_consumer(
@@ -204,7 +206,7 @@ async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consume
     return Data(answers.consumer(await created.info(), await call.stream_id()))
 
 
-@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}", scope="manage", also=("consume",))
+@endpoints.add(consumers.INFO)
 async def get_consumer(call: Call) -> Data[answers.Consumer]:
     """Get a consumer's settings."""
     return await _consumer(call)
@@ -232,7 +234,7 @@ async def _edit(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
     return await _consumer(call)
 
 
-@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}/history", scope="consume")
+@endpoints.add(consumers.HISTORY)
 async def get_history(call: Call, query: HistoryQuery) -> Data[list[answers.PastDelivery]]:
     """Get what became of deliveries, the newest first, for as long as the consumer's `keep_history_ms`."""
     found = await call.reader.history(
@@ -242,19 +244,19 @@ async def get_history(call: Call, query: HistoryQuery) -> Data[list[answers.Past
     return Data([answers.past_delivery(each, stream_id) for each in found])
 
 
-@endpoints.add("PATCH", "/api/streams/{stream}/consumers/{consumer}", scope="manage", invalid_status=422)
+@endpoints.add(consumers.ALTER, invalid_status=422)
 async def edit_consumer(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
     """Change settings of a consumer."""
     return await _edit(call, body)
 
 
-@endpoints.add("PUT", "/api/streams/{stream}/consumers/{consumer}", scope="manage", invalid_status=422)
+@endpoints.add(Route("PUT", "/api/streams/{stream}/consumers/{consumer}", "manage"), invalid_status=422)
 async def put_consumer(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
     """Change settings of a consumer, as PATCH does."""
     return await _edit(call, body)
 
 
-@endpoints.add("DELETE", "/api/streams/{stream}/consumers/{consumer}", scope="manage")
+@endpoints.add(consumers.DROP)
 async def delete_consumer(call: Call) -> Data[answers.Deleted]:
     """Delete a consumer with its position and dead letters."""
     info = await call.reader.info()
@@ -263,21 +265,21 @@ async def delete_consumer(call: Call) -> Data[answers.Deleted]:
     return Data(answers.Deleted(id=str(info.id), name=info.name))
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/pause", scope="manage")
+@endpoints.add(consumers.PAUSE)
 async def pause_consumer(call: Call) -> Data[answers.Consumer]:
     """Deliver nothing until it is resumed."""
     await call.reader.pause()
     return await _consumer(call)
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/resume", scope="manage")
+@endpoints.add(consumers.RESUME)
 async def resume_consumer(call: Call) -> Data[answers.Consumer]:
     """Deliver again after a pause."""
     await call.reader.resume()
     return await _consumer(call)
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/seek", scope="manage")
+@endpoints.add(consumers.SEEK)
 async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
     """Read on from another position; what is in flight is given up."""
     position = await call.reader.seek(
@@ -286,7 +288,7 @@ async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
     return Data(Position(position))
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/replay", scope="manage", is_long=True)
+@endpoints.add(dead_letters.REPLAY, is_long=True)
 async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
     """Deliver messages again that were delivered before. Ending the request cancels the rest."""
     chosen: dict[str, Any] = {
@@ -310,7 +312,7 @@ async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
     return Data(Replayed(count))
 
 
-@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}/stats", scope="manage", also=("consume",))
+@endpoints.add(consumers.STATS)
 async def get_consumer_stats(call: Call) -> Data[answers.ConsumerPlace]:
     """Get where a consumer stands: lag, in flight, waiting, dead."""
     return Data(answers.consumer_place(await call.reader.stats()))

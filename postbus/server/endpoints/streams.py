@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postbus.model.stream import DataType, WhenFull
+from postbus.operations import streams
 from postbus.server import answers
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
@@ -82,13 +83,13 @@ class Purged(Struct):
     start_seq: int
 
 
-@endpoints.add("GET", "/api/streams", scope="manage")
+@endpoints.add(streams.LIST)
 async def list_streams(call: Call) -> Data[list[answers.Stream]]:
     """List the streams."""
     return Data([answers.stream(each) for each in await call.bus.list_streams() if call.token.sees(each.name)])
 
 
-@endpoints.add("POST", "/api/streams", scope="manage", invalid_status=422)
+@endpoints.add(streams.CREATE, invalid_status=422)
 async def create_stream(call: Call, body: NewStream) -> Data[answers.Stream]:
     """Create a stream."""
     call.demand("manage", body.name)
@@ -113,13 +114,13 @@ async def create_stream(call: Call, body: NewStream) -> Data[answers.Stream]:
     return Data(answers.stream(await call.bus.stream_info(body.name)))
 
 
-@endpoints.add("GET", "/api/streams/{stream}", scope="manage", also=("publish", "consume"))
+@endpoints.add(streams.INFO)
 async def get_stream(call: Call) -> Data[answers.Stream]:
     """Get a stream's settings and size."""
     return Data(answers.stream(await call.bus.stream_info(call.stream)))
 
 
-@endpoints.add("PATCH", "/api/streams/{stream}", scope="manage", invalid_status=422)
+@endpoints.add(streams.ALTER, invalid_status=422)
 async def edit_stream(call: Call, body: StreamEdit) -> Data[answers.Stream]:
     """Change settings of a stream."""
     await call.bus.alter_stream(
@@ -141,7 +142,7 @@ async def edit_stream(call: Call, body: StreamEdit) -> Data[answers.Stream]:
     return Data(answers.stream(await call.bus.stream_info(call.stream)))
 
 
-@endpoints.add("DELETE", "/api/streams/{stream}", scope="manage")
+@endpoints.add(streams.DROP)
 async def delete_stream(call: Call) -> Data[answers.Deleted]:
     """Delete a stream with its messages and consumers."""
     info = await call.bus.stream_info(call.stream)
@@ -150,7 +151,7 @@ async def delete_stream(call: Call) -> Data[answers.Deleted]:
     return Data(answers.Deleted(id=str(info.id), name=info.name))
 
 
-@endpoints.add("POST", "/api/streams/{stream}/purge", scope="manage")
+@endpoints.add(streams.PURGE)
 async def purge_stream(call: Call, body: Purge) -> Data[Purged]:
     """Remove old messages of a stream, or all."""
     start = await call.bus.purge(
@@ -162,7 +163,7 @@ async def purge_stream(call: Call, body: Purge) -> Data[Purged]:
     return Data(Purged(start))
 
 
-@endpoints.add("GET", "/api/streams/{stream}/stats", scope="manage")
+@endpoints.add(streams.STATS)
 async def get_stream_stats(call: Call) -> Data[answers.StreamStats]:
     """Get how far a stream can be read, and who holds it up."""
     info = await call.bus.stream_info(call.stream)
