@@ -123,6 +123,10 @@ class Call(Generic[Result]):
     repeatable: bool = False
     redelivers: bool = False
 
+    def as_sql(self) -> tuple[str, list[Any]]:
+        """The statement and its parameters, for a connection of one's own. What the stream holds is not checked."""
+        return self.sql.statement, [None if value is DATA_TYPE else value for value in self.sql.parameters]
+
 
 def first(rows: list[Row]) -> Any:
     """The only value of the only row."""

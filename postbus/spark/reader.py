@@ -13,14 +13,15 @@ from postbus.db import session
 from postbus.db.arrow import SegmentDropped, read_batches
 from postbus.db.session import Session
 from postbus.spark import compat
+from postbus.spark.archive import Archive, find_archive
+from postbus.spark.archive_files import read_files
 from postbus.spark.columns import Columns, check_schema, fetched_columns
 from postbus.spark.errors import hide_traceback, plainly
 from postbus.spark.filters import Pushed, push
-from postbus.spark.lake import Archive, find_archive
-from postbus.spark.lake_files import read_files
 from postbus.spark.options import Position, ReadOptions
+from postbus.spark.plan import LakeSlice, Parts, check_gap, cut_tiers, floor, start_at_time
 from postbus.spark.slices import Slice, State, state_of
-from postbus.spark.tiers import LakeSlice, Parts, check_gap, cut_tiers, floor, start_at_time
+from postbus.spark.statements import PATTERN_REGEX, SEQ_SINCE, SPARK_START
 
 
 def read_parts(options: ReadOptions, schema: StructType, task: InputPartition) -> Iterator[Any]:
@@ -95,7 +96,7 @@ class Reader(DataSourceReader):
         options, wanted = self._options, self._wanted
         messages = wanted.messages
         if options.key_pattern is not None:
-            messages = replace(messages, key_regex=database.value(session.PATTERN_REGEX, (options.key_pattern,)))
+            messages = replace(messages, key_regex=database.value(PATTERN_REGEX, (options.key_pattern,)))
         if options.start.time is not None:
             known = messages.from_time
             messages = replace(messages, from_time=max(known or options.start.time, options.start.time))
@@ -107,13 +108,13 @@ class Reader(DataSourceReader):
         if messages.from_time is not None:
             low = max(low, start_at_time(database, options.stream, state, archive, messages.from_time))
         if messages.to_time is not None:
-            since = database.value(session.SEQ_SINCE, (options.stream, messages.to_time))
+            since = database.value(SEQ_SINCE, (options.stream, messages.to_time))
             high = high if since is None else min(high, since)
         return replace(wanted, after_seq=low, to_seq=high, messages=messages)
 
     def _start(self, database: Session, start: Position) -> int:
         if start.word == "latest":
-            return int(database.value(session.SPARK_START, (self._options.stream, "latest", None, None)))
+            return int(database.value(SPARK_START, (self._options.stream, "latest", None, None)))
         return 0 if start.seq is None else start.seq - 1
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from postbus.spark.history import HISTORY, HistoryReader
 from postbus.spark.options import WriteOptions, read_options, write_options
 from postbus.spark.reader import Reader
 from postbus.spark.slices import state_of
+from postbus.spark.statements import PATTERN_REGEX
 from postbus.spark.stream_reader import StreamReader
 from postbus.spark.views import ViewReader, view_schema
 from postbus.spark.writer import StreamWriter, Writer, check_columns
@@ -128,7 +129,7 @@ class PostbusDataSource(DataSource):
         regex = None
         if options.key_pattern is not None:
             with session.transaction(options.address.resolve()) as database:
-                regex = database.value(session.PATTERN_REGEX, (options.key_pattern,))
+                regex = database.value(PATTERN_REGEX, (options.key_pattern,))
         return StreamReader(options, schema, MessageFilter(key_regex=regex))
 
     @plainly

@@ -21,6 +21,7 @@ from postbus.spark.errors import plainly
 from postbus.spark.options import WriteOptions
 from postbus.spark.publishing import Identity, Staged, publish
 from postbus.spark.staging import Area, chunks
+from postbus.spark.statements import SPARK_DISCARD
 
 _HEADERS: Final = types.MapType(types.StringType(), types.StringType())
 
@@ -99,7 +100,7 @@ class _Writer:
     def _discard(self, staged: Sequence[Staged], identity: Identity) -> None:
         attempts = arrays.TextArray([one.attempt.encode() for one in staged])
         with session.transaction(self._options.address.resolve()) as database:
-            database.rows(session.SPARK_DISCARD, (self._staged_by(identity), identity.batch_id, attempts))
+            database.rows(SPARK_DISCARD, (self._staged_by(identity), identity.batch_id, attempts))
 
     def _staged_by(self, identity: Identity) -> str:
         """Whose rows they are in the staging area: a writer may write to several streams at once."""

@@ -21,7 +21,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from postbus.pipelines.running import running
+from postbus.pipelines.runtime.run import running
 from tests.server.conftest import Stream
 from tests.server.serving import Api, serving
 from tests.waiting import until

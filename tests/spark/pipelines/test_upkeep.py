@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import postbus
-import postbus.pipelines.lake as lake_module
+import postbus.pipelines.archive.manifest as lake_module
 from postbus.pipelines import Tended, UpkeepOptions, tend_archive, verify_archive
 from tests.spark.pipelines.test_archive import files, to_lake
 from tests.spark.test_read import publish, read, seqs_of
