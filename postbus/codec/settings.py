@@ -8,7 +8,7 @@ from typing import Any, Final
 from postbus.codec import fields, parameters
 from postbus.model.duration import as_milliseconds, as_timedelta
 from postbus.model.errors import InvalidInput
-from postbus.model.settings import Setting, check_names, settings_of
+from postbus.model.settings import ConsumerSettings, Setting, StreamSettings, check_names, settings_of
 
 _FILTER_PARTS: Final = ("filter_key_pattern", "filter_headers", "filter_headers_not", "filter_data")
 _BACKOFF_PARTS: Final = ("backoff", "backoff_factor", "backoff_cap", "backoff_jitter")
@@ -20,12 +20,17 @@ _CASTS: Final = {
 
 
 def given(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that were given; None stands for the default, or for no change.
+    """The settings that were given. None stands for none in a new stream or consumer, and for no change of an old one.
 
     Raises:
         TypeError: A name is not a setting.
+        InvalidInput: A new stream or consumer cannot be without a setting.
     """
     check_names(kind, settings)
+    if kind in (StreamSettings, ConsumerSettings):
+        for name, value in settings.items():
+            if value is None and settings_of(kind)[name].default is not None:
+                raise InvalidInput(f"{name} cannot be None", "leave it out to take the default")
     return {name: value for name, value in settings.items() if value is not None}
 
 
