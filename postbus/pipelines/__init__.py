@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from postbus.pipelines.archive.pipeline import ArchiveOptions, archive_stream
     from postbus.pipelines.archive.verification import Verified, verify_archive
     from postbus.pipelines.backfill.pipeline import Backfilled, BackfillOptions, backfill_table
-    from postbus.pipelines.ingest.pipeline import Ingested, IngestOptions, ingest_files
+    from postbus.pipelines.ingest.options import IngestOptions
+    from postbus.pipelines.ingest.pipeline import Ingested, ingest_files
     from postbus.pipelines.materialize.pipeline import MaterializeOptions, materialize_stream
     from postbus.pipelines.materialize.to_files import read_snapshot
     from postbus.pipelines.replay.pipeline import ReplayOptions, replay_stream
@@ -64,7 +65,7 @@ _HOMES = {
     "DeclaredOptions": "postbus.pipelines.transform.declarative",
     "run_declared": "postbus.pipelines.transform.declarative",
     "Ingested": "postbus.pipelines.ingest.pipeline",
-    "IngestOptions": "postbus.pipelines.ingest.pipeline",
+    "IngestOptions": "postbus.pipelines.ingest.options",
     "ingest_files": "postbus.pipelines.ingest.pipeline",
     "MaterializeOptions": "postbus.pipelines.materialize.pipeline",
     "materialize_stream": "postbus.pipelines.materialize.pipeline",

@@ -1,4 +1,4 @@
-"""Lake and log as one stream: what is archived is read from the files, what is younger from Postgres.
+"""Plans a read of a stream over its archive and its log: archived messages come from files, younger ones from Postgres.
 
 The archive has everything between its start and its position, and retention keeps what lies above the position, so there is
 neither a gap nor an overlap, whatever happens between planning and reading.
@@ -59,21 +59,36 @@ def check_gap(database: Session, state: State, archive: Archive | None, stream: 
         )
 
 
-def cut_tiers(
+@dataclass(frozen=True, slots=True)
+class SeqRange:
+    """A range of a stream.
+
+    Attributes:
+        stream: The stream.
+        after_seq: The seq before its first message.
+        to_seq: Its last.
+        log_above: Of the log, only messages above this seq are read.
+    """
+
+    stream: str
+    after_seq: int
+    to_seq: int
+    log_above: int = 0
+
+
+def plan_read(
     database: Session,
     state: State,
     archive: Archive | None,
-    stream: str,
-    after_seq: int,
-    to_seq: int,
+    wanted: SeqRange,
     *,
     messages: MessageFilter,
     min_count: int | None = None,
     partition: int | None = None,
     ahead: tuple[tuple[int, int], ...] = (),
-    log_above: int = 0,
 ) -> list[Parts]:
-    """What tasks read of a range, none when it is empty; of the log only what lies above a seq."""
+    """What tasks read of a range; nothing when it is empty."""
+    stream, after_seq, to_seq, log_above = wanted.stream, wanted.after_seq, wanted.to_seq, wanted.log_above
 
     def log_alone(low: int, high: int) -> list[Parts]:
         low = max(low, log_above)

@@ -19,7 +19,7 @@ from postbus.spark.columns import Columns, check_schema, fetched_columns
 from postbus.spark.errors import hide_traceback, plainly
 from postbus.spark.filters import Pushed, push
 from postbus.spark.options import Position, ReadOptions
-from postbus.spark.plan import LakeSlice, Parts, check_gap, cut_tiers, floor, start_at_time
+from postbus.spark.plan import LakeSlice, Parts, SeqRange, check_gap, floor, plan_read, start_at_time
 from postbus.spark.slices import Slice, State, state_of
 from postbus.spark.statements import PATTERN_REGEX, SEQ_SINCE, SPARK_START
 
@@ -74,18 +74,20 @@ class Reader(DataSourceReader):
                 check_gap(database, state, archive, options.stream)
             wanted = self._narrowed(database, state, archive)
             ahead = options.start.partitions or ()
-            tasks = cut_tiers(
+            tasks = plan_read(
                 database,
                 state,
                 archive,
-                options.stream,
-                max(floor(state, archive), wanted.after_seq),
-                min(state.horizon, wanted.to_seq),
+                SeqRange(
+                    options.stream,
+                    max(floor(state, archive), wanted.after_seq),
+                    min(state.horizon, wanted.to_seq),
+                    log_above=state.start_seq - 1,
+                ),
                 messages=wanted.messages,
                 min_count=options.min_partitions,
                 partition=wanted.partition,
                 ahead=tuple((partition, seq - 1) for partition, seq in ahead),
-                log_above=state.start_seq - 1,
             )
         compat.settle()
         # Spark would make one task of nothing out of an empty list, and read it.

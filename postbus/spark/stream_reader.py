@@ -19,7 +19,7 @@ from postbus.spark.columns import check_schema
 from postbus.spark.errors import plainly
 from postbus.spark.offsets import Offset, history_of
 from postbus.spark.options import ReadOptions
-from postbus.spark.plan import cut_tiers, floor, start_at_time
+from postbus.spark.plan import SeqRange, floor, plan_read, start_at_time
 from postbus.spark.reader import read_parts
 from postbus.spark.slices import State, state_of
 from postbus.spark.statements import ARCHIVE_START, SPARK_COMMIT, SPARK_END, SPARK_LOST, SPARK_START
@@ -155,13 +155,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ((_, dropped),) = database.rows(SPARK_LOST, (state.stream_id, begin))
             if dropped and (archive is None or begin < archive.start_after):
                 self._lose(f"messages above seq {begin} were purged before they were read")
-            return cut_tiers(
+            return plan_read(
                 database,
                 state,
                 archive,
-                self._options.stream,
-                begin,
-                last.seq,
+                SeqRange(self._options.stream, begin, last.seq),
                 messages=self._filter,
                 min_count=self._options.min_partitions,
                 ahead=first.ahead,

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from postbus.model.errors import InvalidInput
-from postbus.worker.inbox import Task
+from postbus.worker.tasks import Task
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 # The main thread looks for signals this often: one that arrives just before it starts to wait does not wake it.

@@ -16,7 +16,8 @@ from typing import Final
 from postbus.model.errors import Error, Unavailable
 from postbus.operations import deliveries
 from postbus.transport._sync.base import Transport
-from postbus.worker.inbox import Inbox, Lease, Task
+from postbus.worker.inbox import Inbox
+from postbus.worker.tasks import Lease, Task
 
 _log = logging.getLogger("postbus.worker")
 

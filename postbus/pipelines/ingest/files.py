@@ -24,7 +24,6 @@ from postbus.pipelines.ingest.rows import JSON
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-FORMATS: Final = ("json", "csv", "parquet")
 _ENDINGS: Final = {"json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "parquet": "parquet"}
 _COMPRESSED: Final = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
 _CORRUPT: Final = "_postbus_corrupt"

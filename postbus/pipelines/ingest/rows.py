@@ -17,7 +17,7 @@ from postbus.model.keys import FORBIDDEN, MOST_CHARACTERS, parse_template, unkno
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from postbus.pipelines.ingest.pipeline import IngestOptions
+    from postbus.pipelines.ingest.options import IngestOptions
 
 # A row says null where it has no value, and times in UTC, whatever the session.
 JSON: Final = {"ignoreNullFields": "false", "timeZone": "UTC"}

@@ -18,7 +18,7 @@ from postbus.pipelines.runtime.statements import OPEN_ASIDE, SPARK_WRITTEN
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from postbus.pipelines.ingest.pipeline import IngestOptions
+    from postbus.pipelines.ingest.options import IngestOptions
 
 # A step is one transaction, which holds back readers of the stream.
 _STEP_BYTES: Final = 256 * 1024 * 1024

@@ -14,7 +14,7 @@ from postbus.server import answers
 from postbus.server.answers import Data, Success
 from postbus.server.calls import Call, Endpoints
 from postbus.server.fields import AckIds, Delay, KeyPattern, Limit, Milliseconds, NoNul, Seq, given, seconds
-from postbus.server.polls import watched
+from postbus.server.long_poll import watched
 
 endpoints = Endpoints()
 

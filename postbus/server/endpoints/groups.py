@@ -17,7 +17,8 @@ from postbus.server.answers import Count, Data
 from postbus.server.calls import Call, Endpoints
 from postbus.server.endpoints.consumers import ExpireAfter, Position, Seek
 from postbus.server.fields import Limit, Milliseconds, Name, Seq, Time, given, moment, seconds
-from postbus.server.polls import Poll, watched
+from postbus.server.long_poll import watched
+from postbus.server.polls import Poll
 
 endpoints = Endpoints()
 

@@ -19,7 +19,8 @@ from postbus.worker._async.source import AsyncMessageSource
 from postbus.worker._async.wakeup import AsyncReceiverWakeup
 from postbus.worker.counters import Counters
 from postbus.worker.executor import AsyncExecutor, HandlerCancelled
-from postbus.worker.inbox import Inbox, Task
+from postbus.worker.inbox import Inbox
+from postbus.worker.tasks import Task
 
 _log = logging.getLogger("postbus.worker")
 

@@ -24,7 +24,8 @@ from postbus.worker._async.wakeup import AsyncReceiverWakeup
 from postbus.worker.counters import Counters
 from postbus.worker.executor import AsyncExecutor
 from postbus.worker.heartbeat import Heartbeat, LeaseExtender
-from postbus.worker.inbox import Acks, Inbox, Task
+from postbus.worker.inbox import Inbox
+from postbus.worker.tasks import Acks, Task
 
 _log = logging.getLogger("postbus.worker")
 

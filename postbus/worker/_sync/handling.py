@@ -21,7 +21,8 @@ from postbus.worker._sync.source import MessageSource
 from postbus.worker._sync.wakeup import ReceiverWakeup
 from postbus.worker.counters import Counters
 from postbus.worker.executor import Executor, HandlerCancelled
-from postbus.worker.inbox import Inbox, Task
+from postbus.worker.inbox import Inbox
+from postbus.worker.tasks import Task
 
 _log = logging.getLogger("postbus.worker")
 

@@ -26,7 +26,8 @@ from postbus.worker._sync.wakeup import ReceiverWakeup
 from postbus.worker.counters import Counters
 from postbus.worker.executor import Executor
 from postbus.worker.heartbeat import Heartbeat, LeaseExtender
-from postbus.worker.inbox import Acks, Inbox, Task
+from postbus.worker.inbox import Inbox
+from postbus.worker.tasks import Acks, Task
 
 _log = logging.getLogger("postbus.worker")
 
