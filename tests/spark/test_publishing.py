@@ -1,4 +1,4 @@
-"""What the driver does with staged rows: COPY into the log, in one transaction, with a second connection that reads prefetch."""
+"""What the driver does with staged rows: COPY into the log, in one transaction, with a second connection that reads ahead."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ArchiveOptions:
 
     Attributes:
         stream: The stream.
-        to: A folder of this machine, or any path that Spark can reach, such as s3a://bucket/manifest. The files go into a folder
+        to: A folder of this machine, or any path that Spark can reach, such as s3a://bucket/lake. The files go into a folder
             there that is named like the stream. None is for an archive that exists.
         batch: How many messages a step takes at most.
         key_tokens: How many tokens of the key become folders, below the date.
