@@ -15,7 +15,7 @@ from postbus.operations import groups
 from postbus.server import answers
 from postbus.server.answers import Count, Data
 from postbus.server.calls import Call, Endpoints
-from postbus.server.endpoints.consumers import ExpireAfter, Position, Seek
+from postbus.server.endpoints.consumers import Position, Seek
 from postbus.server.fields import Limit, Milliseconds, Name, Seq, Time, given, moment, seconds
 from postbus.server.long_poll import watched
 from postbus.server.polls import Poll
@@ -26,6 +26,7 @@ _MAX_WAIT_MS = 300_000
 # A wait looks this often whether the server stops.
 _SLICE_SECONDS = 1.0
 Token = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+ExpireAfter = Annotated[int, Meta(ge=60_000, le=3650 * 24 * 60 * 60 * 1000)]
 Tokens = Annotated[list[Token], Meta(max_length=10_000)]
 Partition = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Session = Annotated[int, Meta(ge=1000, le=24 * 60 * 60 * 1000)]
