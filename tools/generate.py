@@ -14,6 +14,7 @@ import tokenize
 from pathlib import Path
 
 from postbus import sql
+from tools import settings_reference
 from tools.cli_reference import reference
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,6 +87,7 @@ def generated() -> dict[Path, str]:
     wanted = {
         ROOT / "postbus" / "sql" / "install.sql": sql.install_script(),
         ROOT / "docs" / "reference" / "cli.md": reference(),
+        ROOT / "docs" / "reference" / "settings.md": settings_reference.reference(),
     }
     for source_folder, twin_folder in TWINS.items():
         for source in sorted((ROOT / source_folder).glob("*.py")):
