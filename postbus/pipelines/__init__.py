@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from postbus.pipelines.archive.compaction import Tended, UpkeepOptions, tend_archive
+    from postbus.pipelines.archive.compaction import CompactionResult, UpkeepOptions, tend_archive
     from postbus.pipelines.archive.pipeline import ArchiveOptions, archive_stream
     from postbus.pipelines.archive.verification import Verified, verify_archive
     from postbus.pipelines.backfill.pipeline import Backfilled, BackfillOptions, backfill_table
@@ -32,6 +32,7 @@ __all__ = [
     "ArchiveOptions",
     "BackfillOptions",
     "Backfilled",
+    "CompactionResult",
     "DeclaredOptions",
     "IngestOptions",
     "Ingested",
@@ -39,7 +40,6 @@ __all__ = [
     "ReplayOptions",
     "Report",
     "ReportOptions",
-    "Tended",
     "TransformOptions",
     "UpkeepOptions",
     "Verified",
@@ -77,7 +77,7 @@ _HOMES = {
     "report_streams": "postbus.pipelines.report.pipeline",
     "TransformOptions": "postbus.pipelines.transform.pipeline",
     "transform_streams": "postbus.pipelines.transform.pipeline",
-    "Tended": "postbus.pipelines.archive.compaction",
+    "CompactionResult": "postbus.pipelines.archive.compaction",
     "UpkeepOptions": "postbus.pipelines.archive.compaction",
     "tend_archive": "postbus.pipelines.archive.compaction",
     "Verified": "postbus.pipelines.archive.verification",

@@ -24,7 +24,7 @@ from postbus.db.arrow import HistoryRange, read_history
 from postbus.model.errors import InvalidInput
 from postbus.operations import consumers
 from postbus.spark.compat import OptionalPushdown, arrow_schema
-from postbus.spark.errors import hide_traceback, plainly
+from postbus.spark.errors import hide_traceback, without_traceback
 from postbus.spark.options import ReadOptions
 from postbus.spark.slices import state_of
 from postbus.spark.statements import HISTORY_BOUNDS
@@ -73,7 +73,7 @@ class HistoryReader(DataSourceReader):
                 self._to_time = min(self._to_time, value + _MOMENT)
         return filters
 
-    @plainly
+    @without_traceback
     def partitions(self) -> list[InputPartition]:
         options = self._options
         with session.transaction(options.address.resolve()) as database:

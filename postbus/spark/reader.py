@@ -16,7 +16,7 @@ from postbus.spark import compat
 from postbus.spark.archive import Archive, find_archive
 from postbus.spark.archive_files import read_files
 from postbus.spark.columns import Columns, check_schema, fetched_columns
-from postbus.spark.errors import hide_traceback, plainly
+from postbus.spark.errors import hide_traceback, without_traceback
 from postbus.spark.filters import Pushed, push
 from postbus.spark.options import Position, ReadOptions
 from postbus.spark.plan import LakeSlice, Parts, SeqRange, check_gap, floor, plan_read, start_at_time
@@ -28,7 +28,7 @@ def read_parts(options: ReadOptions, schema: StructType, task: InputPartition) -
     """What a task does: read its parts. One that has nothing to do is no `Parts`."""
     for part in task.parts if isinstance(task, Parts) else ():
         yield from _read_part(options, schema, part)
-    compat.settle()
+    compat.freeze_imports()
 
 
 def _read_part(options: ReadOptions, schema: StructType, part: Slice | LakeSlice) -> Iterator[Any]:
@@ -63,7 +63,7 @@ class Reader(DataSourceReader):
         self._wanted, left = push(filters, self._wanted)
         return left
 
-    @plainly
+    @without_traceback
     def partitions(self) -> list[InputPartition]:
         options = self._options
         with session.transaction(options.address.resolve()) as database:
@@ -89,7 +89,7 @@ class Reader(DataSourceReader):
                 partition=wanted.partition,
                 ahead=tuple((partition, seq - 1) for partition, seq in ahead),
             )
-        compat.settle()
+        compat.freeze_imports()
         # Spark would make one task of nothing out of an empty list, and read it.
         return list(tasks) or [InputPartition(None)]
 

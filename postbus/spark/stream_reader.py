@@ -16,7 +16,7 @@ from postbus.db.session import Session
 from postbus.model.errors import Conflict
 from postbus.spark.archive import Archive, find_archive
 from postbus.spark.columns import check_schema
-from postbus.spark.errors import plainly
+from postbus.spark.errors import without_traceback
 from postbus.spark.offsets import Offset, history_of
 from postbus.spark.options import ReadOptions
 from postbus.spark.plan import SeqRange, floor, plan_read, start_at_time
@@ -40,7 +40,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # With the trigger AvailableNow: no further than this.
         self._last_seq: int | None = None
 
-    @plainly
+    @without_traceback
     def initialOffset(self) -> dict[str, Any]:
         start = self._options.start
         with self._database() as database:
@@ -73,7 +73,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(self._options.max_messages)
         return ReadAllAvailable()
 
-    @plainly
+    @without_traceback
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         with self._database() as database:
             state = state_of(database, self._options.stream)
@@ -130,18 +130,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise Conflict(what, _ON_LOSS)
         _log.warning("stream %s: %s; going on, as failOnDataLoss is false", self._options.stream, what)
 
-    @plainly
+    @without_traceback
     def reportLatestOffset(self) -> dict[str, Any]:
         with self._database() as database:
             state = state_of(database, self._options.stream)
         return Offset.at(state, state.horizon).as_json()
 
-    @plainly
+    @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:
         with self._database() as database:
             self._last_seq = state_of(database, self._options.stream).horizon
 
-    @plainly
+    @without_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         first, last = Offset.of(start), Offset.of(end)
         begin = first.seq if last.after_seq is None else last.after_seq
@@ -168,7 +168,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_parts(self._options, self._schema, partition)
 
-    @plainly
+    @without_traceback
     def commit(self, end: dict[str, Any]) -> None:
         if self._options.consumer is not None:
             with self._database() as database:

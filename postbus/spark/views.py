@@ -14,7 +14,7 @@ from postbus.db import session
 from postbus.db.session import Session
 from postbus.model.errors import InvalidInput
 from postbus.operations import consumers, dead_letters, messages
-from postbus.spark.errors import hide_traceback, plainly
+from postbus.spark.errors import hide_traceback, without_traceback
 from postbus.spark.history import HISTORY, HISTORY_SCHEMA
 from postbus.spark.options import ReadOptions
 from postbus.spark.slices import state_of
@@ -95,7 +95,7 @@ class ViewReader(DataSourceReader):
         self._options = options
         self._names = schema.fieldNames()
 
-    @plainly
+    @without_traceback
     def partitions(self) -> list[InputPartition]:
         with self._database() as database:
             is_bytes = state_of(database, self._options.stream).data_type == "bytes"

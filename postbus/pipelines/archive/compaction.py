@@ -1,4 +1,4 @@
-"""upkeep: small files of an archive become large ones, what is too old goes, and what does not count is deleted.
+"""upkeep of an archive: merges small files, expires old messages, and deletes files that are no longer listed.
 
 Safe beside a running archive and readers: files are replaced in one transaction of the manifest, which proves by count and
 checksum that the new ones hold the same, and are deleted a day later, when nobody reads them any more.
@@ -62,14 +62,14 @@ class UpkeepOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tended:
+class CompactionResult:
     """What was done.
 
     Attributes:
-        compacted: How many files became
-        into: so many.
-        expired: How many messages were too old, and went.
-        deleted: How many files and folders were deleted that did not count any more.
+        compacted: How many files were merged.
+        into: How many files they became.
+        expired: How many old messages were removed.
+        deleted: How many unlisted files and folders were deleted.
     """
 
     compacted: int
@@ -78,7 +78,9 @@ class Tended:
     deleted: int
 
 
-def tend_archive(url: str, options: UpkeepOptions, *, spark: SparkSession, show: Show | None = None) -> Tended:
+def tend_archive(
+    url: str, options: UpkeepOptions, *, spark: SparkSession, show: Show | None = None
+) -> CompactionResult:
     """Look after an archive once.
 
     Raises:
@@ -98,7 +100,7 @@ def tend_archive(url: str, options: UpkeepOptions, *, spark: SparkSession, show:
         # Before the files that it names no longer are deleted.
         delta.mirror(url, options.stream)
         deleted = _delete(run, options)
-    return Tended(compacted=compacted, into=into, expired=expired, deleted=deleted)
+    return CompactionResult(compacted=compacted, into=into, expired=expired, deleted=deleted)
 
 
 def _expire(run: Run, options: UpkeepOptions) -> int:

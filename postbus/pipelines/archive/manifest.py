@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from pyspark.sql import functions as F  # noqa: N812
 
 from postbus.db.session import Session
-from postbus.pipelines.archive.task import RESULT, ROW_GROUP_BYTES, UNLIKE, SliceArchiver
+from postbus.pipelines.archive.task import HIGH_CARDINALITY, RESULT, ROW_GROUP_BYTES, SliceArchiver
 from postbus.spark.archive import lake_schema
 from postbus.spark.options import Address
 from postbus.spark.slices import Slice
@@ -22,7 +22,7 @@ from postbus.spark.statements import ARCHIVE_FILES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_UNLIKE: Final = {f"parquet.enable.dictionary#{name}": "false" for name in UNLIKE}
+_UNLIKE: Final = {f"parquet.enable.dictionary#{name}": "false" for name in HIGH_CARDINALITY}
 _MAX_SEQ: Final = 2**63 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -21,7 +21,7 @@ from postbus.pipelines.backfill.statements import BEGIN_RANGE, COPY_RANGE, END_R
 from postbus.pipelines.backfill.table_messages import Shape, statement_for
 from postbus.pipelines.backfill.tables import SETTINGS, KeyRange, Table
 from postbus.pipelines.runtime.statements import OPEN_ASIDE
-from postbus.spark.errors import plainly
+from postbus.spark.errors import without_traceback
 from postbus.spark.options import Address
 from postbus.spark.staging import chunks
 
@@ -66,7 +66,7 @@ class RangeCopier:
             columns = {"messages": [count for count, _ in done], "bad": [bad for _, bad in done]}
             yield pyarrow.RecordBatch.from_pydict(columns)
 
-    @plainly
+    @without_traceback
     def copy(self, number: int) -> tuple[int, int]:
         """Publish a range, unless that was done; how many messages it had, and rows that are aside."""
         if self.is_at_home:

@@ -17,7 +17,7 @@ from postbus.model.errors import Conflict, InvalidInput
 from postbus.pipelines.materialize import changes
 from postbus.pipelines.materialize.changes import Decoder
 from postbus.pipelines.materialize.fields import Field, grown, parse_fields
-from postbus.pipelines.materialize.step_result import Taken
+from postbus.pipelines.materialize.step_result import StepResult
 from postbus.pipelines.materialize.to_files import Files
 from postbus.pipelines.materialize.to_table import Table
 from postbus.pipelines.runtime import spark_session
@@ -110,7 +110,7 @@ class _Target(Protocol):
         self, source: str, fields: tuple[Field, ...], start_seq: int, *, again: bool
     ) -> tuple[int, tuple[Field, ...]]: ...
 
-    def take(self, frame: DataFrame, decoder: Decoder) -> Taken: ...
+    def take(self, frame: DataFrame, decoder: Decoder) -> StepResult: ...
 
     def commit(self, after_seq: int, to_seq: int, fields: tuple[Field, ...]) -> None: ...
 
@@ -253,7 +253,7 @@ class _Keeper:
                 )
             return int(database.value(SPARK_END, (options.stream, self._at, end, options.batch, None)))
 
-    def _put_aside(self, frame: DataFrame, decoder: Decoder, taken: Taken, to: int) -> None:
+    def _put_aside(self, frame: DataFrame, decoder: Decoder, taken: StepResult, to: int) -> None:
         """Publish what does not fit, unless an earlier run of this step did.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What a target of materialize has taken of a step, before it counts."""
+"""The result of one step of materialize, before it is committed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """So many messages, of which some are no changes; the first such, and why."""
+class StepResult:
+    """How many messages were read, how many of them were not valid changes, and the first of those with its error."""
 
     count: int
     bad: int

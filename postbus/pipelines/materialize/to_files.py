@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from postbus.model.errors import Conflict, NotFound
 from postbus.pipelines.materialize.changes import Decoder, decoded
 from postbus.pipelines.materialize.fields import HISTORY, KEY, PUBLISHED_AT, SEQ, Field
-from postbus.pipelines.materialize.step_result import Taken
+from postbus.pipelines.materialize.step_result import StepResult
 from postbus.spark.archive import filesystem
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Files:
         self._clean()
         return self._known.position_seq, tuple(Field(*pair) for pair in self._known.fields)
 
-    def take(self, frame: DataFrame, decoder: Decoder) -> Taken:
+    def take(self, frame: DataFrame, decoder: Decoder) -> StepResult:
         """Write a snapshot with the changes of messages in it."""
         from pyspark.sql import Observation
 
@@ -111,7 +111,7 @@ class Files:
         self._row_count = self._spark.read.parquet(f"{self._root}/{self._written}").count()
         found = seen.get
         first = found["first"]
-        return Taken(found["count"], found["bad"], *((first["seq"], first["problem"]) if first else (None, None)))
+        return StepResult(found["count"], found["bad"], *((first["seq"], first["problem"]) if first else (None, None)))
 
     def commit(self, after_seq: int, to_seq: int, fields: tuple[Field, ...]) -> None:
         """Let the snapshot count."""

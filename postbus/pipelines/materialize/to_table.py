@@ -12,7 +12,7 @@ from postbus.db import session
 from postbus.pipelines.materialize import merging, target_table
 from postbus.pipelines.materialize.changes import Decoder, messages
 from postbus.pipelines.materialize.fields import Field
-from postbus.pipelines.materialize.step_result import Taken
+from postbus.pipelines.materialize.step_result import StepResult
 from postbus.pipelines.materialize.target_table import Place
 from postbus.spark.errors import hide_traceback
 from postbus.spark.options import Address
@@ -42,14 +42,14 @@ class Table:
             )
         return found.position_seq, tuple(Field(*pair) for pair in found.fields)
 
-    def take(self, frame: DataFrame, decoder: Decoder) -> Taken:
+    def take(self, frame: DataFrame, decoder: Decoder) -> StepResult:
         """Stage the changes of messages."""
         rows = messages(frame).mapInArrow(_Stager(decoder, self._address, self._place), _STAGED).collect()
         self._staged = [(row.attempt, row.staged) for row in rows]
         worst = min((row for row in rows if row.bad), key=lambda row: row.bad_seq, default=None)
         bad = sum(row.bad for row in rows)
         count = bad + sum(row.staged for row in rows)
-        return Taken(count, bad, *((worst.bad_seq, worst.problem) if worst else (None, None)))
+        return StepResult(count, bad, *((worst.bad_seq, worst.problem) if worst else (None, None)))
 
     def commit(self, after_seq: int, to_seq: int, fields: tuple[Field, ...]) -> None:
         """Apply what was taken."""

@@ -1,4 +1,4 @@
-"""Gives messages of a DataFrame to one consumer of their stream, though the log may have them no more."""
+"""Redelivers archived messages to one consumer, even if the log no longer has them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def give(run: Run, frame: DataFrame, stream: str, consumer: str, to_seq: int) -> int:
+def redeliver(run: Run, frame: DataFrame, stream: str, consumer: str, to_seq: int) -> int:
     """Deliver messages once more, and note that the run has come to a seq; how many the consumer gets.
 
     Raises:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from postbus.db import session
 from postbus.db.session import Session
 from postbus.model.errors import Conflict, InvalidInput
-from postbus.pipelines.replay.copies import give
+from postbus.pipelines.replay.copies import redeliver
 from postbus.pipelines.runtime import spark_session
 from postbus.pipelines.runtime.positions import seq_or_time
 from postbus.pipelines.runtime.progress import Show
@@ -190,7 +190,7 @@ def _step(run: Run, spark: SparkSession, options: ReplayOptions, plan: _Plan, nu
     low, high = plan.range(number)
     frame = _messages(spark, run.url, options, plan, low, high)
     if options.consumer is not None:
-        return give(run, frame, options.stream, options.consumer, high)
+        return redeliver(run, frame, options.stream, options.consumer, high)
     (
         frame.select("key", "data", "headers")
         .write.format("postbus")
