@@ -15,20 +15,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from postbus.bus._async.bus import AsyncBus
-    from postbus.bus._async.connect import connect_async
-    from postbus.bus._async.consumer import AsyncConsumer
-    from postbus.bus._async.group import AsyncGroup, AsyncMember
-    from postbus.bus._async.queue import AsyncQueue
-    from postbus.bus._async.upkeep import AsyncUpkeep
-    from postbus.bus._async.worker import AsyncWorker
-    from postbus.bus._sync.bus import Bus
-    from postbus.bus._sync.connect import connect
-    from postbus.bus._sync.consumer import Consumer
-    from postbus.bus._sync.group import Group, Member
-    from postbus.bus._sync.queue import Queue
-    from postbus.bus._sync.upkeep import Upkeep
-    from postbus.bus._sync.worker import Worker
+    from postbus.client._async.bus import AsyncBus
+    from postbus.client._async.connect import connect_async
+    from postbus.client._async.consumer import AsyncConsumer
+    from postbus.client._async.group import AsyncGroup
+    from postbus.client._async.member import AsyncMember
+    from postbus.client._async.queue import AsyncQueue
+    from postbus.client._async.tokens import AsyncTokens
+    from postbus.client._sync.bus import Bus
+    from postbus.client._sync.connect import connect
+    from postbus.client._sync.consumer import Consumer
+    from postbus.client._sync.group import Group
+    from postbus.client._sync.member import Member
+    from postbus.client._sync.queue import Queue
+    from postbus.client._sync.tokens import Tokens
+    from postbus.maintenance._async.upkeep import AsyncUpkeep
+    from postbus.maintenance._sync.upkeep import Upkeep
     from postbus.model.archive import ArchiveInfo
     from postbus.model.consumer import (
         ConsumerInfo,
@@ -61,25 +63,33 @@ if TYPE_CHECKING:
     from postbus.model.overview import ConsumerOverview, StreamOverview
     from postbus.model.partitioning import partition_of
     from postbus.model.pipeline import PipelineInfo
+    from postbus.model.settings import ConsumerSettings, StreamSettings
     from postbus.model.stream import HorizonHolder, StreamInfo
+    from postbus.model.token import NewToken, Token
+    from postbus.worker._async.worker import AsyncWorker
+    from postbus.worker._sync.worker import Worker
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "postbus.bus._async.bus": ("AsyncBus",),
-    "postbus.bus._async.connect": ("connect_async",),
-    "postbus.bus._sync.bus": ("Bus",),
-    "postbus.bus._sync.connect": ("connect",),
-    "postbus.bus._async.consumer": ("AsyncConsumer",),
-    "postbus.bus._async.group": ("AsyncGroup", "AsyncMember"),
-    "postbus.bus._sync.group": ("Group", "Member"),
-    "postbus.bus._async.queue": ("AsyncQueue",),
-    "postbus.bus._sync.queue": ("Queue",),
-    "postbus.bus._sync.consumer": ("Consumer",),
-    "postbus.bus._async.upkeep": ("AsyncUpkeep",),
-    "postbus.bus._sync.upkeep": ("Upkeep",),
-    "postbus.bus._async.worker": ("AsyncWorker",),
-    "postbus.bus._sync.worker": ("Worker",),
+    "postbus.client._async.bus": ("AsyncBus",),
+    "postbus.client._async.connect": ("connect_async",),
+    "postbus.client._sync.bus": ("Bus",),
+    "postbus.client._sync.connect": ("connect",),
+    "postbus.client._async.consumer": ("AsyncConsumer",),
+    "postbus.client._async.group": ("AsyncGroup",),
+    "postbus.client._sync.group": ("Group",),
+    "postbus.client._async.member": ("AsyncMember",),
+    "postbus.client._sync.member": ("Member",),
+    "postbus.client._async.tokens": ("AsyncTokens",),
+    "postbus.client._sync.tokens": ("Tokens",),
+    "postbus.client._async.queue": ("AsyncQueue",),
+    "postbus.client._sync.queue": ("Queue",),
+    "postbus.client._sync.consumer": ("Consumer",),
+    "postbus.maintenance._async.upkeep": ("AsyncUpkeep",),
+    "postbus.maintenance._sync.upkeep": ("Upkeep",),
+    "postbus.worker._async.worker": ("AsyncWorker",),
+    "postbus.worker._sync.worker": ("Worker",),
     "postbus.model.consumer": (
         "ConsumerInfo",
         "ConsumerStats",
@@ -89,7 +99,6 @@ _HOMES = {
         "HistoryEntry",
         "PartitionStats",
         "Peeked",
-        "PipelineInfo",
     ),
     "postbus.model.delivery": ("Batch", "Delivery"),
     "postbus.model.errors": (
@@ -113,7 +122,9 @@ _HOMES = {
     "postbus.model.partitioning": ("partition_of",),
     "postbus.model.archive": ("ArchiveInfo",),
     "postbus.model.pipeline": ("PipelineInfo",),
+    "postbus.model.settings": ("ConsumerSettings", "StreamSettings"),
     "postbus.model.stream": ("HorizonHolder", "StreamInfo"),
+    "postbus.model.token": ("NewToken", "Token"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -124,6 +135,7 @@ __all__ = [
     "AsyncGroup",
     "AsyncMember",
     "AsyncQueue",
+    "AsyncTokens",
     "AsyncUpkeep",
     "AsyncWorker",
     "Batch",
@@ -134,6 +146,7 @@ __all__ = [
     "Consumer",
     "ConsumerInfo",
     "ConsumerOverview",
+    "ConsumerSettings",
     "ConsumerStats",
     "DeadLetter",
     "Delivery",
@@ -148,6 +161,7 @@ __all__ = [
     "Member",
     "Message",
     "MigrationDue",
+    "NewToken",
     "NotAllowed",
     "NotFound",
     "Page",
@@ -162,6 +176,9 @@ __all__ = [
     "StreamFull",
     "StreamInfo",
     "StreamOverview",
+    "StreamSettings",
+    "Token",
+    "Tokens",
     "TooLarge",
     "Unavailable",
     "Upkeep",

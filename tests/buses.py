@@ -31,6 +31,10 @@ class AwaitableBus:
     def url(self) -> str:
         return self._bus.url
 
+    @property
+    def tokens(self) -> AwaitableTokens:
+        return AwaitableTokens(self._bus.tokens)
+
     def __getattr__(self, name: str) -> Any:
         return _awaitable(getattr(self._bus, name))
 
@@ -45,6 +49,16 @@ class AwaitableBus:
 
     async def create_consumer(self, *args: Any, **kwargs: Any) -> AwaitableConsumer:
         return AwaitableConsumer(await _in_thread(self._bus.create_consumer, *args, **kwargs))
+
+
+class AwaitableTokens:
+    """Passes each call about tokens to a sync bus in a thread."""
+
+    def __init__(self, tokens: postbus.Tokens) -> None:
+        self._tokens = tokens
+
+    def __getattr__(self, name: str) -> Any:
+        return _awaitable(getattr(self._tokens, name))
 
 
 class AwaitableConsumer:

@@ -14,58 +14,26 @@ import tokenize
 from pathlib import Path
 
 from postbus import sql
+from tools import settings_reference
 from tools.cli_reference import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 # Where async code lives, and where its twin goes.
-TWINS = {f"postbus/{folder}/_async": f"postbus/{folder}/_sync" for folder in ("bus", "db", "http")}
+TWINS = {
+    str(folder.relative_to(ROOT)): str((folder.parent / "_sync").relative_to(ROOT))
+    for folder in sorted((ROOT / "postbus").glob("*/_async"))
+}
 DROPPED = {"async", "await"}
 RENAMED = {
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
-    "AsyncGenerator": "Generator",
-    "AsyncIterator": "Iterator",
-    "AsyncDatabase": "Database",
-    "AsyncLeanConnection": "LeanConnection",
-    "AsyncRawCursor": "RawCursor",
-    "AsyncBus": "Bus",
-    "AsyncBusBase": "BusBase",
-    "AsyncStreams": "Streams",
-    "AsyncPublishing": "Publishing",
-    "AsyncReading": "Reading",
-    "AsyncQueue": "Queue",
-    "AsyncGroup": "Group",
-    "AsyncGroupLoop": "GroupLoop",
-    "AsyncUpkeep": "Upkeep",
-    "AsyncMember": "Member",
-    "AsyncConsumer": "Consumer",
-    "AsyncWakeups": "Wakeups",
-    "AsyncWaiter": "Waiter",
-    "AsyncRedelivery": "Redelivery",
-    "AsyncHttpBus": "HttpBus",
-    "AsyncHttpConsumer": "HttpConsumer",
-    "AsyncHttpQueue": "HttpQueue",
-    "AsyncHttpGroup": "HttpGroup",
-    "AsyncHttpClient": "HttpClient",
-    "AsyncWatch": "Watch",
-    "AsyncPostgresWatch": "PostgresWatch",
-    "AsyncHttpWatch": "HttpWatch",
-    "AsyncClient": "Client",
     "aclose": "close",
-    "AsyncSignal": "Signal",
-    "AsyncCrew": "Crew",
-    "AsyncTransactions": "Transactions",
-    "AsyncWorker": "Worker",
-    "AsyncSlots": "Slots",
-    "AsyncBell": "Bell",
     "asynccontextmanager": "contextmanager",
     "async_sleep": "sleep",
-    "AsyncConnection": "Connection",
-    "AsyncConnectionPool": "ConnectionPool",
-    "AsyncCursor": "Cursor",
     "_async": "_sync",
     "connect_async": "connect",
 }
+ASYNC_NAME = re.compile(r"Async(?=[A-Z])")
 # Lines that have no twin.
 REWRITTEN = (
     (re.compile(r"^import asyncio\n", re.M), ""),
@@ -85,19 +53,17 @@ NOTE = "# Generated from {source} by `make generate`; edit that file.\n\n"
 
 def twin_of(source: str) -> str:
     """The sync twin of async source code."""
-    kept: list[tokenize.TokenInfo] = []
     lines = source.splitlines(keepends=True)
     edits: list[tuple[int, int, int, str]] = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        kept.append(token)
         if token.type != tokenize.NAME:
             continue
         row, start = token.start
         end = token.end[1]
         if token.string in DROPPED:
             edits.append((row - 1, start, end + 1, ""))
-        elif token.string in RENAMED:
-            edits.append((row - 1, start, end, RENAMED[token.string]))
+        elif (renamed := RENAMED.get(token.string) or ASYNC_NAME.sub("", token.string)) != token.string:
+            edits.append((row - 1, start, end, renamed))
     for row, start, end, text in reversed(edits):
         lines[row] = lines[row][:start] + text + lines[row][end:]
     twin = "".join(lines)
@@ -121,6 +87,7 @@ def generated() -> dict[Path, str]:
     wanted = {
         ROOT / "postbus" / "sql" / "install.sql": sql.install_script(),
         ROOT / "docs" / "reference" / "cli.md": reference(),
+        ROOT / "docs" / "reference" / "settings.md": settings_reference.reference(),
     }
     for source_folder, twin_folder in TWINS.items():
         for source in sorted((ROOT / source_folder).glob("*.py")):
@@ -134,12 +101,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail if a file is not as it should be; write nothing")
     check = parser.parse_args().check
-    stale = [path for path, text in generated().items() if not path.exists() or path.read_text() != text]
+    wanted = generated()
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    orphaned = [path for folder in TWINS.values() for path in (ROOT / folder).glob("*.py") if path not in wanted]
     for path in stale:
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(generated()[path])
+            path.write_text(wanted[path])
         print(f"{'stale' if check else 'wrote'}: {path.relative_to(ROOT)}", file=sys.stderr)
+    for path in orphaned:
+        if not check:
+            path.unlink()
+        print(f"{'orphaned' if check else 'removed'}: {path.relative_to(ROOT)}", file=sys.stderr)
+    stale += orphaned
     if stale and check:
         print("run: make generate", file=sys.stderr)
     return 1 if stale and check else 0

@@ -14,7 +14,7 @@ import psycopg
 from benchmarks.comparison import Measurement, Single
 from benchmarks.jobs.spark import read_all, stream_frame, timed
 from postbus.pipelines import ArchiveOptions, archive_stream
-from postbus.spark.lake import lake_schema
+from postbus.spark.archive import lake_schema
 
 # Messages of the usual size of which a half is hard to compress; one call for every 10,000.
 _FILL: Final = """

@@ -121,9 +121,14 @@ def stage(bus: postbus.Bus) -> Iterator[None]:
 
 def main() -> None:
     """Tell it to whoever has started it."""
-    from postbus.pipelines import sessions
+    from postbus.pipelines.runtime import spark_session
 
-    with postbus.connect() as bus, stage(bus), tempfile.TemporaryDirectory() as folder, sessions.started() as spark:
+    with (
+        postbus.connect() as bus,
+        stage(bus),
+        tempfile.TemporaryDirectory() as folder,
+        spark_session.started() as spark,
+    ):
         tell(bus, spark, Path(folder))
 
 

@@ -15,14 +15,6 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 2.0
 
 
-def contexts(incomplete: str) -> list[str]:
-    """Stored contexts."""
-    try:
-        return _matching(targets.stored_contexts().by_name, incomplete)
-    except Error:
-        return []
-
-
 def streams(given: Mapping[str, Any], incomplete: str) -> list[str]:
     """Streams of the bus that the options given so far lead to."""
     return _matching(_ask(given, lambda bus: [info.name for info in bus.list_streams()]), incomplete)

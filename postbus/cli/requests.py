@@ -31,10 +31,11 @@ class Shown(BaseException):
 @contextmanager
 def showing(target: Target) -> Iterator[Bus]:
     """A bus whose first request is printed; what would come after it is left out."""
-    from postbus.bus._sync.http_bus import HttpBus
+    from postbus.client._sync.bus import Bus
+    from postbus.transport._sync.http import HttpTransport
 
     with client(target) as found, ending():
-        yield HttpBus(found)
+        yield Bus(HttpTransport(found))
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def _size(file: Path) -> int | None:
 
 
 def _parsed(lines: Iterable[bytes], skipped: int, data_type: str) -> Iterator[Message]:
-    from postbus.bus.content import decode_json
+    from postbus.codec.content import decode_json
 
     for number, line in enumerate(lines, start=skipped + 1):
         if line.isspace():

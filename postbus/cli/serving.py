@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 from typing import TYPE_CHECKING
@@ -40,7 +39,7 @@ def _check(settings: Settings) -> Unavailable | None:
     if settings.tls_certificate is not None:
         _check_tls(settings)
     try:
-        token_count = asyncio.run(_count_tokens(settings.url))
+        token_count = _count_tokens(settings.url)
     except Unavailable as problem:
         return problem
     if not settings.is_open and not token_count:
@@ -66,13 +65,9 @@ def _check_tls(settings: Settings) -> None:
         ) from error
 
 
-async def _count_tokens(url: str) -> int:
-    from postbus.db._async.database import AsyncDatabase
-    from postbus.server.access import Tokens
-
-    async with AsyncDatabase(url, pool_size=1, connect_timeout=5) as database:
-        await database.check_installed()
-        return sum(token.is_valid for token in await Tokens(database).list())
+def _count_tokens(url: str) -> int:
+    with postbus.connect(url, pool_size=1, connect_timeout=5) as bus:
+        return sum(token.is_valid for token in bus.tokens.list_all())
 
 
 def _greet(settings: Settings, listening: socket.socket, shown_url: str, problem: Error | None) -> None:

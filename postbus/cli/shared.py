@@ -59,9 +59,16 @@ def current() -> Shared:
 
 
 def complete_context(incomplete: str) -> list[str]:
-    from postbus.cli import completion
+    import os
 
-    return completion.contexts(incomplete)
+    from postbus.cli import contexts
+    from postbus.model.errors import Error
+
+    try:
+        names = contexts.Contexts(contexts.path(os.environ)).by_name
+    except Error:
+        return []
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 _OPTIONS: Final[dict[str, Any]] = {

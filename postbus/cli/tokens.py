@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Any
 
 import typer
 
-from postbus.cli import output, targets, token_store
+from postbus.cli import output
+from postbus.cli.options import open_bus
 from postbus.cli.shared import Commands
-from postbus.cli.token_store import TokenStore
 from postbus.model.errors import InvalidInput, NotFound
+from postbus.model.token import SCOPES, Token
 
 app = Commands("Tokens for the HTTP server.")
-SCOPES: Final = ("publish", "consume", "manage")
 
 
 @app.command("create")
@@ -37,12 +38,15 @@ def create(
     if unknown:
         raise InvalidInput(f"there is no scope {sorted(unknown)[0]!r}", f"there are: {', '.join(SCOPES)}")
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    created = _tokens().create(name, scopes, stream or ["*"], rate, expires_at)
+    with open_bus() as bus:
+        created = bus.tokens.create(
+            name, scopes=scopes, streams=stream or ["*"], rate_limit=rate, expires_at=expires_at
+        )
     if output.as_json():
-        output.emit_json(created)
+        output.emit_json({"token": created.text, **_shown(created.token)})
         return
-    typer.echo(created["token"])
-    output.say(f"token {created['id']} is shown this once; revoke it with: postbus token rm {created['id']}")
+    typer.echo(created.text)
+    output.say(f"token {created.token.id} is shown this once; revoke it with: postbus token rm {created.token.id}")
 
 
 @app.command("ls")
@@ -52,7 +56,9 @@ def ls() -> None:
     Example: postbus token ls
     """
     columns = ("id", "name", "scopes", "streams", "rate_limit", "expires_at")
-    output.emit(_tokens().list(), columns, empty="no tokens yet; create one: postbus token create NAME")
+    with open_bus() as bus:
+        found = bus.tokens.list_all()
+    output.emit([_shown(each) for each in found], columns, empty="no tokens yet; create one: postbus token create NAME")
 
 
 @app.command("rm")
@@ -61,11 +67,14 @@ def rm(id: Annotated[int, typer.Argument(help="Its id.")]) -> None:
 
     Example: postbus token rm 3
     """
-    if not _tokens().revoke(id):
+    with open_bus() as bus:
+        is_revoked = bus.tokens.revoke(id)
+    if not is_revoked:
         raise NotFound(f"token {id} does not exist", "see: postbus token ls")
     output.done(f"revoked token {id}", revoked=id)
 
 
-def _tokens() -> TokenStore:
-    target = targets.target()
-    return token_store.OverHttp(target) if target.is_http else token_store.InPostgres()
+def _shown(token: Token) -> dict[str, Any]:
+    return {
+        field.name: getattr(token, field.name) for field in fields(token) if field.name not in ("digest", "revoked_at")
+    }

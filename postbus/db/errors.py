@@ -50,6 +50,20 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
         return errors.Unavailable(f"a segment of the log was dropped meanwhile: {message}", "try again")
     if sqlstate in _NOT_INSTALLED and "postbus" in message:
         return errors.MigrationDue(f"Postbus is not installed in this database: {message}", "run: postbus migrate")
+    if passing := _of_the_moment(message, sqlstate, error.diag.message_hint):
+        return passing
+    if sqlstate == "42501":
+        return errors.NotAllowed(message, error.diag.message_hint)
+    if sqlstate in _LOST_A_RACE or _is_of_dropped(message, sqlstate):
+        return errors.Unavailable(f"somebody else changed the same thing: {message}", "try again")
+    # 54001: JSON nested too deeply.
+    if sqlstate.startswith("22") or sqlstate == "54001":
+        return errors.InvalidInput(message, error.diag.message_hint)
+    return errors.Error(f"Postgres: {message} (SQLSTATE {sqlstate})", error.diag.message_hint)
+
+
+def _of_the_moment(message: str, sqlstate: str, hint: str | None) -> errors.Error | None:
+    """The error for what has nothing to do with the statement: the server, the connection, somebody who ended it."""
     if sqlstate == "53200":
         return errors.Unavailable(
             f"Postgres has no room for more locks: {message}",
@@ -61,19 +75,12 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
             f"the connection to Postgres was lost: {message}", "the call may or may not have taken effect"
         )
     if sqlstate in _CANNOT_NOW or sqlstate.startswith("53"):
-        return errors.Unavailable(f"Postgres cannot do this now: {message}", error.diag.message_hint)
+        return errors.Unavailable(f"Postgres cannot do this now: {message}", hint)
     if sqlstate == "57014":
         # By statement_timeout, or by somebody: all that the statement did is undone.
-        hint = "try again; if it is a receive that takes too long, the consumer's filter may: give it another"
-        return errors.Unavailable(f"Postgres was told to end this: {message}", hint)
-    if sqlstate == "42501":
-        return errors.NotAllowed(message, error.diag.message_hint)
-    if sqlstate in _LOST_A_RACE or _is_of_dropped(message, sqlstate):
-        return errors.Unavailable(f"somebody else changed the same thing: {message}", "try again")
-    # 54001: JSON nested too deeply.
-    if sqlstate.startswith("22") or sqlstate == "54001":
-        return errors.InvalidInput(message, error.diag.message_hint)
-    return errors.Error(f"Postgres: {message} (SQLSTATE {sqlstate})", error.diag.message_hint)
+        advice = "try again; if it is a receive that takes too long, the consumer's filter may: give it another"
+        return errors.Unavailable(f"Postgres was told to end this: {message}", advice)
+    return None
 
 
 def snapshot_gone() -> errors.Unavailable:

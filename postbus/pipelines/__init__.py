@@ -13,24 +13,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from postbus.pipelines.archive import ArchiveOptions, archive_stream
-    from postbus.pipelines.backfill import Backfilled, BackfillOptions, backfill_table
-    from postbus.pipelines.declared import DeclaredOptions, run_declared
-    from postbus.pipelines.ingest import Ingested, IngestOptions, ingest_files
-    from postbus.pipelines.materialize import MaterializeOptions, materialize_stream
-    from postbus.pipelines.replay import ReplayOptions, replay_stream
+    from postbus.pipelines.archive.compaction import CompactionResult, UpkeepOptions, tend_archive
+    from postbus.pipelines.archive.pipeline import ArchiveOptions, archive_stream
+    from postbus.pipelines.archive.verification import Verified, verify_archive
+    from postbus.pipelines.backfill.pipeline import Backfilled, BackfillOptions, backfill_table
+    from postbus.pipelines.ingest.options import IngestOptions
+    from postbus.pipelines.ingest.pipeline import Ingested, ingest_files
+    from postbus.pipelines.materialize.pipeline import MaterializeOptions, materialize_stream
+    from postbus.pipelines.materialize.to_files import read_snapshot
+    from postbus.pipelines.replay.pipeline import ReplayOptions, replay_stream
     from postbus.pipelines.report.facts import Report
     from postbus.pipelines.report.options import ReportOptions
     from postbus.pipelines.report.pipeline import report_streams
-    from postbus.pipelines.to_files import read_snapshot
-    from postbus.pipelines.transform import TransformOptions, transform_streams
-    from postbus.pipelines.upkeep import Tended, UpkeepOptions, tend_archive
-    from postbus.pipelines.verification import Verified, verify_archive
+    from postbus.pipelines.transform.declarative import DeclaredOptions, run_declared
+    from postbus.pipelines.transform.pipeline import TransformOptions, transform_streams
 
 __all__ = [
     "ArchiveOptions",
     "BackfillOptions",
     "Backfilled",
+    "CompactionResult",
     "DeclaredOptions",
     "IngestOptions",
     "Ingested",
@@ -38,7 +40,6 @@ __all__ = [
     "ReplayOptions",
     "Report",
     "ReportOptions",
-    "Tended",
     "TransformOptions",
     "UpkeepOptions",
     "Verified",
@@ -56,31 +57,31 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ArchiveOptions": "postbus.pipelines.archive",
-    "archive_stream": "postbus.pipelines.archive",
-    "Backfilled": "postbus.pipelines.backfill",
-    "BackfillOptions": "postbus.pipelines.backfill",
-    "backfill_table": "postbus.pipelines.backfill",
-    "DeclaredOptions": "postbus.pipelines.declared",
-    "run_declared": "postbus.pipelines.declared",
-    "Ingested": "postbus.pipelines.ingest",
-    "IngestOptions": "postbus.pipelines.ingest",
-    "ingest_files": "postbus.pipelines.ingest",
-    "MaterializeOptions": "postbus.pipelines.materialize",
-    "materialize_stream": "postbus.pipelines.materialize",
-    "read_snapshot": "postbus.pipelines.to_files",
-    "ReplayOptions": "postbus.pipelines.replay",
-    "replay_stream": "postbus.pipelines.replay",
+    "ArchiveOptions": "postbus.pipelines.archive.pipeline",
+    "archive_stream": "postbus.pipelines.archive.pipeline",
+    "Backfilled": "postbus.pipelines.backfill.pipeline",
+    "BackfillOptions": "postbus.pipelines.backfill.pipeline",
+    "backfill_table": "postbus.pipelines.backfill.pipeline",
+    "DeclaredOptions": "postbus.pipelines.transform.declarative",
+    "run_declared": "postbus.pipelines.transform.declarative",
+    "Ingested": "postbus.pipelines.ingest.pipeline",
+    "IngestOptions": "postbus.pipelines.ingest.options",
+    "ingest_files": "postbus.pipelines.ingest.pipeline",
+    "MaterializeOptions": "postbus.pipelines.materialize.pipeline",
+    "materialize_stream": "postbus.pipelines.materialize.pipeline",
+    "read_snapshot": "postbus.pipelines.materialize.to_files",
+    "ReplayOptions": "postbus.pipelines.replay.pipeline",
+    "replay_stream": "postbus.pipelines.replay.pipeline",
     "Report": "postbus.pipelines.report.facts",
     "ReportOptions": "postbus.pipelines.report.options",
     "report_streams": "postbus.pipelines.report.pipeline",
-    "TransformOptions": "postbus.pipelines.transform",
-    "transform_streams": "postbus.pipelines.transform",
-    "Tended": "postbus.pipelines.upkeep",
-    "UpkeepOptions": "postbus.pipelines.upkeep",
-    "tend_archive": "postbus.pipelines.upkeep",
-    "Verified": "postbus.pipelines.verification",
-    "verify_archive": "postbus.pipelines.verification",
+    "TransformOptions": "postbus.pipelines.transform.pipeline",
+    "transform_streams": "postbus.pipelines.transform.pipeline",
+    "CompactionResult": "postbus.pipelines.archive.compaction",
+    "UpkeepOptions": "postbus.pipelines.archive.compaction",
+    "tend_archive": "postbus.pipelines.archive.compaction",
+    "Verified": "postbus.pipelines.archive.verification",
+    "verify_archive": "postbus.pipelines.archive.verification",
 }
 
 

@@ -1,71 +1,20 @@
-"""Who may do what: tokens, their scopes, and how many requests they may make."""
+"""Lets requests in by their tokens, at the rate that each token allows."""
 
 from __future__ import annotations
 
-import fnmatch
-import hashlib
 import hmac
-import secrets
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final
 
-from postbus.db import tokens as statements
-from postbus.db._async.database import AsyncDatabase
 from postbus.model.errors import Unavailable
+from postbus.model.token import SCOPES, Token
+from postbus.operations.tokens import digest_of
 from postbus.server.connection import Connection
 from postbus.server.problems import Problem
 
-Scope = Literal["publish", "consume", "manage"]
-SCOPES: Final[tuple[Scope, ...]] = ("publish", "consume", "manage")
-_PREFIX: Final = "pb_"
 # How long a process believes what it knows of a token: a token revoked elsewhere works that much longer.
 _SECONDS: Final = 1.0
 _MOST_REMEMBERED: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
-    """What a token allows.
-
-    Attributes:
-        id: Its number.
-        name: What it was called when it was created.
-        digest: The SHA-256 of the token, in hexadecimal: the token itself is kept nowhere.
-        scopes: publish (send messages), consume (receive, read and settle), manage (everything else).
-        streams: The streams that it is for: names, in which “*” stands for any characters.
-        rate_limit: How many requests per second it may make; None for any number.
-        created_at: When it was created.
-        expires_at: When it ends; None never.
-        revoked_at: When it was revoked.
-    """
-
-    id: int
-    name: str
-    digest: str
-    scopes: Sequence[str]
-    streams: Sequence[str]
-    rate_limit: float | None
-    created_at: datetime | None
-    expires_at: datetime | None
-    revoked_at: datetime | None
-
-    @property
-    def is_valid(self) -> bool:
-        return self.revoked_at is None and (self.expires_at is None or datetime.now(UTC) < self.expires_at)
-
-    @property
-    def is_for_all_streams(self) -> bool:
-        return "*" in self.streams
-
-    def may(self, scope: Scope, stream: str | None) -> bool:
-        """Whether it allows this on that stream, or, with None, on the bus as a whole."""
-        return scope in self.scopes and (self.is_for_all_streams if stream is None else self.sees(stream))
-
-    def sees(self, stream: str) -> bool:
-        return "*" in self.streams or any(fnmatch.fnmatchcase(stream, pattern) for pattern in self.streams)
 
 
 EVERYBODY: Final = Token(
@@ -79,61 +28,6 @@ EVERYBODY: Final = Token(
     expires_at=None,
     revoked_at=None,
 )
-
-
-def new_token() -> str:
-    """A token that nobody can guess: 256 random bits."""
-    return _PREFIX + secrets.token_urlsafe(32)
-
-
-def digest_of(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
-class Tokens:
-    """The tokens that are stored in Postgres."""
-
-    def __init__(self, database: AsyncDatabase) -> None:
-        self._database = database
-
-    async def create(
-        self,
-        name: str,
-        *,
-        scopes: Sequence[Scope],
-        streams: Sequence[str],
-        rate_limit: float | None = None,
-        expires_at: datetime | None = None,
-    ) -> tuple[str, Token]:
-        """A new token: its text, which is shown this once, and what is stored of it."""
-        text = new_token()
-        parameters = (
-            name,
-            digest_of(text),
-            statements.names(scopes),
-            statements.names(streams),
-            rate_limit,
-            expires_at,
-        )
-        (row,) = await self._database.rows(statements.CREATE, parameters)
-        return text, _token(row)
-
-    async def list(self) -> Sequence[Token]:
-        """All tokens that were not revoked, by id."""
-        return [_token(row) for row in await self._database.rows(statements.LIST, repeatable=True)]
-
-    async def revoke(self, id: int) -> bool:
-        """Revoke a token; False when there is none with that id."""
-        ((revoked,),) = await self._database.rows(statements.REVOKE, (id,), repeatable=True)
-        return bool(revoked)
-
-    async def find(self, digest: str) -> Token | None:
-        found = await self._database.rows(statements.FIND, (digest,), repeatable=True)
-        return _token(found[0]) if found else None
-
-
-def _token(row: tuple[object, ...]) -> Token:
-    return Token(**dict(zip(Token.__dataclass_fields__, row, strict=True)))  # type: ignore[arg-type]
 
 
 class Guard:
@@ -186,7 +80,7 @@ class Guard:
     async def _find(self, digest: str) -> Token | None:
         known, until = self._known.get(digest, (None, 0.0))
         if time.monotonic() >= until:
-            known = await Tokens(self._connection.database).find(digest)
+            known = await self._connection.bus.tokens.find(digest)
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
             self._known[digest] = (known, time.monotonic() + _SECONDS)

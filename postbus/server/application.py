@@ -26,7 +26,7 @@ class Application:
         self._service = service
         self._routes: Routes[Answering] = Routes()
         for endpoint in ALL:
-            self._routes.add(endpoint.method, endpoint.path, _answering(endpoint, service))
+            self._routes.add(endpoint.route.method, endpoint.route.path, _answering(endpoint, service))
         others: dict[str, Answering] = {
             "/health": self._health,
             "/health/live": self._live,

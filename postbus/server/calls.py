@@ -12,8 +12,9 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from postbus.model.token import Scope, Token
+from postbus.operations.call import Route
 from postbus.server import browsers, problems
-from postbus.server.access import Scope, Token
 from postbus.server.problems import Problem
 from postbus.server.requests import Disconnected, Request
 
@@ -88,12 +89,8 @@ class Endpoint:
     """What can be asked at a path.
 
     Attributes:
-        method: The HTTP method.
-        path: The path, with {parameters}.
+        route: Its path, and what a token must allow.
         handler: What answers.
-        scope: What the token must allow on the stream of the path; None for what everybody may ask.
-        also: What is enough, too.
-        on_all_streams: Whether the token must allow it on all streams.
         is_long: Whether it may take as long as its client waits for it.
         leases: Whether it leases messages, though it may be a GET.
         invalid_status: The status for a body or query that is not allowed.
@@ -103,12 +100,8 @@ class Endpoint:
         answer: The type of what it answers.
     """
 
-    method: str
-    path: str
+    route: Route
     handler: Handler
-    scope: Scope | None
-    also: tuple[Scope, ...]
-    on_all_streams: bool
     is_long: bool
     leases: bool
     invalid_status: int
@@ -120,8 +113,8 @@ class Endpoint:
     @property
     def needs(self) -> str:
         """What a token must allow, in words."""
-        scopes = " or ".join((self.scope or "", *self.also))
-        return f"{scopes} on all streams" if self.on_all_streams else scopes
+        scopes = " or ".join((self.route.scope, *self.route.also))
+        return f"{scopes} on all streams" if self.route.on_all_streams else scopes
 
     @property
     def summary(self) -> str:
@@ -136,12 +129,8 @@ class Endpoints:
 
     def add(
         self,
-        method: str,
-        path: str,
+        route: Route,
         *,
-        scope: Scope | None,
-        also: tuple[Scope, ...] = (),
-        on_all_streams: bool = False,
         is_long: bool = False,
         leases: bool = False,
         invalid_status: int = 400,
@@ -153,12 +142,8 @@ class Endpoints:
             body = inspect.signature(handler).parameters.get("body")
             self.all.append(
                 Endpoint(
-                    method=method,
-                    path=path,
+                    route=route,
                     handler=handler,
-                    scope=scope,
-                    also=also,
-                    on_all_streams=on_all_streams,
                     is_long=is_long,
                     leases=leases,
                     invalid_status=invalid_status,
@@ -221,8 +206,7 @@ class Caller:
 
     async def _let_in(self, request: Request) -> Call:
         endpoint, service = self._endpoint, self._service
-        if endpoint.scope is None:
-            return Call(service, request, service.nobody, "", "")
+        route = endpoint.route
         if endpoint.leases and service.settings.is_open and not browsers.may_lease(request.method, request.headers):
             hint = "use curl, or another program; a page of this server may, by fetch"
             raise Problem(403, "forbidden", "a browser that only follows a link may not lease messages", hint=hint)
@@ -230,13 +214,13 @@ class Caller:
         named = request.parameters.get("stream")
         if named is None:
             call = Call(service, request, token, "", "")
-            if endpoint.on_all_streams or endpoint.scope not in token.scopes:
-                call.demand(endpoint.scope, None)
+            if route.on_all_streams or route.scope not in token.scopes:
+                call.demand(route.scope, None)
             return call
         stream = await service.directory.stream_name(named)
-        if not token.may(endpoint.scope, stream) and not any(token.may(scope, stream) for scope in endpoint.also):
+        if not token.may(route.scope, stream) and not any(token.may(scope, stream) for scope in route.also):
             # In the words of the path: the name behind an id is not this token's business.
-            raise Problem(403, "forbidden", f'this token does not allow "{endpoint.scope}" on stream "{named}"')
+            raise Problem(403, "forbidden", f'this token does not allow "{route.scope}" on stream "{named}"')
         consumer = request.parameters.get("consumer") or request.parameters.get("group", "")
         if consumer:
             consumer = await service.directory.consumer_name(stream, consumer)

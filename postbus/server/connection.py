@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 
 import postbus
-from postbus.db._async.database import AsyncDatabase
 from postbus.model.errors import Error, Unavailable
 from postbus.server import logs
 from postbus.server.deadlines import took_too_long
@@ -21,7 +20,6 @@ class Connection:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._bus: postbus.AsyncBus | None = None
-        self._database: AsyncDatabase | None = None
         self._problem: Error = Unavailable("the server is starting")
         self._opening: asyncio.Task[None] | None = None
         self.attempted = asyncio.Event()
@@ -38,13 +36,6 @@ class Connection:
             raise type(self._problem)(self._problem.message, self._problem.hint)
         return self._bus
 
-    @property
-    def database(self) -> AsyncDatabase:
-        """For what is the server's own: tokens."""
-        if self._database is None:
-            raise type(self._problem)(self._problem.message, self._problem.hint)
-        return self._database
-
     def open(self) -> None:
         self._opening = asyncio.create_task(self._keep_trying())
 
@@ -53,8 +44,6 @@ class Connection:
             self._opening.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._opening
-        if self._database is not None:
-            await self._database.close()
         if self._bus is not None:
             await self._bus.close()
 
@@ -62,7 +51,7 @@ class Connection:
         """What keeps requests from being served, found out by asking Postgres; None when nothing does."""
         try:
             async with asyncio.timeout(self._settings.connect_timeout):
-                await self.database.check_installed()
+                await self.bus.check()
         except TimeoutError:
             return took_too_long(self._settings.connect_timeout)
         except Error as error:
@@ -84,15 +73,7 @@ class Connection:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _connect(self) -> None:
-        timeout = self._settings.connect_timeout
-        bus = await postbus.connect_async(
-            self._settings.url, pool_size=self._settings.pool_size, connect_timeout=timeout
+        settings = self._settings
+        self._bus = await postbus.connect_async(
+            settings.url, pool_size=settings.pool_size, connect_timeout=settings.connect_timeout
         )
-        database = AsyncDatabase(self._settings.url, pool_size=2, connect_timeout=timeout)
-        try:
-            await database.open()
-        except BaseException:
-            await bus.close()
-            raise
-        self._database = database
-        self._bus = bus

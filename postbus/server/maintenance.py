@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from pathlib import Path
 
-from postbus.bus._async.upkeep import SWEEP_SECONDS, AsyncUpkeep
 from postbus.db.embedded.locks import FileLock
+from postbus.maintenance._async.upkeep import SWEEP_SECONDS, AsyncUpkeep
 from postbus.model.errors import Error
 from postbus.server import logs
 from postbus.server.connection import Connection

@@ -78,7 +78,7 @@ def _paths(by_type: dict[str, Any], components: dict[str, Any], *, is_open: bool
         "/health/live": {"get": _probe("live", "Tell that the server runs.", (200,))},
     }
     for endpoint in ALL:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(
+        paths.setdefault(endpoint.route.path, {})[endpoint.route.method.lower()] = _operation(
             endpoint, by_type, components, is_open=is_open
         )
     return paths
@@ -99,7 +99,7 @@ def _operation(
     operation: dict[str, Any] = {
         "operationId": endpoint.handler.__name__,
         "summary": endpoint.summary,
-        "parameters": [*_path_parameters(endpoint.path), *_query_parameters(endpoint, components)],
+        "parameters": [*_path_parameters(endpoint.route.path), *_query_parameters(endpoint, components)],
         "responses": {
             "200": {
                 "description": endpoint.summary,
@@ -122,7 +122,7 @@ def _statuses(endpoint: Endpoint, *, is_open: bool) -> list[int]:
     statuses = {400, 403, 404, 409, 503}
     if endpoint.body is not None:
         statuses |= {408, 413, endpoint.invalid_status}
-    if endpoint.scope == "publish":
+    if endpoint.route.scope == "publish":
         statuses.add(507)
     if not is_open:
         statuses |= {401, 429}

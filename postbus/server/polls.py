@@ -1,25 +1,26 @@
-"""Requests that wait for messages: what ends them before their time."""
+"""A request that waits for messages."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-
-from postbus.server.calls import Call
+from collections.abc import Awaitable, Callable
 
 
 class Poll:
     """One request that waits.
 
+    Args:
+        confirm: Raises if the token of the request is no longer valid.
+        is_stopping: Whether the server stops.
+
     Attributes:
-        call: It.
-        signal: Set when it should look up: its turn has come, or it is ended.
-        ended: Whether it is to wait no longer: its client is gone, or the server stops.
+        signal: Set when it is its turn to receive, or when it has to end.
+        ended: It must not wait any longer: its client is gone, or the server stops.
     """
 
-    def __init__(self, call: Call) -> None:
-        self.call = call
+    def __init__(self, *, confirm: Callable[[], Awaitable[None]], is_stopping: Callable[[], bool]) -> None:
+        self._confirm = confirm
+        self._is_stopping = is_stopping
         self.signal = asyncio.Event()
         self.ended = False
 
@@ -29,30 +30,13 @@ class Poll:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether nobody is there to take what is received."""
-        return self.ended and not self.call.service.stopping
+        """Whether its client is gone, so that nobody takes what is received."""
+        return self.ended and not self._is_stopping()
 
     async def confirm(self) -> None:
-        """Go on waiting only with a token that is still valid.
+        """Refuse to wait any longer with a token that is no longer valid.
 
         Raises:
             Problem: 401.
         """
-        await self.call.service.guard.confirm(self.call.token)
-
-
-@contextlib.asynccontextmanager
-async def watched(call: Call) -> AsyncIterator[Poll]:
-    """A poll that ends when its client goes away. The body of the request was read."""
-    poll = Poll(call)
-    watch = asyncio.create_task(_watch(call, poll))
-    try:
-        yield poll
-    finally:
-        watch.cancel()
-
-
-async def _watch(call: Call, poll: Poll) -> None:
-    while (await call.request.receive())["type"] != "http.disconnect":
-        pass
-    poll.end()
+        await self._confirm()

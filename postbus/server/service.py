@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from postbus.server.access import EVERYBODY, Guard
+from postbus.server.access import Guard
 from postbus.server.connection import Connection
 from postbus.server.deadlines import Deadlines
 from postbus.server.directory import Directory
@@ -21,8 +21,6 @@ _FIRST_ATTEMPT_SECONDS = 5.0
 
 class Service:
     """Starts with the server and stops with it."""
-
-    nobody = EVERYBODY
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

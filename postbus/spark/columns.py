@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 from pyspark.sql import types
 
-from postbus.bus.content import decode_json
+from postbus.codec.content import decode_json
 from postbus.model.errors import InvalidInput
 from postbus.spark.compat import arrow_schema
 

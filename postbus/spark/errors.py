@@ -1,4 +1,4 @@
-"""Errors as a Spark user sees them: the sentence and the hint, without the stack of a process that he did not know of."""
+"""Errors as a Spark user sees them: the sentence and the hint, without the stack trace of a worker process."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 
-def plainly(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Let errors of Postbus leave a worker process of Spark without their traceback."""
+def without_traceback(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Raise errors of Postbus from Spark's worker processes without their traceback."""
 
     @wraps(function)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
@@ -28,6 +28,6 @@ def plainly(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
 
 
 def hide_traceback() -> None:
-    """Ask PySpark's worker, which ends with the exception that is on its way, to report it in one line."""
+    """Ask PySpark's worker to report the exception with which it ends in one line."""
     if os.environ.get("SPARK_PYTHON_RUNTIME") == "PYTHON_WORKER":
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"

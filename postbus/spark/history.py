@@ -19,13 +19,15 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from postbus.db import session, statements
+from postbus.db import session
 from postbus.db.arrow import HistoryRange, read_history
 from postbus.model.errors import InvalidInput
+from postbus.operations import consumers
 from postbus.spark.compat import OptionalPushdown, arrow_schema
-from postbus.spark.errors import hide_traceback, plainly
+from postbus.spark.errors import hide_traceback, without_traceback
 from postbus.spark.options import ReadOptions
 from postbus.spark.slices import state_of
+from postbus.spark.statements import HISTORY_BOUNDS
 
 HISTORY: Final = "history"
 HISTORY_SCHEMA: Final = (
@@ -71,14 +73,14 @@ class HistoryReader(DataSourceReader):
                 self._to_time = min(self._to_time, value + _MOMENT)
         return filters
 
-    @plainly
+    @without_traceback
     def partitions(self) -> list[InputPartition]:
         options = self._options
         with session.transaction(options.address.resolve()) as database:
             system = state_of(database, options.stream).system
             if options.consumer is not None:
-                database.rows(statements.CONSUMER_INFO, (options.stream, options.consumer))
-            found = database.rows(session.HISTORY_BOUNDS, (options.stream,))
+                database.rows(*consumers.info(options.stream, options.consumer).as_sql())
+            found = database.rows(HISTORY_BOUNDS, (options.stream,))
         pieces: list[InputPartition] = [
             Piece(name, HistoryRange(consumer_id, low, high), system)
             for consumer_id, name, first, last, _ in found

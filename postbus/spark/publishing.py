@@ -10,9 +10,19 @@ from itertools import groupby
 import numpy as np
 from pyspark.sql.datasource import WriterCommitMessage
 
-from postbus.db import arrays, log_rows, session
+from postbus.db import arrays, session
 from postbus.db.session import Session
-from postbus.spark.ahead import prepared
+from postbus.spark import log_rows
+from postbus.spark.prefetch import prepared
+from postbus.spark.statements import (
+    SPARK_BEGIN_BATCH,
+    SPARK_END_BATCH,
+    SPARK_ENTER,
+    SPARK_PLACE_ROWS,
+    SPARK_PUBLISH,
+    SPARK_PUBLISH_CHUNK,
+    SPARK_STAGED,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +72,18 @@ def publish(url: str, stream: str, identity: Identity, staged: Sequence[Staged])
     whose = (identity.query, identity.is_once)
     with session.transaction(url) as database:
         if not any(one.has_rows for one in in_order):
-            database.rows(session.SPARK_PUBLISH, (*batch, *whose, attempts, arrays.BigintArray(counts)))
+            database.rows(SPARK_PUBLISH, (*batch, *whose, attempts, arrays.BigintArray(counts)))
             return
-        is_new = database.value(session.SPARK_BEGIN_BATCH, (*batch, *whose, sum(counts)))
+        is_new = database.value(SPARK_BEGIN_BATCH, (*batch, *whose, sum(counts)))
         published = _publish_chunks(database, url, stream, attempts) if is_new else None
-        database.rows(session.SPARK_END_BATCH, (*batch, attempts, published, sum(counts)))
+        database.rows(SPARK_END_BATCH, (*batch, attempts, published, sum(counts)))
 
 
 def _publish_chunks(database: Session, url: str, stream: str, attempts: arrays.TextArray) -> int:
     """Publish what these attempts have staged; how many messages were found."""
-    chunks = [_Chunk(*row) for row in database.rows(session.SPARK_STAGED, (attempts,))]
+    chunks = [_Chunk(*row) for row in database.rows(SPARK_STAGED, (attempts,))]
     # Before a number is drawn by another connection: until this transaction ends, readers stay below it.
-    database.rows(session.SPARK_ENTER, (stream,))
+    database.rows(SPARK_ENTER, (stream,))
     published = 0
     # A second connection draws numbers ahead, which must not pass those of a chunk that this one publishes.
     for is_encoded, together in groupby(chunks, key=lambda chunk: chunk.is_encoded):
@@ -84,21 +94,21 @@ def _publish_chunks(database: Session, url: str, stream: str, attempts: arrays.T
 
 def _copy(database: Session, url: str, stream: str, chunks: Sequence[_Chunk]) -> int:
     with prepared(url, database, chunks, partial(_placed, stream)) as found:
-        return sum(database.copy_rows(rows.stream_id, rows.segment, rows.content) for rows in found)
+        return sum(
+            database.copy_rows(f"log_{rows.stream_id}_{rows.segment}", log_rows.COLUMNS, rows.content) for rows in found
+        )
 
 
 def _append(database: Session, stream: str, chunks: Sequence[_Chunk]) -> int:
     return sum(
-        chunk.count
-        for chunk in chunks
-        if database.rows(session.SPARK_PUBLISH_CHUNK, (stream, chunk.attempt, chunk.number))
+        chunk.count for chunk in chunks if database.rows(SPARK_PUBLISH_CHUNK, (stream, chunk.attempt, chunk.number))
     )
 
 
 def _placed(stream: str, database: Session, chunk: _Chunk) -> _Rows:
     """Draw the numbers of a chunk, and write them into its rows."""
     ((stream_id, segment, base, partitions, published_at, first_seq, seqs, encoded),) = database.rows(
-        session.SPARK_PLACE_ROWS, (stream, chunk.attempt, chunk.number)
+        SPARK_PLACE_ROWS, (stream, chunk.attempt, chunk.number)
     )
     numbers = np.arange(first_seq, first_seq + chunk.count) if seqs is None else np.array(seqs)
     place = log_rows.Place(numbers, published_at, base, partitions)

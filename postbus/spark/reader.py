@@ -13,21 +13,22 @@ from postbus.db import session
 from postbus.db.arrow import SegmentDropped, read_batches
 from postbus.db.session import Session
 from postbus.spark import compat
+from postbus.spark.archive import Archive, find_archive
+from postbus.spark.archive_files import read_files
 from postbus.spark.columns import Columns, check_schema, fetched_columns
-from postbus.spark.errors import hide_traceback, plainly
+from postbus.spark.errors import hide_traceback, without_traceback
 from postbus.spark.filters import Pushed, push
-from postbus.spark.lake import Archive, find_archive
-from postbus.spark.lake_files import read_files
 from postbus.spark.options import Position, ReadOptions
+from postbus.spark.plan import LakeSlice, Parts, SeqRange, check_gap, floor, plan_read, start_at_time
 from postbus.spark.slices import Slice, State, state_of
-from postbus.spark.tiers import LakeSlice, Parts, check_gap, cut_tiers, floor, start_at_time
+from postbus.spark.statements import PATTERN_REGEX, SEQ_SINCE, SPARK_START
 
 
 def read_parts(options: ReadOptions, schema: StructType, task: InputPartition) -> Iterator[Any]:
     """What a task does: read its parts. One that has nothing to do is no `Parts`."""
     for part in task.parts if isinstance(task, Parts) else ():
         yield from _read_part(options, schema, part)
-    compat.settle()
+    compat.freeze_imports()
 
 
 def _read_part(options: ReadOptions, schema: StructType, part: Slice | LakeSlice) -> Iterator[Any]:
@@ -62,7 +63,7 @@ class Reader(DataSourceReader):
         self._wanted, left = push(filters, self._wanted)
         return left
 
-    @plainly
+    @without_traceback
     def partitions(self) -> list[InputPartition]:
         options = self._options
         with session.transaction(options.address.resolve()) as database:
@@ -73,20 +74,22 @@ class Reader(DataSourceReader):
                 check_gap(database, state, archive, options.stream)
             wanted = self._narrowed(database, state, archive)
             ahead = options.start.partitions or ()
-            tasks = cut_tiers(
+            tasks = plan_read(
                 database,
                 state,
                 archive,
-                options.stream,
-                max(floor(state, archive), wanted.after_seq),
-                min(state.horizon, wanted.to_seq),
+                SeqRange(
+                    options.stream,
+                    max(floor(state, archive), wanted.after_seq),
+                    min(state.horizon, wanted.to_seq),
+                    log_above=state.start_seq - 1,
+                ),
                 messages=wanted.messages,
                 min_count=options.min_partitions,
                 partition=wanted.partition,
                 ahead=tuple((partition, seq - 1) for partition, seq in ahead),
-                log_above=state.start_seq - 1,
             )
-        compat.settle()
+        compat.freeze_imports()
         # Spark would make one task of nothing out of an empty list, and read it.
         return list(tasks) or [InputPartition(None)]
 
@@ -95,7 +98,7 @@ class Reader(DataSourceReader):
         options, wanted = self._options, self._wanted
         messages = wanted.messages
         if options.key_pattern is not None:
-            messages = replace(messages, key_regex=database.value(session.PATTERN_REGEX, (options.key_pattern,)))
+            messages = replace(messages, key_regex=database.value(PATTERN_REGEX, (options.key_pattern,)))
         if options.start.time is not None:
             known = messages.from_time
             messages = replace(messages, from_time=max(known or options.start.time, options.start.time))
@@ -107,13 +110,13 @@ class Reader(DataSourceReader):
         if messages.from_time is not None:
             low = max(low, start_at_time(database, options.stream, state, archive, messages.from_time))
         if messages.to_time is not None:
-            since = database.value(session.SEQ_SINCE, (options.stream, messages.to_time))
+            since = database.value(SEQ_SINCE, (options.stream, messages.to_time))
             high = high if since is None else min(high, since)
         return replace(wanted, after_seq=low, to_seq=high, messages=messages)
 
     def _start(self, database: Session, start: Position) -> int:
         if start.word == "latest":
-            return int(database.value(session.SPARK_START, (self._options.stream, "latest", None, None)))
+            return int(database.value(SPARK_START, (self._options.stream, "latest", None, None)))
         return 0 if start.seq is None else start.seq - 1
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

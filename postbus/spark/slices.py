@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Self
 
-from postbus.db import arrow, session
+from postbus.db import arrow
 from postbus.db.arrow import MessageFilter, Range, Segment
 from postbus.db.session import Session
 from postbus.model.partitioning import partition_of
+from postbus.spark.statements import SPARK_SEGMENTS, SPARK_STATE
 
 # A task costs tens of milliseconds: too many are as slow as too few. A plan knows nothing of a cluster, so it takes the driver's
 # machine for a measure, which often is all there is.
@@ -49,7 +50,7 @@ class Slice:
 
 def state_of(database: Session, stream: str) -> State:
     """Look at a stream."""
-    (row,) = database.rows(session.SPARK_STATE, (stream,))
+    (row,) = database.rows(SPARK_STATE, (stream,))
     return State(*row)
 
 
@@ -83,7 +84,7 @@ class Log:
 
     @classmethod
     def between(cls, database: Session, state: State, after_seq: int, to_seq: int) -> Self:
-        rows = database.rows(session.SPARK_SEGMENTS, (state.stream_id, after_seq, to_seq)) if after_seq < to_seq else []
+        rows = database.rows(SPARK_SEGMENTS, (state.stream_id, after_seq, to_seq)) if after_seq < to_seq else []
         segments = tuple((Segment(number, first, last), above, upto) for number, first, last, above, upto in rows)
         return cls(state, segments, min((above for _, above, _ in segments), default=to_seq))
 

@@ -10,11 +10,12 @@ from postbus.db.arrow import MessageFilter
 from postbus.model.errors import InvalidInput
 from postbus.spark import compat
 from postbus.spark.columns import schema_for
-from postbus.spark.errors import plainly
+from postbus.spark.errors import without_traceback
 from postbus.spark.history import HISTORY, HistoryReader
 from postbus.spark.options import WriteOptions, read_options, write_options
 from postbus.spark.reader import Reader
 from postbus.spark.slices import state_of
+from postbus.spark.statements import PATTERN_REGEX
 from postbus.spark.stream_reader import StreamReader
 from postbus.spark.views import ViewReader, view_schema
 from postbus.spark.writer import StreamWriter, Writer, check_columns
@@ -101,24 +102,24 @@ class PostbusDataSource(DataSource):
     def name(cls) -> str:
         return "postbus"
 
-    @plainly
+    @without_traceback
     def schema(self) -> StructType | str:
         options = read_options(self.options)
         with session.transaction(options.address.resolve()) as database:
             state = state_of(database, options.stream)
-        compat.settle()
+        compat.freeze_imports()
         if options.view != "messages":
             return view_schema(options.view, state.data_type)
         return schema_for(state.data_type, options.data_schema)
 
-    @plainly
+    @without_traceback
     def reader(self, schema: StructType) -> Reader | ViewReader | HistoryReader:
         options = read_options(self.options)
         if options.view == "messages":
             return Reader(options, schema)
         return HistoryReader(options, schema) if options.view == HISTORY else ViewReader(options, schema)
 
-    @plainly
+    @without_traceback
     def streamReader(self, schema: StructType) -> StreamReader:
         options = read_options(self.options)
         if "endingPosition" in self.options:
@@ -128,15 +129,15 @@ class PostbusDataSource(DataSource):
         regex = None
         if options.key_pattern is not None:
             with session.transaction(options.address.resolve()) as database:
-                regex = database.value(session.PATTERN_REGEX, (options.key_pattern,))
+                regex = database.value(PATTERN_REGEX, (options.key_pattern,))
         return StreamReader(options, schema, MessageFilter(key_regex=regex))
 
-    @plainly
+    @without_traceback
     def writer(self, schema: StructType, overwrite: bool) -> Writer:
         options, data_type = self._target(schema, overwrite)
         return Writer(options, data_type)
 
-    @plainly
+    @without_traceback
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         options, data_type = self._target(schema, overwrite)
         if options.batch_id is not None:
@@ -149,6 +150,6 @@ class PostbusDataSource(DataSource):
             raise InvalidInput("a stream cannot be overwritten", "use mode append, and postbus.purge to empty it")
         with session.transaction(options.address.resolve()) as database:
             data_type = state_of(database, options.stream).data_type
-        compat.settle()
+        compat.freeze_imports()
         check_columns(schema, data_type)
         return options, data_type

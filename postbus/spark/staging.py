@@ -12,8 +12,10 @@ from typing import Any, Final
 
 import orjson
 
-from postbus.db import arrays, log_rows, session
+from postbus.db import arrays
 from postbus.db.session import Session
+from postbus.spark import log_rows
+from postbus.spark.statements import SPARK_STAGE, SPARK_STAGE_ROWS
 
 # What publish_many takes at once, and what is a good size for a row.
 CHUNK_MESSAGES: Final = 10_000
@@ -48,12 +50,12 @@ class Area:
             return False
         keys, data = _binary_of(chunk, "key"), _binary_of(chunk, "data")
         parameters = (*self._place(number, chunk), self.is_bytes, _longest(data), log_rows.encode(keys, data))
-        return bool(self.database.value(session.SPARK_STAGE_ROWS, parameters))
+        return bool(self.database.value(SPARK_STAGE_ROWS, parameters))
 
     def _stage_arrays(self, number: int, chunk: Any) -> None:
         data = _bytes_of(chunk, "data")
         self.database.rows(
-            session.SPARK_STAGE,
+            SPARK_STAGE,
             (
                 *self._place(number, chunk),
                 _array(arrays.TextArray, _bytes_of(chunk, "key")),

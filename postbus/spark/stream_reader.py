@@ -10,18 +10,19 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from postbus.db import session, statements
+from postbus.db import session
 from postbus.db.arrow import MessageFilter
 from postbus.db.session import Session
 from postbus.model.errors import Conflict
+from postbus.spark.archive import Archive, find_archive
 from postbus.spark.columns import check_schema
-from postbus.spark.errors import plainly
-from postbus.spark.lake import Archive, find_archive
+from postbus.spark.errors import without_traceback
 from postbus.spark.offsets import Offset, history_of
 from postbus.spark.options import ReadOptions
+from postbus.spark.plan import SeqRange, floor, plan_read, start_at_time
 from postbus.spark.reader import read_parts
 from postbus.spark.slices import State, state_of
-from postbus.spark.tiers import cut_tiers, floor, start_at_time
+from postbus.spark.statements import ARCHIVE_START, SPARK_COMMIT, SPARK_END, SPARK_LOST, SPARK_START
 
 _log: Final = logging.getLogger("postbus.spark")
 _ON_LOSS: Final = (
@@ -39,7 +40,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # With the trigger AvailableNow: no further than this.
         self._last_seq: int | None = None
 
-    @plainly
+    @without_traceback
     def initialOffset(self) -> dict[str, Any]:
         start = self._options.start
         with self._database() as database:
@@ -48,7 +49,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if start.partitions is None:
                 return Offset.at(state, self._start(database, state)).as_json()
             ahead = tuple((partition, max(seq - 1, 0)) for partition, seq in start.partitions)
-            seq = database.value(session.SPARK_START, (self._options.stream, "earliest", None, None))
+            seq = database.value(SPARK_START, (self._options.stream, "earliest", None, None))
             seq = min(seq, floor(state, self._archive(database)))
             if len(ahead) >= state.partition_count:
                 seq = max(seq, min(place for _, place in ahead))
@@ -59,7 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         start, archive = self._options.start, self._archive(database)
         if start.time is not None:
             return start_at_time(database, self._options.stream, state, archive, start.time)
-        seq = int(database.value(session.SPARK_START, (self._options.stream, start.word, start.seq, None)))
+        seq = int(database.value(SPARK_START, (self._options.stream, start.word, start.seq, None)))
         if archive is None or start.word == "latest" or seq > max(state.start_seq - 1, 0):
             return seq
         return max(floor(state, archive), 0 if start.seq is None else start.seq - 1)
@@ -72,7 +73,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(self._options.max_messages)
         return ReadAllAvailable()
 
-    @plainly
+    @without_traceback
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         with self._database() as database:
             state = state_of(database, self._options.stream)
@@ -83,7 +84,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 seq = self._archived_end(database, archive, begin, limit)
                 return Offset.at(state, seq, last.ahead, begin if begin != last.seq else None).as_json()
             seq = database.value(
-                session.SPARK_END,
+                SPARK_END,
                 (
                     self._options.stream,
                     begin,
@@ -100,7 +101,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _archived_end(self, database: Session, archive: Archive, begin: int, limit: ReadLimit) -> int:
         """Where a batch ends that begins in the archive: there too, so that batches are as small as asked for."""
         end = archive.position_seq if self._last_seq is None else min(archive.position_seq, self._last_seq)
-        first = database.value(statements.ARCHIVE_START, (self._options.stream, begin, None))
+        first = database.value(ARCHIVE_START, (self._options.stream, begin, None))
         if first is not None and isinstance(limit, ReadMaxRows):
             end = min(end, int(first) + limit.max_rows)
         return max(end, begin)
@@ -118,7 +119,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return state.horizon
         if archive is not None and archive.start_after <= last.seq < archive.position_seq:
             return last.seq
-        (row,) = database.rows(session.SPARK_LOST, (state.stream_id, last.seq))
+        (row,) = database.rows(SPARK_LOST, (state.stream_id, last.seq))
         if row[0]:
             self._lose(f"messages from seq {last.seq + 1} to {state.start_seq - 1} were purged before they were read")
             return state.start_seq - 1
@@ -129,18 +130,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise Conflict(what, _ON_LOSS)
         _log.warning("stream %s: %s; going on, as failOnDataLoss is false", self._options.stream, what)
 
-    @plainly
+    @without_traceback
     def reportLatestOffset(self) -> dict[str, Any]:
         with self._database() as database:
             state = state_of(database, self._options.stream)
         return Offset.at(state, state.horizon).as_json()
 
-    @plainly
+    @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:
         with self._database() as database:
             self._last_seq = state_of(database, self._options.stream).horizon
 
-    @plainly
+    @without_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         first, last = Offset.of(start), Offset.of(end)
         begin = first.seq if last.after_seq is None else last.after_seq
@@ -151,16 +152,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if last.history() != history_of(state):
                 self._lose("the batch to repeat was read from another history of the database")
             archive = self._archive(database)
-            ((_, dropped),) = database.rows(session.SPARK_LOST, (state.stream_id, begin))
+            ((_, dropped),) = database.rows(SPARK_LOST, (state.stream_id, begin))
             if dropped and (archive is None or begin < archive.start_after):
                 self._lose(f"messages above seq {begin} were purged before they were read")
-            return cut_tiers(
+            return plan_read(
                 database,
                 state,
                 archive,
-                self._options.stream,
-                begin,
-                last.seq,
+                SeqRange(self._options.stream, begin, last.seq),
                 messages=self._filter,
                 min_count=self._options.min_partitions,
                 ahead=first.ahead,
@@ -169,12 +168,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_parts(self._options, self._schema, partition)
 
-    @plainly
+    @without_traceback
     def commit(self, end: dict[str, Any]) -> None:
         if self._options.consumer is not None:
             with self._database() as database:
                 seq = Offset.of(end).seq
-                database.rows(session.SPARK_COMMIT, (self._options.stream, self._options.consumer, seq))
+                database.rows(SPARK_COMMIT, (self._options.stream, self._options.consumer, seq))
 
     def _database(self) -> Any:
         return session.transaction(self._options.address.resolve())

@@ -10,10 +10,11 @@ from typing import Any, Final
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from postbus.db import session, statements
+from postbus.db import session
 from postbus.db.session import Session
 from postbus.model.errors import InvalidInput
-from postbus.spark.errors import hide_traceback, plainly
+from postbus.operations import consumers, dead_letters, messages
+from postbus.spark.errors import hide_traceback, without_traceback
 from postbus.spark.history import HISTORY, HISTORY_SCHEMA
 from postbus.spark.options import ReadOptions
 from postbus.spark.slices import state_of
@@ -94,19 +95,18 @@ class ViewReader(DataSourceReader):
         self._options = options
         self._names = schema.fieldNames()
 
-    @plainly
+    @without_traceback
     def partitions(self) -> list[InputPartition]:
         with self._database() as database:
             is_bytes = state_of(database, self._options.stream).data_type == "bytes"
             if self._options.view == STATE:
-                database.rows(
-                    statements.STATE, (self._options.stream, None, None, "", 1, None)
-                )  # Says if there is none.
+                # Raises if the stream keeps none.
+                database.rows(*_state_page(self._options.stream, None, "", 1))
                 return [OfConsumer("", is_bytes)]
             # Their second column is the name.
-            names = [row[1] for row in database.rows(statements.LIST_CONSUMERS, (self._options.stream,))]
+            names = [row[1] for row in database.rows(*consumers.list_all(self._options.stream).as_sql())]
             if self._options.consumer is not None:
-                database.rows(statements.CONSUMER_INFO, (self._options.stream, self._options.consumer))
+                database.rows(*consumers.info(self._options.stream, self._options.consumer).as_sql())
                 names = [self._options.consumer]
         # Spark would make one task of nothing out of an empty list, and read it.
         return [OfConsumer(name, is_bytes) for name in names] or [InputPartition(None)]
@@ -128,13 +128,13 @@ class ViewReader(DataSourceReader):
 
 
 def _consumer_states(database: Session, options: ReadOptions, part: OfConsumer) -> Iterator[dict[str, Any]]:
-    for values in database.rows(statements.STATS, (options.stream, part.consumer)):
+    for values in database.rows(*consumers.stats(options.stream, part.consumer).as_sql()):
         yield dict(zip(_STATE_NAMES, values, strict=True), consumer=part.consumer)
 
 
 def _state(database: Session, options: ReadOptions, part: OfConsumer) -> Iterator[dict[str, Any]]:
     after_key = ""
-    while page := database.rows(statements.STATE, (options.stream, None, options.key_pattern, after_key, _PAGE, None)):
+    while page := database.rows(*_state_page(options.stream, options.key_pattern, after_key, _PAGE)):
         for values in page:
             row = dict(zip(_KEY_NAMES, values, strict=True))
             after_key = row["key"]
@@ -145,12 +145,26 @@ def _state(database: Session, options: ReadOptions, part: OfConsumer) -> Iterato
 
 def _dead_letters(database: Session, options: ReadOptions, part: OfConsumer) -> Iterator[dict[str, Any]]:
     after_seq = 0
-    while page := database.rows(
-        statements.DEAD_LETTERS, (options.stream, part.consumer, None, options.key_pattern, None, after_seq, _PAGE)
-    ):
+    while page := database.rows(*_letters_page(options, part.consumer, after_seq)):
         for values in page:
             row = dict(zip(_LETTER_NAMES, values, strict=True), consumer=part.consumer)
             after_seq = row["seq"]
             if part.is_bytes:
                 row["data"] = row["bytes"]
             yield row
+
+
+def _state_page(stream: str, key_pattern: str | None, after_key: str, size: int) -> tuple[str, list[Any]]:
+    return messages.state(stream, key=None, key_pattern=key_pattern, after_key=after_key, max_messages=size).as_sql()
+
+
+def _letters_page(options: ReadOptions, consumer: str, after_seq: int) -> tuple[str, list[Any]]:
+    return dead_letters.list_page(
+        options.stream,
+        consumer,
+        seqs=None,
+        key_pattern=options.key_pattern,
+        reason_like=None,
+        after_seq=after_seq,
+        max_messages=_PAGE,
+    ).as_sql()

@@ -17,10 +17,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from postbus.db import arrays, session
 from postbus.model.errors import ConnectionLost, InvalidInput
 from postbus.spark import compat
-from postbus.spark.errors import plainly
+from postbus.spark.errors import without_traceback
 from postbus.spark.options import WriteOptions
 from postbus.spark.publishing import Identity, Staged, publish
 from postbus.spark.staging import Area, chunks
+from postbus.spark.statements import SPARK_DISCARD
 
 _HEADERS: Final = types.MapType(types.StringType(), types.StringType())
 
@@ -85,7 +86,7 @@ class _Writer:
             for number, chunk in enumerate(chunks(batches)):
                 count += chunk.num_rows
                 has_rows |= area.stage(number, chunk)
-        compat.settle()
+        compat.freeze_imports()
         return Staged(attempt, compat.task_partition(), count, identity.query, has_rows)
 
     def _publish(self, staged: Sequence[Staged], identity: Identity) -> None:
@@ -99,7 +100,7 @@ class _Writer:
     def _discard(self, staged: Sequence[Staged], identity: Identity) -> None:
         attempts = arrays.TextArray([one.attempt.encode() for one in staged])
         with session.transaction(self._options.address.resolve()) as database:
-            database.rows(session.SPARK_DISCARD, (self._staged_by(identity), identity.batch_id, attempts))
+            database.rows(SPARK_DISCARD, (self._staged_by(identity), identity.batch_id, attempts))
 
     def _staged_by(self, identity: Identity) -> str:
         """Whose rows they are in the staging area: a writer may write to several streams at once."""
@@ -120,15 +121,15 @@ class Writer(_Writer, DataSourceArrowWriter):
         else:
             self._identity = Identity(options.writer_id, options.batch_id)
 
-    @plainly
+    @without_traceback
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return self._stage(iterator, self._identity)
 
-    @plainly
+    @without_traceback
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._publish(_staged(messages), self._identity)
 
-    @plainly
+    @without_traceback
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         self._discard(_staged(messages), self._identity)
 
@@ -136,18 +137,18 @@ class Writer(_Writer, DataSourceArrowWriter):
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     """Publishes each micro-batch of a query once."""
 
-    @plainly
+    @without_traceback
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         query, batch_id = compat.task_query()
         return self._stage(iterator, self._identity(query, -1 if batch_id is None else batch_id))
 
-    @plainly
+    @without_traceback
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         staged = _staged(messages)
         if staged:
             self._publish(staged, self._identity(staged[0].query, batchId))
 
-    @plainly
+    @without_traceback
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         staged = _staged(messages)
         if staged:

@@ -13,11 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import postbus
-from postbus.cli.doctor import machine, postgres, server
+from postbus.cli.doctor import diagnosis, machine, postgres, server
+from postbus.cli.doctor.diagnosis import Facts
 from postbus.cli.doctor.finding import Finding
 from postbus.cli.main import build
-from postbus.db import diagnosis
-from postbus.db.diagnosis import Facts
 from tests.cli.shell import Shell
 from tests.server.serving import serving
 from tests.waiting import until

@@ -141,7 +141,7 @@ def test_help_is_there_at_once_because_nothing_heavy_is_imported() -> None:
     program = "import sys, postbus.cli.main as m; m.build(m.called(['--help'])); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "typer" in loaded
-    for heavy in ("psycopg", "asyncio", "textual", "pyspark", "uvicorn", "orjson", "postbus.bus"):
+    for heavy in ("psycopg", "asyncio", "textual", "pyspark", "uvicorn", "orjson", "postbus.client"):
         assert heavy not in loaded
 
 

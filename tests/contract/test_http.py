@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
@@ -18,11 +17,11 @@ from typing import Any
 import pytest
 
 import postbus
-from postbus.bus._sync.http_bus import HttpBus
-from postbus.db._async.database import AsyncDatabase
+from postbus.client._sync.bus import Bus
 from postbus.http._sync.client import HttpClient
 from postbus.http.request import Request
-from postbus.server.access import Scope, Tokens
+from postbus.model.token import Scope
+from postbus.transport._sync.http import HttpTransport
 from tests.server.serving import Api, serving
 
 pytestmark = pytest.mark.newest_server
@@ -33,7 +32,7 @@ class _Seen(Exception):
 
 
 @contextmanager
-def _looking(url: str, token: str | None = None) -> Iterator[tuple[HttpBus, list[Request]]]:
+def _looking(url: str, token: str | None = None) -> Iterator[tuple[Bus, list[Request]]]:
     """A bus whose requests are looked at and not sent."""
     requests: list[Request] = []
 
@@ -41,7 +40,7 @@ def _looking(url: str, token: str | None = None) -> Iterator[tuple[HttpBus, list
         requests.append(request)
         raise _Seen
 
-    with HttpBus(HttpClient(url, token=token, on_request=look)) as bus:
+    with Bus(HttpTransport(HttpClient(url, token=token, on_request=look))) as bus:
         yield bus, requests
 
 
@@ -61,7 +60,7 @@ def test_a_request_can_be_seen_without_being_sent() -> None:
         receive.url == "http://nobody.invalid/api/streams/orders/consumers/billing/receive?batch_size=10&wait_for=5000"
     )
     assert receive.as_curl() == f"curl '{receive.url}' -H \"Authorization: Bearer $POSTBUS_TOKEN\""
-    assert "s3cret" not in f"{publish!r} {publish.as_curl()} {bus!r} {bus._client!r}"
+    assert "s3cret" not in f"{publish!r} {publish.as_curl()} {bus!r} {vars(bus._transport)!r}"
 
 
 def test_the_command_for_curl_runs(api: Api, name: str) -> None:
@@ -122,12 +121,8 @@ def test_a_token_to_consume_is_enough_for_a_worker(url: str, name: str) -> None:
 
 
 def _token(url: str, stream: str, scope: Scope = "publish") -> str:
-    async def create() -> str:
-        async with AsyncDatabase(url) as database:
-            text, _ = await Tokens(database).create("test", scopes=[scope], streams=[stream])
-            return text
-
-    return asyncio.run(create())
+    with postbus.connect(url) as bus:
+        return bus.tokens.create("test", scopes=[scope], streams=[stream]).text
 
 
 @pytest.mark.parametrize(
@@ -187,7 +182,7 @@ def test_a_restart_of_the_server_goes_unnoticed(url: str, name: str) -> None:
 def test_an_answer_of_another_version_is_said() -> None:
     body = b'{"data": {"name": "orders", "something": "new"}}'
     answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
-    with _answerless(answer) as (url, _), HttpBus(HttpClient(url)) as bus:
+    with _answerless(answer) as (url, _), Bus(HttpTransport(HttpClient(url))) as bus:
         with pytest.raises(postbus.Error, match="not understood") as refused:
             bus.stream_info("orders")
         assert "same version" in str(refused.value.hint)
@@ -195,7 +190,7 @@ def test_an_answer_of_another_version_is_said() -> None:
 
 def test_a_publish_whose_answer_is_lost_is_not_sent_again() -> None:
     """Reads are tried once more; of a publish nobody knows what became, and the error says so."""
-    with _answerless() as (url, requests), HttpBus(HttpClient(url)) as bus:
+    with _answerless() as (url, requests), Bus(HttpTransport(HttpClient(url))) as bus:
         with pytest.raises(postbus.ConnectionLost, match="lost"):
             bus.publish("orders", data=1)
         assert len(requests) == 1

@@ -42,7 +42,7 @@ SCOPES: Final[dict[str, Scope | None]] = {"key": by_key, "none": None, "partitio
 
 # Children of a server that has imported everything start in milliseconds, and inherit no threads.
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["tests.faults.crew", "postbus.bus._sync.connect"])
+_processes.set_forkserver_preload(["tests.faults.crew", "postbus.client._sync.connect"])
 
 
 class Crew:

@@ -20,7 +20,7 @@ from tests.waiting import until
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
-    ["tests.faults.run_worker", "postbus.bus._sync.connect", "postbus.bus._async.connect"]
+    ["tests.faults.run_worker", "postbus.client._sync.connect", "postbus.client._async.connect"]
 )
 
 both_kinds = pytest.mark.parametrize("kind", ["sync", "async"])

@@ -12,8 +12,8 @@ from psycopg import sql as composed
 
 import postbus
 from postbus import sql
-from postbus.cli.doctor import postgres
-from postbus.db import arrow, diagnosis, migrations
+from postbus.cli.doctor import diagnosis, postgres
+from postbus.db import arrow, migrations
 from postbus.db.embedded import binaries
 from tests import servers
 

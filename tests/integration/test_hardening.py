@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import threading
 from datetime import date, datetime
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -14,6 +14,7 @@ import pytest
 
 import postbus
 from postbus import Message
+from postbus.transport._sync.postgres import PostgresTransport
 from tests import servers
 
 
@@ -259,7 +260,7 @@ def test_a_stale_type_in_the_callers_transaction_is_forgotten(
 def test_a_statement_whose_columns_change_is_prepared_anew(server: servers.Server) -> None:
     """As when a migration replaces a function."""
     with servers.database(server.url) as url, postbus.connect(url, pool_size=1) as bus:
-        run = bus._database.rows
+        run = cast(PostgresTransport, bus._transport).database.rows
         run("create table public.t as select 1 as a")
         assert run("select t.* from public.t") == [(1,)]
         for columns in (2, 3):

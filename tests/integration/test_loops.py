@@ -74,7 +74,7 @@ async def test_a_loop_whose_connection_is_lost_says_so_and_the_next_goes_on(
     bus: Any, stream: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("_async", "_sync"):
-        monkeypatch.setattr(f"postbus.bus.{module}.consumer_loop._FLUSH_SECONDS", 60.0)
+        monkeypatch.setattr(f"postbus.transport.{module}.batches._FLUSH_SECONDS", 60.0)
     consumer = await bus.create_consumer(stream, "c", order="none", ack_wait=0.5)
     await fill(bus, stream)
 

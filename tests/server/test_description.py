@@ -85,7 +85,7 @@ def test_every_endpoint_does_what_is_described(case: Any, described: Api) -> Non
 def test_every_endpoint_is_described_and_has_a_summary() -> None:
     described = json.loads(openapi.document(is_open=False))
     for endpoint in ALL:
-        operation = described["paths"][endpoint.path][endpoint.method.lower()]
+        operation = described["paths"][endpoint.route.path][endpoint.route.method.lower()]
         assert re.fullmatch(r"[A-Z].*\.", operation["summary"]), operation["summary"]
         assert operation["security"] == [{"token": []}]
 
@@ -97,4 +97,4 @@ def test_the_description_is_served(api: Api) -> None:
 def test_every_endpoint_is_in_the_reference() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
     for endpoint in ALL:
-        assert f"| `{endpoint.method} {endpoint.path}` | {endpoint.needs} | {endpoint.summary} |" in page
+        assert f"| `{endpoint.route.method} {endpoint.route.path}` | {endpoint.needs} | {endpoint.summary} |" in page

@@ -26,7 +26,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 import postbus
-from postbus.pipelines.running import running
+from postbus.pipelines.runtime.run import running
 from postbus.server import metrics
 from tests.server.conftest import Stream
 from tests.server.serving import Api, serving

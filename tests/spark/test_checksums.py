@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from postbus.pipelines import lake
+from postbus.pipelines.archive import manifest
+from postbus.spark.archive import lake_schema
 from postbus.spark.checksums import checksums
 from postbus.spark.compat import arrow_schema
-from postbus.spark.lake import lake_schema
 
 TEXTS = (
     "",
@@ -55,8 +55,8 @@ def test_a_task_and_spark_find_the_same_checksums(spark: Any, tmp_path: Path, da
 
     batch = pyarrow.RecordBatch.from_pylist(messages(data_type), schema=arrow_schema(lake_schema(data_type)))
     parquet.write_table(pyarrow.Table.from_batches([batch]), tmp_path / "messages.parquet")
-    frame = lake.read_files(spark, str(tmp_path), [""], data_type)
-    of_spark = {row.seq: row.sum for row in frame.groupBy("seq").agg(lake.checksum().alias("sum")).collect()}
+    frame = manifest.read_files(spark, str(tmp_path), [""], data_type)
+    of_spark = {row.seq: row.sum for row in frame.groupBy("seq").agg(manifest.checksum().alias("sum")).collect()}
 
     assert dict(zip(batch.column("seq").to_pylist(), checksums(batch).tolist(), strict=True)) == of_spark
     # Of a part of a batch, too, whose columns begin in the middle of their buffers.

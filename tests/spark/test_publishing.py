@@ -16,11 +16,11 @@ import pytest
 from pyspark.sql.datasource import WriterCommitMessage
 
 import postbus
-from postbus.db import session
 from postbus.db.session import Session
-from postbus.spark import ahead, staging
+from postbus.spark import prefetch, staging
 from postbus.spark.options import Address, WriteOptions
 from postbus.spark.publishing import Staged
+from postbus.spark.statements import SPARK_END_BATCH, SPARK_ENTER, SPARK_STAGED
 from postbus.spark.writer import Writer
 from tests import pgbouncer
 from tests.waiting import until
@@ -188,7 +188,7 @@ def test_what_a_stream_does_not_take_by_copy_is_staged_as_arrays(bus: postbus.Bu
     assert execute(url, f"select count(*) from postbus_data.state_{stream_id(url, name)}") == [(2,)]
 
 
-@pytest.mark.parametrize("moment", [session.SPARK_STAGED, session.SPARK_ENTER, "copy"])
+@pytest.mark.parametrize("moment", [SPARK_STAGED, SPARK_ENTER, "copy"])
 def test_when_staged_rows_are_gone_nothing_is_published_and_the_batch_can_be_run_again(
     bus: postbus.Bus, url: str, stream: str, before: Any, moment: str
 ) -> None:
@@ -272,7 +272,7 @@ def test_readers_stay_below_the_batch_until_it_is_committed(
         bus.publish(stream, data={"n": -1})
         seen.append(len(bus.read(stream)))
 
-    before(session.SPARK_END_BATCH, look)
+    before(SPARK_END_BATCH, look)
     writer = writer_for(url, stream)
     writer.commit([stage(writer, batches(5))])
 
@@ -372,7 +372,7 @@ def test_where_a_role_has_one_connection_it_does_everything(bus: postbus.Bus, ur
 def test_behind_a_pooler_a_second_connection_is_not_waited_for(
     bus: postbus.Bus, url: str, stream: str, pool_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "_PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(prefetch, "_PATIENCE_SECONDS", 0.5)
     with pgbouncer.running(url, pool_size=pool_size) as through:
         writer = writer_for(through, stream)
         writer.commit([stage(writer, batches(5))])
@@ -383,7 +383,7 @@ def test_behind_a_pooler_a_second_connection_is_not_waited_for(
 def test_whoever_waits_for_the_first_connection_does_not_stop_it_by_stopping_the_second(
     bus: postbus.Bus, url: str, stream: str, before: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "_PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(prefetch, "_PATIENCE_SECONDS", 0.5)
     waiting = "select count(*) from pg_locks where not granted and relation = 'postbus_data.spark_staging'::regclass"
 
     def get_in_line() -> None:
@@ -428,7 +428,7 @@ def test_when_the_first_connection_is_lost_the_batch_is_published_once_by_anothe
         )
         assert found == [(True,)]
 
-    before(session.SPARK_END_BATCH, cut)
+    before(SPARK_END_BATCH, cut)
     writer = writer_for(url, stream)
     writer.commit([stage(writer, batches(8))])
 

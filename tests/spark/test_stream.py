@@ -12,10 +12,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import postbus
+from postbus.spark.plan import Parts
 from postbus.spark.slices import Slice
 from postbus.spark.source import PostbusDataSource
 from postbus.spark.stream_reader import StreamReader
-from postbus.spark.tiers import Parts
 
 SCHEMA = StructType([StructField("key", StringType()), StructField("seq", LongType(), nullable=False)])
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postbus.bus import content
-from postbus.bus.content import NotEncodable
+from postbus.codec import content
+from postbus.codec.content import NotEncodable
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postbus.pipelines.failures import in_short
+from postbus.pipelines.runtime.failures import in_short
 
 
 @pytest.mark.parametrize(

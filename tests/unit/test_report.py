@@ -15,7 +15,7 @@ from postbus.pipelines.report.deliveries import percentiles
 from postbus.pipelines.report.facts import Forecast, Traffic
 from postbus.pipelines.report.forecast import forecast
 from postbus.pipelines.report.markup import Html, tag
-from postbus.spark.lake import Archive
+from postbus.spark.archive import Archive
 from tests.browser.sample import NOW, info
 
 DAY = timedelta(days=1)

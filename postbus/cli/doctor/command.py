@@ -50,8 +50,7 @@ def _findings() -> Iterator[Finding]:
 
 
 def _postgres() -> Iterator[Finding]:
-    from postbus.cli.doctor import postgres
-    from postbus.db import diagnosis
+    from postbus.cli.doctor import diagnosis, postgres
 
     try:
         with targets.postgres(for_what="doctor") as url:

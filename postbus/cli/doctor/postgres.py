@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from postbus.cli.doctor.diagnosis import Facts, Row
 from postbus.cli.doctor.finding import Finding
 from postbus.cli.observe.figures import size
-from postbus.db.diagnosis import Facts, Row
 
 _MOST_CONNECTIONS: Final = 0.9
 _MOST_XID_AGE: Final = 1_000_000_000

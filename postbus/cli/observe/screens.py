@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -19,11 +19,17 @@ from postbus.cli.observe.dialogs import Confirm
 from postbus.model.errors import Error
 
 if TYPE_CHECKING:
-    from postbus.cli.observe.app import Observe
     from postbus.cli.observe.feed import Feed
 
 
 _PATIENCE_SECONDS: Final = 3.0
+
+
+class Program(Protocol):
+    """What screens need of the program."""
+
+    feed: Feed
+    shown_url: str
 
 
 def in_background(node: DOMNode, work: Any, group: str) -> None:
@@ -55,8 +61,8 @@ class LiveScreen(Screen[None]):
     ]
 
     @property
-    def program(self) -> Observe:
-        return cast("Observe", self.app)
+    def program(self) -> Program:
+        return cast("Program", self.app)
 
     @property
     def feed(self) -> Feed:

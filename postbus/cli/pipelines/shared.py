@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from postbus import Bus
-    from postbus.pipelines.progress import Show
+    from postbus.pipelines.runtime.progress import Show
 
 _Options = TypeVar("_Options")
 
@@ -40,7 +40,7 @@ Continuous = Annotated[
 
 def shown() -> Show:
     """Who shows how far a pipeline is; nobody with --quiet."""
-    from postbus.pipelines import progress
+    from postbus.pipelines.runtime import progress
 
     return progress.Silence() if current().quiet else progress.for_this_terminal()
 
@@ -70,15 +70,15 @@ def started(
         for stream in [streams] if isinstance(streams, str) else streams:
             bus.stream_info(stream)
         try:
-            from postbus.pipelines import sessions
+            from postbus.pipelines.runtime import spark_session
         except ImportError as error:
             raise Error("Spark is not installed", "run: pip install 'postbus[spark]'") from error
         if served is None:
-            with sessions.started(master, remote) as spark:
+            with spark_session.started(master, remote) as spark:
                 yield spark, bus.url
             return
         os.environ["POSTBUS_URL"] = bus.url
-        with sessions.served(master, remote, served) as spark:
+        with spark_session.served(master, remote, served) as spark:
             yield spark, bus.url
 
 

@@ -27,16 +27,16 @@ _Loaded = TypeVar("_Loaded")
 _WENT_WELL: Final = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK, ExecStatus.PIPELINE_SYNC)
 
 
-class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
-    """A connection with `fetch`. Whoever uses it has it to himself, as the pool ensures."""
+class AsyncPreparedConnection(psycopg.AsyncConnection[Any]):
+    """A connection with `fetch`. Its user has it alone, as the pool ensures."""
 
     _names: dict[str, bytes] | None = None
     _prepared_count = 0
     _transformer: psycopg.abc.Transformer | None = None
     keeps_statements = True
     """Whether the server remembers prepared statements. Not so behind a pooler in transaction mode."""
-    is_ahead = False
-    """Whether a statement was sent whose end nobody has waited for."""
+    has_pending_result = False
+    """Whether a statement was sent and its result not yet read."""
     is_flusher = False
     """Whether it is one of those that flush; see `AsyncDatabase.flush`."""
 
@@ -44,28 +44,30 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
         """Run a statement with parameters $1, $2, … and return its rows."""
         return await self._run(self._fetch, statement, parameters)
 
-    async def fetch_as(self, load: Callable[[Rows], _Loaded], statement: str, parameters: Sequence[Any]) -> _Loaded:
-        """The same for many rows that are to become something else: that is made of them while the server commits.
+    async def fetch_decoded(
+        self, load: Callable[[Rows], _Loaded], statement: str, parameters: Sequence[Any]
+    ) -> _Loaded:
+        """The same, with rows that are decoded while the server commits: for many rows.
 
-        It is returned only after the commit, so it is as durable as what `fetch` returns.
+        It returns after the commit, so its result is as durable as that of `fetch`.
         """
         if not self.keeps_statements:
             return load(await self.fetch(statement, parameters))
         return await self._run(partial(self._fetch_early, load), statement, parameters)
 
     async def start(self, statement: str) -> None:
-        """Send a statement and do not wait for its end: `settle` does, before anything else is run, or the next `start`."""
+        """Send a statement without waiting for its result. `finish`, or the next `start`, waits for it."""
         if not self.keeps_statements:
             await self.fetch(statement, ())
             return
         await self._run(self._start, statement, ())
 
-    async def settle(self) -> None:
-        """Wait for the end of what was started."""
-        if self.is_ahead:
+    async def finish(self) -> None:
+        """Wait for the result of the statement that was started."""
+        if self.has_pending_result:
             async with self.lock:
                 try:
-                    await self.wait(self._settle())
+                    await self.wait(self._finish())
                 except BaseException:
                     await self.close()
                     raise
@@ -78,8 +80,8 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
             try:
                 return await self._attempt(fetch, statement, values, formats)
             except BaseException:
-                if self.is_ahead:
-                    # What is still to come would be taken for the answer to something else.
+                if self.has_pending_result:
+                    # A result that comes later would be taken for that of another statement.
                     await self.close()
                 raise
 
@@ -127,19 +129,19 @@ class AsyncLeanConnection(psycopg.AsyncConnection[Any]):
                 self.pgconn.exit_pipeline_mode()
 
     def _start(self, statement: str, values: list[bytes | None], formats: list[int]) -> Generator[Any, Any, None]:
-        yield from self._settle()
+        yield from self._finish()
         name = yield from self._name_of(statement)
         self.pgconn.enter_pipeline_mode()
-        self.is_ahead = True
+        self.has_pending_result = True
         self.pgconn.send_query_prepared(name, values, formats, encoding.BINARY)
         self.pgconn.pipeline_sync()
         yield from generators.send(self.pgconn)
 
-    def _settle(self) -> Generator[Any, Any, None]:
-        if self.is_ahead:
+    def _finish(self) -> Generator[Any, Any, None]:
+        if self.has_pending_result:
             yield from self._end()
             self.pgconn.exit_pipeline_mode()
-            self.is_ahead = False
+            self.has_pending_result = False
 
     def _end(self) -> Generator[Any, Any, None]:
         """Wait for the end of a transaction. An error of its own comes before that."""

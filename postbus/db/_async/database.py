@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -14,7 +15,7 @@ import psycopg_pool
 from psycopg.rows import tuple_row
 
 from postbus.db import arrays, migrations, statements
-from postbus.db._async.connection import AsyncLeanConnection, Rows
+from postbus.db._async.connection import AsyncPreparedConnection, Rows
 from postbus.db.errors import translate
 from postbus.model.errors import ConnectionLost, Error, InvalidInput
 
@@ -43,12 +44,12 @@ class AsyncDatabase:
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
         self._is_asking = False
-        # Connections that flush what others have committed, and that nobody waits for; and how many more of them there may be.
-        self._flushing: list[AsyncLeanConnection] = []
-        self._spare = [None] * (pool_size // 2)
-        self._pool: psycopg_pool.AsyncConnectionPool[AsyncLeanConnection] = psycopg_pool.AsyncConnectionPool(
+        # Connections that flush the commits of others while nobody waits for them, and how many more there may be.
+        self._flushing: list[AsyncPreparedConnection] = []
+        self._spare = threading.Semaphore(pool_size // 2)
+        self._pool: psycopg_pool.AsyncConnectionPool[AsyncPreparedConnection] = psycopg_pool.AsyncConnectionPool(
             url,
-            connection_class=AsyncLeanConnection,
+            connection_class=AsyncPreparedConnection,
             min_size=0,
             max_size=pool_size,
             timeout=connect_timeout,
@@ -71,7 +72,7 @@ class AsyncDatabase:
     async def close(self) -> None:
         while self._flushing:
             with suppress(Error, IndexError):
-                await self.settle(self._flushing[0])
+                await self.await_flush(self._flushing[0])
         await self._pool.close()
 
     async def __aenter__(self) -> Self:
@@ -118,83 +119,83 @@ class AsyncDatabase:
             return await _run_on_callers(connection, statement, parameters)
         found: Rows
         try:
-            found = await self._on_pooled(AsyncLeanConnection.fetch, statement, parameters)
+            found = await self._on_pooled(AsyncPreparedConnection.fetch, statement, parameters)
         except ConnectionLost:
             if not repeatable:
                 raise
-            found = await self._on_pooled(AsyncLeanConnection.fetch, statement, parameters)
+            found = await self._on_pooled(AsyncPreparedConnection.fetch, statement, parameters)
         return found
 
-    async def loaded(self, load: Callable[[Rows], _Result], statement: str, parameters: Sequence[Any]) -> _Result:
-        """Run one statement and make something of its rows, while the server commits.
+    async def fetch_decoded(
+        self, load: Callable[[Rows], _Result], statement: str, parameters: Sequence[Any]
+    ) -> _Result:
+        """Run one statement and decode its rows while the server commits.
 
         Raises:
             postbus.Error: As `rows`.
         """
-        result: _Result = await self._on_pooled(AsyncLeanConnection.fetch_as, load, statement, parameters)
+        result: _Result = await self._on_pooled(AsyncPreparedConnection.fetch_decoded, load, statement, parameters)
         return result
 
-    async def flush(self, previous: AsyncLeanConnection | None) -> AsyncLeanConnection | None:
-        """Have all that was committed up to now written to disk, and do not wait for it.
+    async def flush(self, previous: AsyncPreparedConnection | None) -> AsyncPreparedConnection | None:
+        """Have everything committed so far written to disk, without waiting for it.
 
         Args:
-            previous: What the call before returned; that flush is waited for.
+            previous: What the previous call returned. Its flush is waited for.
 
         Returns:
-            The connection that does it, for `settle`. None if it is done: a small pool has no connection to spare.
+            The connection that flushes, for `await_flush`. None if it is done: a small pool has no connection to spare.
 
         Raises:
             postbus.Error: It cannot be asked for, or the one before failed.
         """
-        if previous is not None and not self._retake(previous):
-            await self._settle(previous)
+        if previous is not None and not self._reclaim(previous):
+            await self._finish(previous)
             previous = None
         connection = previous or await self._flusher()
         if connection is None:
             await self.rows(statements.FLUSH)
         else:
-            await self._on(connection, AsyncLeanConnection.start, statements.FLUSH)
+            await self._on(connection, AsyncPreparedConnection.start, statements.FLUSH)
         return connection
 
-    async def _flusher(self) -> AsyncLeanConnection | None:
+    async def _flusher(self) -> AsyncPreparedConnection | None:
         """A connection to flush by, unless half of the pool does so already."""
-        if not self._spare:
-            # One of them may be done. Who asked for it is told if it failed.
+        if not self._spare.acquire(blocking=False):
+            # One of them may be done. Its user hears of it if it failed.
             with suppress(Error, IndexError):
-                await self.settle(self._flushing[0])
+                await self.await_flush(self._flushing[0])
+            if not self._spare.acquire(blocking=False):
+                return None
         try:
-            self._spare.pop()
-        except IndexError:
-            return None
-        try:
-            connection = await self._taken()
+            connection = await self._checkout()
         except BaseException:
-            self._spare.append(None)
+            self._spare.release()
             raise
         connection.is_flusher = True
         return connection
 
-    async def settle(self, connection: AsyncLeanConnection) -> None:
-        """Wait for a flush, and let others have its connection.
+    async def await_flush(self, connection: AsyncPreparedConnection) -> None:
+        """Wait for a flush, and return its connection to the pool.
 
         Raises:
             postbus.Error: It failed.
         """
-        is_free = self._retake(connection)
+        is_free = self._reclaim(connection)
         try:
-            await self._settle(connection)
+            await self._finish(connection)
         finally:
             if is_free:
-                await self._put(connection)
+                await self._checkin(connection)
 
-    async def _settle(self, connection: AsyncLeanConnection) -> None:
+    async def _finish(self, connection: AsyncPreparedConnection) -> None:
         try:
-            await connection.settle()
+            await connection.finish()
         except psycopg.Error as error:
             raise translate(error) from error
 
-    def _retake(self, connection: AsyncLeanConnection) -> bool:
-        """Take a connection that flushes, unless somebody else has done so."""
+    def _reclaim(self, connection: AsyncPreparedConnection) -> bool:
+        """Take a connection that flushes; False if another call has taken it."""
         try:
             self._flushing.remove(connection)
         except ValueError:
@@ -202,17 +203,17 @@ class AsyncDatabase:
         return True
 
     async def _on_pooled(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        return await self._on(await self._taken(), method, *arguments)
+        return await self._on(await self._checkout(), method, *arguments)
 
-    async def _on(self, connection: AsyncLeanConnection, method: Callable[..., Any], *arguments: Any) -> Any:
+    async def _on(self, connection: AsyncPreparedConnection, method: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return await method(connection, *arguments)
         except psycopg.Error as error:
             raise translate(error) from error
         finally:
-            await self._put(connection)
+            await self._checkin(connection)
 
-    async def _taken(self) -> AsyncLeanConnection:
+    async def _checkout(self) -> AsyncPreparedConnection:
         """A connection of the pool that is alive."""
         try:
             # The pool's own check would pause between two that are not alive.
@@ -225,13 +226,13 @@ class AsyncDatabase:
             raise translate(error, under_way=False) from error
         return pooled
 
-    async def _put(self, connection: AsyncLeanConnection) -> None:
-        if connection.is_ahead and not connection.closed:
+    async def _checkin(self, connection: AsyncPreparedConnection) -> None:
+        if connection.has_pending_result and not connection.closed:
             self._flushing.append(connection)
             return
         if connection.is_flusher:
             connection.is_flusher = False
-            self._spare.append(None)
+            self._spare.release()
         await self._pool.putconn(connection)
 
     async def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
@@ -264,7 +265,7 @@ async def _run_on_callers(connection: Connection, statement: str, parameters: Se
         raise translate(error) from error
 
 
-async def _configure(connection: AsyncLeanConnection) -> None:
+async def _configure(connection: AsyncPreparedConnection) -> None:
     cursor = await connection.execute("select pg_backend_pid()")
     row = await cursor.fetchone()
     if row is not None and row[0] != connection.info.backend_pid:
@@ -275,7 +276,7 @@ async def _configure(connection: AsyncLeanConnection) -> None:
         await connection.execute(statements.SESSION_SETTINGS)
 
 
-def _is_alive(connection: AsyncLeanConnection) -> bool:
+def _is_alive(connection: AsyncPreparedConnection) -> bool:
     """Whether a connection did not die while it was idle: an idle one has nothing to say, so a readable one is suspect.
 
     One system call, where asking the server would double the cost of a small call.

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import select
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -15,7 +16,7 @@ import psycopg_pool
 from psycopg.rows import tuple_row
 
 from postbus.db import arrays, migrations, statements
-from postbus.db._sync.connection import LeanConnection, Rows
+from postbus.db._sync.connection import PreparedConnection, Rows
 from postbus.db.errors import translate
 from postbus.model.errors import ConnectionLost, Error, InvalidInput
 
@@ -44,12 +45,12 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
         self._is_asking = False
-        # Connections that flush what others have committed, and that nobody waits for; and how many more of them there may be.
-        self._flushing: list[LeanConnection] = []
-        self._spare = [None] * (pool_size // 2)
-        self._pool: psycopg_pool.ConnectionPool[LeanConnection] = psycopg_pool.ConnectionPool(
+        # Connections that flush the commits of others while nobody waits for them, and how many more there may be.
+        self._flushing: list[PreparedConnection] = []
+        self._spare = threading.Semaphore(pool_size // 2)
+        self._pool: psycopg_pool.ConnectionPool[PreparedConnection] = psycopg_pool.ConnectionPool(
             url,
-            connection_class=LeanConnection,
+            connection_class=PreparedConnection,
             min_size=0,
             max_size=pool_size,
             timeout=connect_timeout,
@@ -72,7 +73,7 @@ class Database:
     def close(self) -> None:
         while self._flushing:
             with suppress(Error, IndexError):
-                self.settle(self._flushing[0])
+                self.await_flush(self._flushing[0])
         self._pool.close()
 
     def __enter__(self) -> Self:
@@ -119,83 +120,81 @@ class Database:
             return _run_on_callers(connection, statement, parameters)
         found: Rows
         try:
-            found = self._on_pooled(LeanConnection.fetch, statement, parameters)
+            found = self._on_pooled(PreparedConnection.fetch, statement, parameters)
         except ConnectionLost:
             if not repeatable:
                 raise
-            found = self._on_pooled(LeanConnection.fetch, statement, parameters)
+            found = self._on_pooled(PreparedConnection.fetch, statement, parameters)
         return found
 
-    def loaded(self, load: Callable[[Rows], _Result], statement: str, parameters: Sequence[Any]) -> _Result:
-        """Run one statement and make something of its rows, while the server commits.
+    def fetch_decoded(self, load: Callable[[Rows], _Result], statement: str, parameters: Sequence[Any]) -> _Result:
+        """Run one statement and decode its rows while the server commits.
 
         Raises:
             postbus.Error: As `rows`.
         """
-        result: _Result = self._on_pooled(LeanConnection.fetch_as, load, statement, parameters)
+        result: _Result = self._on_pooled(PreparedConnection.fetch_decoded, load, statement, parameters)
         return result
 
-    def flush(self, previous: LeanConnection | None) -> LeanConnection | None:
-        """Have all that was committed up to now written to disk, and do not wait for it.
+    def flush(self, previous: PreparedConnection | None) -> PreparedConnection | None:
+        """Have everything committed so far written to disk, without waiting for it.
 
         Args:
-            previous: What the call before returned; that flush is waited for.
+            previous: What the previous call returned. Its flush is waited for.
 
         Returns:
-            The connection that does it, for `settle`. None if it is done: a small pool has no connection to spare.
+            The connection that flushes, for `await_flush`. None if it is done: a small pool has no connection to spare.
 
         Raises:
             postbus.Error: It cannot be asked for, or the one before failed.
         """
-        if previous is not None and not self._retake(previous):
-            self._settle(previous)
+        if previous is not None and not self._reclaim(previous):
+            self._finish(previous)
             previous = None
         connection = previous or self._flusher()
         if connection is None:
             self.rows(statements.FLUSH)
         else:
-            self._on(connection, LeanConnection.start, statements.FLUSH)
+            self._on(connection, PreparedConnection.start, statements.FLUSH)
         return connection
 
-    def _flusher(self) -> LeanConnection | None:
+    def _flusher(self) -> PreparedConnection | None:
         """A connection to flush by, unless half of the pool does so already."""
-        if not self._spare:
-            # One of them may be done. Who asked for it is told if it failed.
+        if not self._spare.acquire(blocking=False):
+            # One of them may be done. Its user hears of it if it failed.
             with suppress(Error, IndexError):
-                self.settle(self._flushing[0])
+                self.await_flush(self._flushing[0])
+            if not self._spare.acquire(blocking=False):
+                return None
         try:
-            self._spare.pop()
-        except IndexError:
-            return None
-        try:
-            connection = self._taken()
+            connection = self._checkout()
         except BaseException:
-            self._spare.append(None)
+            self._spare.release()
             raise
         connection.is_flusher = True
         return connection
 
-    def settle(self, connection: LeanConnection) -> None:
-        """Wait for a flush, and let others have its connection.
+    def await_flush(self, connection: PreparedConnection) -> None:
+        """Wait for a flush, and return its connection to the pool.
 
         Raises:
             postbus.Error: It failed.
         """
-        is_free = self._retake(connection)
+        is_free = self._reclaim(connection)
         try:
-            self._settle(connection)
+            self._finish(connection)
         finally:
             if is_free:
-                self._put(connection)
+                self._checkin(connection)
 
-    def _settle(self, connection: LeanConnection) -> None:
+    def _finish(self, connection: PreparedConnection) -> None:
         try:
-            connection.settle()
+            connection.finish()
         except psycopg.Error as error:
             raise translate(error) from error
 
-    def _retake(self, connection: LeanConnection) -> bool:
-        """Take a connection that flushes, unless somebody else has done so."""
+    def _reclaim(self, connection: PreparedConnection) -> bool:
+        """Take a connection that flushes; False if another call has taken it."""
         try:
             self._flushing.remove(connection)
         except ValueError:
@@ -203,17 +202,17 @@ class Database:
         return True
 
     def _on_pooled(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        return self._on(self._taken(), method, *arguments)
+        return self._on(self._checkout(), method, *arguments)
 
-    def _on(self, connection: LeanConnection, method: Callable[..., Any], *arguments: Any) -> Any:
+    def _on(self, connection: PreparedConnection, method: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return method(connection, *arguments)
         except psycopg.Error as error:
             raise translate(error) from error
         finally:
-            self._put(connection)
+            self._checkin(connection)
 
-    def _taken(self) -> LeanConnection:
+    def _checkout(self) -> PreparedConnection:
         """A connection of the pool that is alive."""
         try:
             # The pool's own check would pause between two that are not alive.
@@ -226,13 +225,13 @@ class Database:
             raise translate(error, under_way=False) from error
         return pooled
 
-    def _put(self, connection: LeanConnection) -> None:
-        if connection.is_ahead and not connection.closed:
+    def _checkin(self, connection: PreparedConnection) -> None:
+        if connection.has_pending_result and not connection.closed:
             self._flushing.append(connection)
             return
         if connection.is_flusher:
             connection.is_flusher = False
-            self._spare.append(None)
+            self._spare.release()
         self._pool.putconn(connection)
 
     def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
@@ -265,7 +264,7 @@ def _run_on_callers(connection: Connection, statement: str, parameters: Sequence
         raise translate(error) from error
 
 
-def _configure(connection: LeanConnection) -> None:
+def _configure(connection: PreparedConnection) -> None:
     cursor = connection.execute("select pg_backend_pid()")
     row = cursor.fetchone()
     if row is not None and row[0] != connection.info.backend_pid:
@@ -276,7 +275,7 @@ def _configure(connection: LeanConnection) -> None:
         connection.execute(statements.SESSION_SETTINGS)
 
 
-def _is_alive(connection: LeanConnection) -> bool:
+def _is_alive(connection: PreparedConnection) -> bool:
     """Whether a connection did not die while it was idle: an idle one has nothing to say, so a readable one is suspect.
 
     One system call, where asking the server would double the cost of a small call.

@@ -77,8 +77,8 @@ class Transactions:
             self._idle.append(connection)
 
 
-def cut(connection: Connection) -> None:
-    """End a connection from another thread: its transaction rolls back, and its user gets an error when it is used next."""
+def abort_connection(connection: Connection) -> None:
+    """Shut down the socket of a connection, from any thread. Its transaction rolls back, and its next use raises an error."""
     with suppress(OSError, psycopg.Error), socket.socket(fileno=_copy(connection)) as line:
         line.shutdown(socket.SHUT_RDWR)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -15,6 +14,7 @@ import httpx
 
 from postbus import tracing
 from postbus.http import errors
+from postbus.http.answer import Answer
 from postbus.http.request import Request
 from postbus.http.url import checked, checked_token
 from postbus.model.errors import ConnectionLost, Unavailable
@@ -23,23 +23,6 @@ from postbus.model.errors import ConnectionLost, Unavailable
 _ANSWER_SECONDS: Final = 60.0
 # Less than the server keeps an idle connection, so that it is not closed under a request.
 _IDLE_SECONDS: Final = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a server answered.
-
-    Attributes:
-        content: The JSON.
-        count: For how many it was so, where that is said.
-    """
-
-    content: Any
-    count: int
-
-    @property
-    def data(self) -> Any:
-        return self.content["data"]
 
 
 class HttpClient:
@@ -67,7 +50,7 @@ class HttpClient:
         on_request: Callable[[Request], None] | None = None,
     ) -> None:
         self.url = checked(url)
-        self._token = None if token is None else checked_token(token)
+        self.token = None if token is None else checked_token(token)
         self._connect_timeout = connect_timeout
         self._on_request = on_request
         self._http = httpx.Client(
@@ -136,7 +119,7 @@ class HttpClient:
             url=str(httpx.URL(self.url + path, params=_given(query) or None)),
             headers=headers,
             body=body,
-            has_token=self._token is not None,
+            has_token=self.token is not None,
         )
         if self._on_request is not None:
             self._on_request(request)
@@ -150,7 +133,7 @@ class HttpClient:
     def _send(self, request: Request, wait: float) -> httpx.Response:
         if self._http.is_closed:
             raise Unavailable("this bus was closed")
-        authorization = {"authorization": f"Bearer {self._token}"} if request.has_token else {}
+        authorization = {"authorization": f"Bearer {self.token}"} if request.has_token else {}
         try:
             return self._http.request(
                 request.method,

@@ -10,7 +10,7 @@ from typing import Final
 from postbus.model.stream import StreamInfo
 from postbus.pipelines.report.buckets import Buckets
 from postbus.pipelines.report.facts import Forecast, Point, Traffic
-from postbus.spark.lake import Archive
+from postbus.spark.archive import Archive
 
 _DAYS: Final = 90
 _LATE_DAYS: Final = 7.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from postbus.model.errors import InvalidInput
-from postbus.pipelines.positions import time_of
+from postbus.pipelines.runtime.positions import time_of
 
 FORMATS: Final = ("parquet", "csv", "json")
 _MOST_KEYS: Final = 1000

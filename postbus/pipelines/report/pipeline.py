@@ -9,10 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from postbus.db import session, statements
-from postbus.pipelines import sessions
-from postbus.pipelines.failures import is_of_spark
-from postbus.pipelines.progress import Show
+from postbus.db import session
+from postbus.operations import streams
 from postbus.pipelines.report.deliveries import measure_deliveries
 from postbus.pipelines.report.facts import ConsumerFacts, Report, StreamFacts
 from postbus.pipelines.report.forecast import forecast
@@ -21,7 +19,10 @@ from postbus.pipelines.report.options import ReportOptions
 from postbus.pipelines.report.page import page
 from postbus.pipelines.report.tables import make_folder, write_tables
 from postbus.pipelines.report.window import look_at
-from postbus.pipelines.running import Run, running
+from postbus.pipelines.runtime import spark_session
+from postbus.pipelines.runtime.failures import is_of_spark
+from postbus.pipelines.runtime.progress import Show
+from postbus.pipelines.runtime.run import Run, running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +43,7 @@ def report_streams(url: str, options: ReportOptions, *, spark: SparkSession, sho
     options.check()
     if options.tables is not None:
         make_folder(options.tables)
-    own = sessions.of_its_own(spark)
+    own = spark_session.of_its_own(spark)
     start, end = options.times()
     found = []
     for stream in options.streams or _all_streams(url):
@@ -122,7 +123,8 @@ def _report_on(
 
 def _all_streams(url: str) -> list[str]:
     names: list[str] = []
+    statement, _ = streams.overview(sizes=False).as_sql()
     with session.transaction(url) as database:
-        while found := database.rows(statements.OVERVIEW, (names[-1] if names else "", False)):
+        while found := database.rows(statement, (names[-1] if names else "", False)):
             names += [row[0] for row in found]
     return names

@@ -11,7 +11,7 @@ import orjson
 
 from postbus.model.errors import InvalidInput
 from postbus.pipelines.report.facts import Report, StreamFacts
-from postbus.spark.lake import filesystem
+from postbus.spark.archive import filesystem
 
 _Row = dict[str, Any]
 

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from postbus.bus import rows
-from postbus.db import session, statements
+from postbus.codec import rows
+from postbus.db import session
 from postbus.db.session import Session
 from postbus.model.consumer import ConsumerInfo, ConsumerStats
 from postbus.model.stream import StreamInfo
+from postbus.operations import consumers as consumer_operations
+from postbus.operations import messages, streams
 from postbus.pipelines.report.buckets import Buckets, buckets_between
-from postbus.spark.lake import Archive, find_archive
+from postbus.spark.archive import Archive, find_archive
 from postbus.spark.slices import State, state_of
+from postbus.spark.statements import ARCHIVE_FILES, HISTORY_BOUNDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,13 +74,13 @@ def look_at(
         NotFound: The stream does not exist.
     """
     with session.transaction(url) as database:
-        (info,) = database.rows(statements.STREAM_INFO, (stream,))
+        (info,) = database.rows(*streams.info(stream).as_sql())
         archive = find_archive(database, stream) if with_archive else None
         consumers = tuple(
             (each, _stats(database, stream, each.name))
-            for each in map(rows.consumer_info, database.rows(statements.LIST_CONSUMERS, (stream,)))
+            for each in map(rows.consumer_info, database.rows(*consumer_operations.list_all(stream).as_sql()))
         )
-        bounds = database.rows(session.HISTORY_BOUNDS, (stream,))
+        bounds = database.rows(HISTORY_BOUNDS, (stream,))
         first, last = _first(database, stream, archive, from_time, to_time), _last(database, stream, to_time)
         state = state_of(database, stream)
     ends = [each for each in (last, *(finished for *_, finished, _ in bounds)) if each is not None]
@@ -99,7 +102,7 @@ def look_at(
 
 
 def _stats(database: Session, stream: str, consumer: str) -> ConsumerStats:
-    return rows.consumer_stats(database.rows(statements.STATS, (stream, consumer)))
+    return rows.consumer_stats(database.rows(*consumer_operations.stats(stream, consumer).as_sql()))
 
 
 def _first(
@@ -108,9 +111,7 @@ def _first(
     """When the first message of the time was published; of those in the archive, about."""
     found = _published_at(database, stream, from_time, to_time, backwards=False)
     if archive is not None:
-        files = database.rows(
-            statements.ARCHIVE_FILES, (stream, archive.start_after, archive.position_seq, from_time, to_time)
-        )
+        files = database.rows(ARCHIVE_FILES, (stream, archive.start_after, archive.position_seq, from_time, to_time))
         times = [row[6] if from_time is None else max(row[6], from_time) for row in files]
         found = min((each for each in (found, *times) if each is not None), default=None)
     return found
@@ -126,10 +127,20 @@ def _published_at(
     """When the first or the last message of the log in a time was published."""
     resume = None
     while True:
-        found = database.rows(
-            statements.READ,
-            (stream, None, None, from_time, to_time, None, None, None, 1, backwards, resume, None),
+        call = messages.read(
+            stream,
+            from_seq=None,
+            to_seq=None,
+            from_time=from_time,
+            to_time=to_time,
+            key=None,
+            key_pattern=None,
+            partition=None,
+            max_messages=1,
+            backwards=backwards,
+            resume=resume,
         )
+        found = database.rows(*call.as_sql())
         for row in found:
             if row[0] is not None:
                 return row[6]  # type: ignore[no-any-return]

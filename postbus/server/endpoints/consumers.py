@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from postbus.model.consumer import Backoff, Exponential, Filter, OnDead, OnExpired, Ordering, Outcome, Start
+from postbus.model.consumer import Backoff, Exponential, Filter, Outcome, Start
+from postbus.model.settings import ConsumerChanges, ConsumerSettings
+from postbus.operations import consumers, dead_letters
+from postbus.operations.call import Route
 from postbus.server import answers, problems
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
 from postbus.server.fields import (
-    Age,
     Delay,
     KeyPattern,
     Limit,
-    Million,
-    Milliseconds,
     Name,
     NoNul,
     Rate,
@@ -28,17 +28,15 @@ from postbus.server.fields import (
     moment,
     seconds,
 )
+from postbus.server.setting_fields import given_settings, request_of, unset_settings
 
 endpoints = Endpoints()
 
-ExpireAfter = Annotated[int, Meta(ge=60_000, le=3650 * 24 * 60 * 60 * 1000)]
-KeepHistory = Annotated[int, Meta(ge=1000, le=3650 * 24 * 60 * 60 * 1000)]
 Headers = dict[NoNul, NoNul]
 JsonPath = Annotated[str, Meta(max_length=10_000, extra_json_schema={"format": "jsonpath"})]
 Delays = Annotated[list[Delay], Meta(max_length=100)]
 Factor = Annotated[float, Meta(ge=1, le=100)]
 Jitter = Annotated[float, Meta(ge=0, le=1)]
-PerKey = Annotated[int, Meta(ge=1, le=10_000)]
 Kind = Literal["pull"]
 Status = Literal["active", "disabled"]
 _TWO_POSITIONS = [["start", "from_seq"], ["start", "from_time"], ["from_seq", "from_time"]]
@@ -64,26 +62,14 @@ class NewConsumer(Struct, forbid_unknown_fields=True):
     name: Name
     kind: Kind = "pull"
     status: Status = "active"
-    ack_wait_ms: Milliseconds = 30_000
-    max_ack_pending: Million = 10_000
-    max_deliver: Million | None = None
-    max_waiting: Million = 1000
     filter_key_pattern: KeyPattern | None = None
     filter_headers: Headers | None = None
     filter_headers_not: Headers | None = None
     filter_data: JsonPath | None = None
-    order: Ordering = "key"
-    max_per_key: PerKey | None = None
     backoff_ms: Delays = []
     backoff_factor: Factor | UnsetType = UNSET
     backoff_cap_ms: Delay | UnsetType = UNSET
     backoff_jitter: Jitter | UnsetType = UNSET
-    retain_dead_ms: Age | None = None
-    on_dead: OnDead = "continue"
-    on_expired: OnExpired = "skip"
-    keep_unread: bool = False
-    expire_after_ms: ExpireAfter | None = None
-    keep_history_ms: KeepHistory | None = None
     start: Start | UnsetType = UNSET
     from_seq: Seq | UnsetType = UNSET
     from_time: Time | UnsetType = UNSET
@@ -98,25 +84,19 @@ class ConsumerEdit(Struct, forbid_unknown_fields=True):
 
     kind: Kind | UnsetType = UNSET
     status: Status | UnsetType = UNSET
-    ack_wait_ms: Milliseconds | UnsetType = UNSET
-    max_ack_pending: Million | UnsetType = UNSET
-    max_deliver: Million | UnsetType | None = UNSET
-    max_waiting: Million | UnsetType = UNSET
     filter_key_pattern: KeyPattern | UnsetType | None = UNSET
     filter_headers: Headers | UnsetType | None = UNSET
     filter_headers_not: Headers | UnsetType | None = UNSET
     filter_data: JsonPath | UnsetType | None = UNSET
-    max_per_key: PerKey | UnsetType | None = UNSET
     backoff_ms: Delays | UnsetType | None = UNSET
     backoff_factor: Factor | UnsetType = UNSET
     backoff_cap_ms: Delay | UnsetType = UNSET
     backoff_jitter: Jitter | UnsetType = UNSET
-    retain_dead_ms: Age | UnsetType | None = UNSET
-    on_dead: OnDead | UnsetType = UNSET
-    on_expired: OnExpired | UnsetType = UNSET
-    keep_unread: bool | UnsetType = UNSET
-    expire_after_ms: ExpireAfter | UnsetType | None = UNSET
-    keep_history_ms: KeepHistory | UnsetType | None = UNSET
+
+
+if not TYPE_CHECKING:
+    NewConsumer = request_of(NewConsumer, ConsumerSettings, is_edit=False)
+    ConsumerEdit = request_of(ConsumerEdit, ConsumerChanges, is_edit=True)
 
 
 class HistoryQuery(Struct):
@@ -166,7 +146,7 @@ class Position(Struct):
     position_seq: int
 
 
-@endpoints.add("GET", "/api/streams/{stream}/consumers", scope="manage")
+@endpoints.add(consumers.LIST)
 async def list_consumers(call: Call) -> Data[list[answers.Consumer]]:
     """List the consumers of a stream."""
     consumers = await call.bus.list_consumers(call.stream)
@@ -174,26 +154,15 @@ async def list_consumers(call: Call) -> Data[list[answers.Consumer]]:
     return Data([answers.consumer(each, stream_id) for each in consumers])
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers", scope="manage", invalid_status=422)
+@endpoints.add(consumers.CREATE, invalid_status=422)
 async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consumer]:
     """Create a consumer."""
     created = await call.bus.create_consumer(
         call.stream,
         body.name,
-        order=body.order,
-        ack_wait=body.ack_wait_ms / 1000,
-        max_ack_pending=body.max_ack_pending,
-        max_deliver=body.max_deliver,
+        **given_settings(ConsumerSettings, body),
         backoff=_backoff(body) or (),
-        retain_dead=seconds(body.retain_dead_ms),
-        max_per_key=body.max_per_key,
-        max_waiting=body.max_waiting,
-        on_dead=body.on_dead,
         filter=_filter(body),
-        on_expired=body.on_expired,
-        keep_unread=body.keep_unread,
-        expire_after=seconds(body.expire_after_ms),
-        keep_history=seconds(body.keep_history_ms),
         start=given(body.start),
         from_seq=given(body.from_seq),
         from_time=moment(body.from_time),
@@ -204,7 +173,7 @@ async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consume
     return Data(answers.consumer(await created.info(), await call.stream_id()))
 
 
-@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}", scope="manage", also=("consume",))
+@endpoints.add(consumers.INFO)
 async def get_consumer(call: Call) -> Data[answers.Consumer]:
     """Get a consumer's settings."""
     return await _consumer(call)
@@ -212,19 +181,9 @@ async def get_consumer(call: Call) -> Data[answers.Consumer]:
 
 async def _edit(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
     await call.reader.alter(
-        ack_wait=seconds(body.ack_wait_ms),
-        max_ack_pending=given(body.max_ack_pending),
-        max_deliver=given(body.max_deliver),
+        **given_settings(ConsumerChanges, body),
         backoff=_backoff(body),
-        retain_dead=seconds(body.retain_dead_ms),
-        max_per_key=given(body.max_per_key),
-        max_waiting=given(body.max_waiting),
-        on_dead=given(body.on_dead),
         filter=_filter(body),
-        on_expired=given(body.on_expired),
-        keep_unread=given(body.keep_unread),
-        expire_after=seconds(body.expire_after_ms),
-        keep_history=seconds(body.keep_history_ms),
         unset=_unset(body),
     )
     if body.status is not UNSET:
@@ -232,7 +191,7 @@ async def _edit(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
     return await _consumer(call)
 
 
-@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}/history", scope="consume")
+@endpoints.add(consumers.HISTORY)
 async def get_history(call: Call, query: HistoryQuery) -> Data[list[answers.PastDelivery]]:
     """Get what became of deliveries, the newest first, for as long as the consumer's `keep_history_ms`."""
     found = await call.reader.history(
@@ -242,19 +201,19 @@ async def get_history(call: Call, query: HistoryQuery) -> Data[list[answers.Past
     return Data([answers.past_delivery(each, stream_id) for each in found])
 
 
-@endpoints.add("PATCH", "/api/streams/{stream}/consumers/{consumer}", scope="manage", invalid_status=422)
+@endpoints.add(consumers.ALTER, invalid_status=422)
 async def edit_consumer(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
     """Change settings of a consumer."""
     return await _edit(call, body)
 
 
-@endpoints.add("PUT", "/api/streams/{stream}/consumers/{consumer}", scope="manage", invalid_status=422)
+@endpoints.add(Route("PUT", "/api/streams/{stream}/consumers/{consumer}", "manage"), invalid_status=422)
 async def put_consumer(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
     """Change settings of a consumer, as PATCH does."""
     return await _edit(call, body)
 
 
-@endpoints.add("DELETE", "/api/streams/{stream}/consumers/{consumer}", scope="manage")
+@endpoints.add(consumers.DROP)
 async def delete_consumer(call: Call) -> Data[answers.Deleted]:
     """Delete a consumer with its position and dead letters."""
     info = await call.reader.info()
@@ -263,21 +222,21 @@ async def delete_consumer(call: Call) -> Data[answers.Deleted]:
     return Data(answers.Deleted(id=str(info.id), name=info.name))
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/pause", scope="manage")
+@endpoints.add(consumers.PAUSE)
 async def pause_consumer(call: Call) -> Data[answers.Consumer]:
     """Deliver nothing until it is resumed."""
     await call.reader.pause()
     return await _consumer(call)
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/resume", scope="manage")
+@endpoints.add(consumers.RESUME)
 async def resume_consumer(call: Call) -> Data[answers.Consumer]:
     """Deliver again after a pause."""
     await call.reader.resume()
     return await _consumer(call)
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/seek", scope="manage")
+@endpoints.add(consumers.SEEK)
 async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
     """Read on from another position; what is in flight is given up."""
     position = await call.reader.seek(
@@ -286,39 +245,31 @@ async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
     return Data(Position(position))
 
 
-@endpoints.add("POST", "/api/streams/{stream}/consumers/{consumer}/replay", scope="manage", is_long=True)
+@endpoints.add(dead_letters.REPLAY, is_long=True)
 async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
     """Deliver messages again that were delivered before. Ending the request cancels the rest."""
-    chosen = (
-        given(body.from_seq),
-        given(body.to_seq),
-        moment(body.from_time),
-        moment(body.to_time),
-        given(body.key_pattern),
-    )
+    chosen: dict[str, Any] = {
+        "from_seq": given(body.from_seq),
+        "to_seq": given(body.to_seq),
+        "from_time": moment(body.from_time),
+        "to_time": moment(body.to_time),
+        "key_pattern": given(body.key_pattern),
+    }
     if body.limit is not UNSET:
         refuse_rate(body.rate)
-        count, resume = await call.reader._replay_some(*chosen, body.limit, given(body.resume))
+        count, resume = await call.reader.replay_page(**chosen, max_messages=body.limit, resume=given(body.resume))
         return Data(Replayed(count, resume))
     if body.resume is not UNSET:
         raise problems.invalid("resume", "goes with a limit")
-    from_seq, to_seq, from_time, to_time, key_pattern = chosen
     count = 0
-    replayed = call.reader.replay(
-        from_seq=from_seq,
-        to_seq=to_seq,
-        from_time=from_time,
-        to_time=to_time,
-        key_pattern=key_pattern,
-        rate=given(body.rate),
-    )
+    replayed = call.reader.replay(**chosen, rate=given(body.rate))
     async for count in replayed:  # noqa: B007
         if await is_over(call):
             break
     return Data(Replayed(count))
 
 
-@endpoints.add("GET", "/api/streams/{stream}/consumers/{consumer}/stats", scope="manage", also=("consume",))
+@endpoints.add(consumers.STATS)
 async def get_consumer_stats(call: Call) -> Data[answers.ConsumerPlace]:
     """Get where a consumer stands: lag, in flight, waiting, dead."""
     return Data(answers.consumer_place(await call.reader.stats()))
@@ -367,16 +318,11 @@ def _filter(body: NewConsumer | ConsumerEdit) -> Filter:
 
 def _unset(body: ConsumerEdit) -> tuple[str, ...]:
     """The settings that were given as null."""
-    names = {
-        "max_deliver": body.max_deliver,
+    parts = {
         "backoff": body.backoff_ms,
-        "retain_dead": body.retain_dead_ms,
-        "max_per_key": body.max_per_key,
         "filter_key_pattern": body.filter_key_pattern,
         "filter_headers": body.filter_headers,
         "filter_headers_not": body.filter_headers_not,
         "filter_data": body.filter_data,
-        "expire_after": body.expire_after_ms,
-        "keep_history": body.keep_history_ms,
     }
-    return tuple(name for name, value in names.items() if value is None)
+    return (*unset_settings(ConsumerChanges, body), *(name for name, value in parts.items() if value is None))

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from postbus.operations import dead_letters
 from postbus.server import answers
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
@@ -13,8 +14,6 @@ from postbus.server.endpoints.consumers import is_over, refuse_rate
 from postbus.server.fields import AnySeqs, KeyPattern, Limit, Name, NoNul, Rate, Seq, given
 
 endpoints = Endpoints()
-
-_PATH = "/api/streams/{stream}/consumers/{consumer}/dead_letters"
 
 
 class DeadLetters(Struct):
@@ -48,7 +47,7 @@ class Redrive(Chosen, forbid_unknown_fields=True):
     limit: Limit | UnsetType = UNSET
 
 
-@endpoints.add("GET", _PATH, scope="consume")
+@endpoints.add(dead_letters.LIST)
 async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[answers.DeadMessage]]:
     """List messages that the consumer gave up, by seq."""
     letters = await call.reader.dead_letters(
@@ -62,14 +61,20 @@ async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[answers
     return Data([answers.dead(each, stream_id) for each in letters])
 
 
-@endpoints.add("POST", _PATH + "/redrive", scope="manage", is_long=True)
+@endpoints.add(dead_letters.REDRIVE, is_long=True)
 async def redrive_dead_letters(call: Call, body: Redrive) -> Data[answers.Count]:
     """Give dead letters another chance: all, or those that match. Ending the request cancels the rest."""
     to_stream = None if body.to_stream is UNSET else await call.stream_for("publish", body.to_stream)
     if body.limit is not UNSET:
         refuse_rate(body.rate)
-        chosen = (given(body.seqs), given(body.key_pattern), given(body.reason_like))
-        return Data(answers.Count(await call.reader._redrive_some(*chosen, to_stream, body.limit)))
+        moved = await call.reader.redrive_page(
+            seqs=given(body.seqs),
+            key_pattern=given(body.key_pattern),
+            reason_like=given(body.reason_like),
+            to_stream=to_stream,
+            max_messages=body.limit,
+        )
+        return Data(answers.Count(moved))
     count = 0
     redriven = call.reader.redrive(
         seqs=given(body.seqs),
@@ -84,7 +89,7 @@ async def redrive_dead_letters(call: Call, body: Redrive) -> Data[answers.Count]
     return Data(answers.Count(count))
 
 
-@endpoints.add("POST", _PATH + "/discard", scope="manage")
+@endpoints.add(dead_letters.DISCARD)
 async def discard_dead_letters(call: Call, body: Chosen) -> Data[answers.Count]:
     """Remove dead letters: all, or those that match."""
     discarded = await call.reader.discard(

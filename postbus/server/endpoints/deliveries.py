@@ -9,15 +9,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postbus.model.consumer import Peeked, State
 from postbus.model.delivery import Batch
+from postbus.operations import consumers, deliveries
 from postbus.server import answers
 from postbus.server.answers import Data, Success
 from postbus.server.calls import Call, Endpoints
 from postbus.server.fields import AckIds, Delay, KeyPattern, Limit, Milliseconds, NoNul, Seq, given, seconds
-from postbus.server.polls import watched
+from postbus.server.long_poll import watched
 
 endpoints = Endpoints()
 
-_CONSUMER = "/api/streams/{stream}/consumers/{consumer}"
 _MAX_WAIT_MS = 5 * 60 * 1000
 
 
@@ -76,13 +76,13 @@ class Peek(Struct):
     after_seq: Seq = 0
 
 
-@endpoints.add("GET", _CONSUMER + "/receive", scope="consume", leases=True)
+@endpoints.add(deliveries.RECEIVE, leases=True)
 async def receive_messages(call: Call, query: Receive) -> Data[list[answers.Received]]:
     """Receive messages; each is leased until it is acked or its time is up."""
     return await _receive(call, query)
 
 
-@endpoints.add("POST", _CONSUMER + "/receive", scope="consume", leases=True)
+@endpoints.add(deliveries.ACK_AND_RECEIVE, leases=True)
 async def ack_and_receive_messages(
     call: Call, query: Receive, body: AckAndReceive | None = None
 ) -> Data[list[answers.Received]]:
@@ -90,13 +90,13 @@ async def ack_and_receive_messages(
     return await _receive(call, query if body is None else body)
 
 
-@endpoints.add("POST", _CONSUMER + "/ack", scope="consume")
+@endpoints.add(deliveries.ACK)
 async def ack_messages(call: Call, body: Acked) -> Success:
     """Finish deliveries. Ids that are unknown or were settled before are ignored."""
     return _settled(call, await call.reader.ack(body.ack_ids))
 
 
-@endpoints.add("POST", _CONSUMER + "/nack", scope="consume")
+@endpoints.add(deliveries.NACK)
 async def nack_messages(call: Call, body: Nacked) -> Success:
     """Give deliveries back, to be delivered again."""
     # Sequin's nack is at once; with a backoff the consumer has said otherwise.
@@ -106,20 +106,20 @@ async def nack_messages(call: Call, body: Nacked) -> Success:
     return _settled(call, count)
 
 
-@endpoints.add("POST", _CONSUMER + "/extend", scope="consume")
+@endpoints.add(deliveries.EXTEND)
 async def extend_messages(call: Call, body: Extended) -> Success:
     """Lease deliveries for longer."""
     count = await call.reader.extend(body.ack_ids, ack_wait=seconds(body.ack_wait_ms), shorten=body.shorten)
     return _settled(call, count)
 
 
-@endpoints.add("POST", _CONSUMER + "/terminate", scope="consume")
+@endpoints.add(deliveries.TERMINATE)
 async def terminate_messages(call: Call, body: Terminated) -> Success:
     """Make deliveries dead letters at once."""
     return _settled(call, await call.reader.terminate(body.ack_ids, reason=given(body.reason)))
 
 
-@endpoints.add("GET", _CONSUMER + "/messages", scope="consume")
+@endpoints.add(consumers.PEEK)
 async def peek_messages(call: Call, query: Peek) -> Data[list[answers.PeekedMessage]]:
     """Look at messages and their states without touching them."""
     found = await (_newest(call, query) if query.sort == "seq_desc" else _peek(call, query, query.after_seq))

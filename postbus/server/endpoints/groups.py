@@ -11,12 +11,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 import postbus
 from postbus.model.consumer import Start
 from postbus.model.group import Claim
+from postbus.operations import groups
 from postbus.server import answers
 from postbus.server.answers import Count, Data
 from postbus.server.calls import Call, Endpoints
-from postbus.server.endpoints.consumers import ExpireAfter, Position, Seek
+from postbus.server.endpoints.consumers import Position, Seek
 from postbus.server.fields import Limit, Milliseconds, Name, Seq, Time, given, moment, seconds
-from postbus.server.polls import Poll, watched
+from postbus.server.long_poll import watched
+from postbus.server.polls import Poll
 
 endpoints = Endpoints()
 
@@ -24,6 +26,7 @@ _MAX_WAIT_MS = 300_000
 # A wait looks this often whether the server stops.
 _SLICE_SECONDS = 1.0
 Token = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+ExpireAfter = Annotated[int, Meta(ge=60_000, le=3650 * 24 * 60 * 60 * 1000)]
 Tokens = Annotated[list[Token], Meta(max_length=10_000)]
 Partition = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Session = Annotated[int, Meta(ge=1000, le=24 * 60 * 60 * 1000)]
@@ -114,7 +117,7 @@ def _claims(tokens: list[str]) -> list[Claim]:
     return [Claim(partition=0, from_seq=0, to_seq=0, message_count=0, token=token, deadline=None) for token in tokens]
 
 
-@endpoints.add("GET", "/api/streams/{stream}/groups", scope="manage")
+@endpoints.add(groups.LIST)
 async def list_groups(call: Call) -> Data[list[answers.Consumer]]:
     """List the groups of a stream."""
     stream_id = await call.stream_id()
@@ -122,7 +125,7 @@ async def list_groups(call: Call) -> Data[list[answers.Consumer]]:
     return Data([answers.consumer(each, stream_id) for each in found if each.is_group])
 
 
-@endpoints.add("POST", "/api/streams/{stream}/groups", scope="manage", invalid_status=422)
+@endpoints.add(groups.CREATE, invalid_status=422)
 async def create_group(call: Call, body: NewGroup) -> Data[answers.Consumer]:
     """Create a group."""
     await call.bus.create_group(
@@ -138,7 +141,7 @@ async def create_group(call: Call, body: NewGroup) -> Data[answers.Consumer]:
     return Data(answers.consumer(await call.bus.consumer(call.stream, body.name).info(), await call.stream_id()))
 
 
-@endpoints.add("DELETE", "/api/streams/{stream}/groups/{group}", scope="manage")
+@endpoints.add(groups.DROP)
 async def delete_group(call: Call) -> Data[answers.Deleted]:
     """Delete a group."""
     info = await call.reader.info()
@@ -147,13 +150,13 @@ async def delete_group(call: Call) -> Data[answers.Deleted]:
     return Data(answers.Deleted(id=str(info.id), name=info.name))
 
 
-@endpoints.add("GET", "/api/streams/{stream}/groups/{group}/stats", scope="manage", also=("consume",))
+@endpoints.add(groups.STATS)
 async def get_group_stats(call: Call) -> Data[answers.ConsumerPlace]:
     """Get where a group stands: position and lag, by partition and in all."""
     return Data(answers.consumer_place(await _group(call).stats()))
 
 
-@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/claim", scope="consume")
+@endpoints.add(groups.CLAIM)
 async def claim(call: Call, body: NewClaim) -> Data[list[ClaimedRange]]:
     """Claim the next messages of a group, as ranges to fetch."""
     claims = await _claim(call, body, 0.0)
@@ -178,7 +181,7 @@ async def _claim(call: Call, body: NewClaim, wait: float) -> Sequence[Claim]:
     return await _group(call).claim(body.batch_size, lease=seconds(body.lease_ms), worker=given(body.worker), wait=wait)
 
 
-@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/fetch", scope="consume")
+@endpoints.add(groups.FETCH)
 async def fetch(call: Call, body: Fetch) -> Data[list[answers.StoredMessage]]:
     """Get the messages of ranges that were claimed, up to 10,000 of each."""
     claims = [
@@ -196,25 +199,25 @@ async def fetch(call: Call, body: Fetch) -> Data[list[answers.StoredMessage]]:
     return Data([answers.message(each, stream_id) for each in await _group(call).fetch(claims)])
 
 
-@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/commit", scope="consume")
+@endpoints.add(groups.COMMIT)
 async def commit(call: Call, body: Commit) -> Data[Count]:
     """Finish ranges that were claimed with a lease; answers how many counted."""
     return Data(Count(await _group(call).commit(_claims(body.tokens), to_seq=given(body.to_seq))))
 
 
-@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/release", scope="consume")
+@endpoints.add(groups.RELEASE)
 async def release(call: Call, body: Release) -> Data[Count]:
     """Give ranges back: the next claim gets them."""
     return Data(Count(await _group(call).release(_claims(body.tokens))))
 
 
-@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/extend", scope="consume")
+@endpoints.add(groups.EXTEND)
 async def extend(call: Call, body: Extend) -> Data[Count]:
     """Lease ranges for longer; answers how many messages they hold."""
     return Data(Count(await _group(call).extend(_claims(body.tokens), body.lease_ms / 1000)))
 
 
-@endpoints.add("POST", "/api/streams/{stream}/groups/{group}/seek", scope="manage")
+@endpoints.add(groups.SEEK)
 async def seek(call: Call, body: Seek) -> Data[Position]:
     """Read on from another position; what is claimed is given up."""
     position = await _group(call).seek(
@@ -223,7 +226,7 @@ async def seek(call: Call, body: Seek) -> Data[Position]:
     return Data(Position(position))
 
 
-@endpoints.add("PUT", "/api/streams/{stream}/groups/{group}/workers/{worker}", scope="consume")
+@endpoints.add(groups.JOIN)
 async def join(call: Call, body: Heartbeat | None = None) -> Data[Assigned]:
     """Be a worker of a group, or say that it is alive; answers its partitions."""
     session = (body or Heartbeat()).session_ms / 1000
@@ -231,7 +234,7 @@ async def join(call: Call, body: Heartbeat | None = None) -> Data[Assigned]:
     return Data(Assigned(list(await member.heartbeat())))
 
 
-@endpoints.add("DELETE", "/api/streams/{stream}/groups/{group}/workers/{worker}", scope="consume")
+@endpoints.add(groups.LEAVE)
 async def leave(call: Call) -> Data[Count]:
     """Be a worker of a group no more."""
     await _group(call).join(call.request.parameters["worker"]).leave()

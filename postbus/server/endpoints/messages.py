@@ -14,6 +14,8 @@ from postbus import tracing
 from postbus.model.consumer import ConsumerInfo
 from postbus.model.message import Message
 from postbus.model.patterns import matches
+from postbus.operations import messages
+from postbus.operations.call import Route
 from postbus.server import answers, problems
 from postbus.server.answers import Data, Encoding, PageOf
 from postbus.server.calls import Call, Endpoints
@@ -69,7 +71,7 @@ class Reading(Struct):
     resume: Resume | UnsetType = UNSET
 
 
-@endpoints.add("POST", "/api/streams/{stream}/messages", scope="publish")
+@endpoints.add(messages.PUBLISH)
 async def send_messages(call: Call, body: NewMessages) -> Data[answers.Published]:
     """Send messages."""
     if any(each.encoding is not None for each in body.messages):
@@ -92,7 +94,7 @@ async def send_messages(call: Call, body: NewMessages) -> Data[answers.Published
     return Data(answer)
 
 
-@endpoints.add("GET", "/api/streams/{stream}/messages", scope="consume")
+@endpoints.add(messages.READ)
 async def read_messages(call: Call, query: Reading) -> PageOf[answers.StoredMessage]:
     """Read messages of a stream, without a consumer."""
     page = await call.bus.read(
@@ -112,13 +114,13 @@ async def read_messages(call: Call, query: Reading) -> PageOf[answers.StoredMess
     return PageOf([answers.message(each, stream_id) for each in page], page.resume)
 
 
-@endpoints.add("GET", "/api/streams/{stream}/messages/{key}", scope="consume")
+@endpoints.add(Route("GET", "/api/streams/{stream}/messages/{key}", "consume"))
 async def get_message(call: Call) -> Data[answers.StoredMessage]:
     """Get the newest message with a key."""
     return Data(answers.message(await _newest(call, call.request.parameters["key"]), await call.stream_id()))
 
 
-@endpoints.add("GET", "/api/streams/{stream}/messages/{key}/consumer_info", scope="manage")
+@endpoints.add(Route("GET", "/api/streams/{stream}/messages/{key}/consumer_info", "manage"))
 async def get_message_consumer_info(call: Call) -> Data[answers.MessageConsumers]:
     """Get the newest message with a key, and how each consumer that may want it stands to it."""
     message = await _newest(call, call.request.parameters["key"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.operations import streams
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
 
@@ -17,14 +18,14 @@ class Looking(Struct):
     sizes: bool = False
 
 
-@endpoints.add("GET", "/api/overview", scope="manage")
+@endpoints.add(streams.OVERVIEW)
 async def get_overview(call: Call, query: Looking) -> Data[list[StreamOverview]]:
     """Get where all streams stand."""
     found = await call.bus.overview(sizes=query.sizes)
     return Data([each for each in found if call.token.sees(each.name)])
 
 
-@endpoints.add("GET", "/api/streams/{stream}/overview", scope="manage")
+@endpoints.add(streams.CONSUMER_OVERVIEW)
 async def get_stream_overview(call: Call) -> Data[list[ConsumerOverview]]:
     """Get where all consumers of a stream stand."""
     return Data(await call.bus.consumer_overview(call.stream))

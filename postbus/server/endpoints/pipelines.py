@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from postbus.model.archive import ArchiveInfo
 from postbus.model.pipeline import PipelineInfo
+from postbus.operations import streams
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
 
 endpoints = Endpoints()
 
 
-@endpoints.add("GET", "/api/pipelines", scope="manage")
+@endpoints.add(streams.PIPELINES)
 async def list_pipelines(call: Call) -> Data[list[PipelineInfo]]:
     """List the pipelines that ran, and how they are getting on."""
     return Data([each for each in await call.bus.list_pipelines() if call.token.sees(each.stream)])
 
 
-@endpoints.add("GET", "/api/streams/{stream}/archive", scope="manage", also=("consume",))
+@endpoints.add(streams.ARCHIVE)
 async def get_archive(call: Call) -> Data[ArchiveInfo | None]:
     """Get what is known of a stream's archive; null when it has none."""
     return Data(await call.bus.archive_info(call.stream))

@@ -8,14 +8,13 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postbus.model.message import Scheduled
+from postbus.operations import messages
 from postbus.server import answers
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
 from postbus.server.fields import KeyPattern, Limit, Seq, Seqs, Time, given, moment
 
 endpoints = Endpoints()
-
-_PATH = "/api/streams/{stream}/scheduled"
 
 
 class ListScheduled(Struct):
@@ -36,7 +35,7 @@ class Reschedule(Struct, forbid_unknown_fields=True):
     deliver_at: Annotated[datetime, Meta(tz=True)]
 
 
-@endpoints.add("GET", _PATH, scope="consume")
+@endpoints.add(messages.LIST_SCHEDULED)
 async def list_scheduled(call: Call, query: ListScheduled) -> Data[list[answers.ScheduledMessage]]:
     """List messages that wait for their time, the next one first."""
     found = await call.bus.list_scheduled(
@@ -45,13 +44,13 @@ async def list_scheduled(call: Call, query: ListScheduled) -> Data[list[answers.
     return Data([answers.scheduled(each) for each in found])
 
 
-@endpoints.add("POST", _PATH + "/cancel", scope="publish")
+@endpoints.add(messages.CANCEL)
 async def cancel_scheduled(call: Call, body: ScheduledIds) -> Data[answers.Count]:
     """Cancel scheduled messages; those that were published are not counted."""
     return Data(answers.Count(await call.bus.cancel(call.stream, body.ids)))
 
 
-@endpoints.add("POST", _PATH + "/reschedule", scope="publish")
+@endpoints.add(messages.RESCHEDULE)
 async def reschedule(call: Call, body: Reschedule) -> Data[answers.Count]:
     """Give scheduled messages another time."""
     return Data(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
+from postbus.operations import messages
 from postbus.server import answers
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
@@ -27,7 +28,7 @@ class DeletedKey(Struct):
     deleted: bool = True
 
 
-@endpoints.add("GET", "/api/streams/{stream}/state", scope="consume")
+@endpoints.add(messages.STATE)
 async def get_state(call: Call, query: StateQuery) -> Data[list[answers.StoredMessage]]:
     """Get the present version of each key, in order of the keys; for the next page, give the last as `after_key`."""
     found = await call.bus.state(
@@ -41,7 +42,7 @@ async def get_state(call: Call, query: StateQuery) -> Data[list[answers.StoredMe
     return Data([answers.message(each, stream_id) for each in found])
 
 
-@endpoints.add("DELETE", "/api/streams/{stream}/state/{key}", scope="publish")
+@endpoints.add(messages.DELETE_KEY)
 async def delete_key(call: Call) -> Data[DeletedKey]:
     """Delete a key."""
     key = call.request.parameters["key"]

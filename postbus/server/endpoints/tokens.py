@@ -7,7 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from postbus.server.access import Scope, Token, Tokens
+from postbus.model.token import SCOPES, Scope, Token
+from postbus.operations import tokens
+from postbus.operations.call import Route
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
 from postbus.server.fields import Time, moment
@@ -56,58 +58,58 @@ class RevokedToken(Struct):
     deleted: bool = True
 
 
-@endpoints.add("GET", "/api/tokens", scope="manage", on_all_streams=True)
+@endpoints.add(tokens.LIST)
 async def list_tokens(call: Call) -> Data[list[StoredToken]]:
     """List the tokens that were not revoked."""
-    return Data([_stored(each) for each in await Tokens(call.service.connection.database).list()])
+    return Data([_stored(each) for each in await call.bus.tokens.list_all()])
 
 
-@endpoints.add("POST", "/api/tokens", scope="manage", on_all_streams=True, invalid_status=422)
+@endpoints.add(tokens.CREATE, invalid_status=422)
 async def create_token(call: Call, body: NewToken) -> Data[CreatedToken]:
     """Create a token."""
     return await _create(call, body)
 
 
-@endpoints.add("DELETE", "/api/tokens/{id}", scope="manage", on_all_streams=True)
+@endpoints.add(tokens.REVOKE)
 async def revoke_token(call: Call) -> Data[RevokedToken]:
     """Revoke a token."""
     return await _revoke(call)
 
 
-@endpoints.add("GET", "/api/api_keys", scope="manage", on_all_streams=True)
+@endpoints.add(Route("GET", "/api/api_keys", "manage", on_all_streams=True))
 async def list_api_keys(call: Call) -> Data[list[StoredToken]]:
     """List the tokens, by Sequin's name for them."""
     return await list_tokens(call)
 
 
-@endpoints.add("POST", "/api/api_keys", scope="manage", on_all_streams=True, invalid_status=422)
+@endpoints.add(Route("POST", "/api/api_keys", "manage", on_all_streams=True), invalid_status=422)
 async def create_api_key(call: Call, body: NewApiKey | None = None) -> Data[CreatedToken]:
     """Create a token that allows everything."""
-    return await _create(call, NewToken((body or NewApiKey()).name, ["publish", "consume", "manage"]))
+    return await _create(call, NewToken((body or NewApiKey()).name, list(SCOPES)))
 
 
-@endpoints.add("DELETE", "/api/api_keys/{id}", scope="manage", on_all_streams=True)
+@endpoints.add(Route("DELETE", "/api/api_keys/{id}", "manage", on_all_streams=True))
 async def revoke_api_key(call: Call) -> Data[RevokedToken]:
     """Revoke a token, by Sequin's name for it."""
     return await _revoke(call)
 
 
 async def _create(call: Call, wanted: NewToken) -> Data[CreatedToken]:
-    text, token = await Tokens(call.service.connection.database).create(
+    created = await call.bus.tokens.create(
         wanted.name,
         scopes=wanted.scopes,
         streams=wanted.streams,
         rate_limit=wanted.rate_limit,
         expires_at=moment(wanted.expires_at),
     )
-    stored = _stored(token)
-    return Data(CreatedToken(**{name: getattr(stored, name) for name in stored.__struct_fields__}, token=text))
+    stored = _stored(created.token)
+    return Data(CreatedToken(**{name: getattr(stored, name) for name in stored.__struct_fields__}, token=created.text))
 
 
 async def _revoke(call: Call) -> Data[RevokedToken]:
     number = call.request.parameters["id"]
     is_number = number.isascii() and number.isdigit() and len(number) < 10
-    if not is_number or not await Tokens(call.service.connection.database).revoke(int(number)):
+    if not is_number or not await call.bus.tokens.revoke(int(number)):
         raise Problem(404, "not_found", f'token "{number[:80]}" does not exist')
     call.service.guard.forget()
     return Data(RevokedToken(number))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from postbus.operations import streams
 from postbus.server import answers
 from postbus.server.answers import Data
 from postbus.server.calls import Call, Endpoints
@@ -18,13 +19,13 @@ class Upkeep(Struct, forbid_unknown_fields=True):
     stream: Name | None = None
 
 
-@endpoints.add("POST", "/api/sweep", scope="manage")
+@endpoints.add(streams.SWEEP)
 async def sweep(call: Call, body: Upkeep) -> Data[answers.Count]:
     """Redeliver what has expired or come due; answers how many messages became available."""
     return Data(answers.Count(await call.bus.sweep(await _stream(call, body))))
 
 
-@endpoints.add("POST", "/api/maintain", scope="manage")
+@endpoints.add(streams.MAINTAIN)
 async def maintain(call: Call, body: Upkeep) -> Data[answers.Count]:
     """Begin, seal and drop segments of the log, as is due; answers how many steps were taken."""
     return Data(answers.Count(await call.bus.maintain(await _stream(call, body))))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from postbus.pipelines import sessions
+from postbus.pipelines.runtime import spark_session
 
 
 @pytest.fixture
@@ -19,5 +19,5 @@ def shared_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     def this_spark(master: str | None, remote: str | None) -> Iterator[Any]:
         yield spark
 
-    monkeypatch.setattr(sessions, "started", this_spark)
+    monkeypatch.setattr(spark_session, "started", this_spark)
     return spark

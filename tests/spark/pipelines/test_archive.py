@@ -87,7 +87,7 @@ def test_retention_waits_for_the_archive_and_the_archive_outlives_the_log(
 def test_a_step_that_was_cut_short_is_taken_again_and_its_files_do_not_count(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import postbus.pipelines.archive as module
+    import postbus.pipelines.archive.pipeline as module
 
     publish(bus, stream, 10)
     with monkeypatch.context() as patched:
@@ -108,7 +108,7 @@ def test_a_step_that_was_cut_short_is_taken_again_and_its_files_do_not_count(
 def test_two_runs_cannot_take_the_same_step(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import postbus.pipelines.archive as module
+    import postbus.pipelines.archive.pipeline as module
 
     publish(bus, stream, 10)
     commit = module._commit

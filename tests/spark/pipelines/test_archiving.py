@@ -13,8 +13,9 @@ import pytest
 from pyarrow import parquet
 
 import postbus
-from postbus.pipelines import lake, verify_archive
-from postbus.pipelines.archiving import SliceArchiver
+from postbus.pipelines import verify_archive
+from postbus.pipelines.archive import manifest
+from postbus.pipelines.archive.task import SliceArchiver
 from tests.spark.pipelines.test_archive import files, to_lake
 from tests.spark.test_read import publish, read, seqs_of
 
@@ -67,7 +68,7 @@ def test_each_day_has_files_of_its_own_that_are_sorted(
     ],
 )
 def test_tasks_write_into_folders_of_the_machine(root: str, path: str | None) -> None:
-    assert lake.local_path(root) == (None if path is None else Path(path))
+    assert manifest.local_path(root) == (None if path is None else Path(path))
 
 
 def test_a_file_has_small_row_groups(spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_what_a_killed_task_wrote_is_neither_listed_nor_left(
     publish(bus, stream, 20)
     mark = tmp_path / "was killed"
     with monkeypatch.context() as patched:
-        patched.setattr(lake, "SliceArchiver", lambda *parts: DiesOnce(SliceArchiver(*parts), mark))
+        patched.setattr(manifest, "SliceArchiver", lambda *parts: DiesOnce(SliceArchiver(*parts), mark))
         assert to_lake(spark, url, stream, tmp_path / "lake") == 20
 
     assert mark.exists()

@@ -12,10 +12,11 @@ import pytest
 from psycopg import sql
 
 import postbus
-import postbus.pipelines.backfill as module
-from postbus.db import session, tables
+import postbus.pipelines.backfill.pipeline as module
+from postbus.db import session
 from postbus.pipelines import Backfilled, BackfillOptions, backfill_table
-from postbus.pipelines.ranges import RangeCopier
+from postbus.pipelines.backfill import tables
+from postbus.pipelines.backfill.ranges import RangeCopier
 from tests import servers
 from tests.spark.pipelines.test_frame import known
 from tests.waiting import until

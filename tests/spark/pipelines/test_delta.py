@@ -14,7 +14,8 @@ import pytest
 from deltalake import DeltaTable
 
 import postbus
-from postbus.pipelines import ArchiveOptions, UpkeepOptions, archive_stream, delta, tend_archive
+from postbus.pipelines import ArchiveOptions, UpkeepOptions, archive_stream, tend_archive
+from postbus.pipelines.archive import delta
 from tests.cli.shell import Shell
 from tests.spark.pipelines.test_archive import files, info, to_lake
 from tests.spark.test_read import publish

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import postbus
-from postbus.pipelines.progress import Lines
-from postbus.pipelines.running import running
+from postbus.pipelines.runtime.progress import Lines
+from postbus.pipelines.runtime.run import running
 from tests.cli.shell import Shell
 from tests.spark.test_read import publish
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import postbus
-import postbus.pipelines.ingesting as module
+import postbus.pipelines.ingest.step as module
 from postbus.pipelines import Ingested, IngestOptions, ingest_files
 from tests.spark.pipelines.test_frame import known
 
@@ -239,7 +239,7 @@ def test_a_table_of_the_session_is_published_once_or_again(spark: Any, bus: post
 def test_a_folder_that_grows_is_followed_until_a_signal(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from postbus.pipelines.running import Run
+    from postbus.pipelines.runtime.run import Run
 
     waits = []
 

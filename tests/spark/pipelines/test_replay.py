@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import postbus
-import postbus.pipelines.replay as module
+import postbus.pipelines.replay.pipeline as module
 from postbus.pipelines import ReplayOptions, replay_stream
 from tests.spark.pipelines.test_archive import to_lake
 from tests.spark.pipelines.test_tiers import tiered

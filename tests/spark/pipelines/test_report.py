@@ -15,7 +15,7 @@ import pytest
 
 import postbus
 from postbus.pipelines import Report, ReportOptions, report_streams
-from postbus.pipelines.progress import Silence
+from postbus.pipelines.runtime.progress import Silence
 from tests import servers
 from tests.cli.shell import Shell
 from tests.spark.pipelines.how_to import run_how_to

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import postbus
-from postbus.spark.lake_files import merged
+from postbus.spark.archive_files import merged
 from tests.spark.pipelines.test_archive import files, to_lake
 from tests.spark.test_read import publish, read, seqs_of
 from tests.spark.test_stream import copy_stream, reader, seqs

@@ -88,8 +88,8 @@ def test_what_was_killed_and_run_again_is_exactly_what_it_should_be(
 def test_a_step_that_dies_before_it_counts_is_taken_again_once(
     spark: Any, bus: postbus.Bus, url: str, stream: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from postbus.pipelines.to_files import Files
-    from postbus.pipelines.to_table import Table
+    from postbus.pipelines.materialize.to_files import Files
+    from postbus.pipelines.materialize.to_table import Table
 
     bus.create_stream(f"{name}-bad")
     bus.publish(stream, key="a", data={"n": 1})

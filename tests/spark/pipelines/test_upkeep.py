@@ -9,13 +9,13 @@ import psycopg
 import pytest
 
 import postbus
-import postbus.pipelines.lake as lake_module
-from postbus.pipelines import Tended, UpkeepOptions, tend_archive, verify_archive
+import postbus.pipelines.archive.manifest as lake_module
+from postbus.pipelines import CompactionResult, UpkeepOptions, tend_archive, verify_archive
 from tests.spark.pipelines.test_archive import files, to_lake
 from tests.spark.test_read import publish, read, seqs_of
 
 
-def tend(spark: Any, url: str, stream: str, **options: Any) -> Tended:
+def tend(spark: Any, url: str, stream: str, **options: Any) -> CompactionResult:
     return tend_archive(url, UpkeepOptions(stream=stream, **options), spark=spark)
 
 
@@ -35,7 +35,7 @@ def test_small_files_become_one_and_nothing_else_changes(
     before = files(tmp_path)
     planned = read(spark, url, stream, includeArchive="true")
 
-    assert tend(spark, url, stream) == Tended(compacted=3, into=1, expired=0, deleted=0)
+    assert tend(spark, url, stream) == CompactionResult(compacted=3, into=1, expired=0, deleted=0)
     assert seqs_of(planned) == published
     found = verify_archive(url, stream, spark=spark)
     assert (found.files, found.archived, found.problems) == (1, 30, ())

@@ -1,3 +1,0 @@
-# Generated from postbus/bus/_async/__init__.py by `make generate`; edit that file.
-
-"""The library, generated from `_async`."""

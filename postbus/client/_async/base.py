@@ -1,0 +1,12 @@
+"""What the parts of a bus share: its transport."""
+
+from __future__ import annotations
+
+from postbus.transport._async.base import AsyncTransport
+
+
+class AsyncClient:
+    """Runs operations by a transport."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport

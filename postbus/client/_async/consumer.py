@@ -1,0 +1,318 @@
+"""A consumer: receiving messages, and acking or nacking them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Unpack
+
+from postbus.client._async.batch_loop import AsyncBatchLoop
+from postbus.client._async.redelivery import AsyncRedelivery
+from postbus.codec.settings import given
+from postbus.model.consumer import (
+    Backoff,
+    ConsumerInfo,
+    ConsumerStats,
+    HistoryEntry,
+    Outcome,
+    Peeked,
+    Start,
+    State,
+)
+from postbus.model.delivery import Batch, Deliveries, ack_ids
+from postbus.model.duration import as_seconds
+from postbus.model.outcome import WorkSummary
+from postbus.model.settings import ConsumerChanges
+from postbus.operations import consumers
+from postbus.operations import deliveries as operations
+from postbus.transport._async.base import AsyncTransport
+from postbus.worker._async.worker import AsyncWorker
+
+if TYPE_CHECKING:
+    from postbus.db._async.database import Connection
+
+
+class AsyncConsumer(AsyncRedelivery):
+    """A named reader of a stream; get one from `bus.consumer`. Safe to share between tasks.
+
+    Every method raises `postbus.NotFound` when the stream or the consumer does not exist. Over HTTP, an answer holds 1,000
+    messages at most, also where more were asked for.
+    """
+
+    @property
+    def transport(self) -> AsyncTransport:
+        """What runs its operations."""
+        return self._transport
+
+    async def receive(
+        self,
+        max_messages: int = 1,
+        *,
+        ack: Deliveries | None = None,
+        wait: float | timedelta = 0,
+        ack_wait: float | timedelta | None = None,
+        connection: Connection | None = None,
+    ) -> Batch:
+        """Lease the next messages: nobody else gets them until they are acked, nacked or the lease ends.
+
+        Args:
+            max_messages: How many at most, 1 to 10,000.
+            ack: Finish these deliveries in the same round trip, durably; `batch.acked_count` says how many counted.
+            wait: How many seconds to wait for a message if there is none. No transaction or connection is held meanwhile.
+            ack_wait: How long they are leased; None takes the consumer's setting.
+            connection: A connection of yours, to receive in your transaction; then nothing is waited for.
+
+        Returns:
+            The batch, in order within each partition; empty when there was nothing.
+        """
+        return await self._transport.receive(self.stream, self.name, max_messages, ack, wait, ack_wait, connection)
+
+    async def batches(
+        self,
+        max_messages: int = 100,
+        *,
+        wait: float | timedelta | None = None,
+        ack_wait: float | timedelta | None = None,
+    ) -> AsyncGenerator[Batch]:
+        """Loop over messages in batches, at least once.
+
+        A batch is acked when the loop asks for the next one, in the same round trip. That is written to disk while the next
+        one is handled; when the loop has ended, all of it is. So a crash of the server may bring back the last batch that
+        was done. Some of a batch may be acked, nacked, terminated or extended by itself before. Leaving the loop
+        gives back the batch at which it was left, for its next attempt.
+
+        Args:
+            max_messages: How many messages a batch has at most, 1 to 10,000.
+            wait: How many seconds to wait for messages before the loop ends; None for ever.
+            ack_wait: How long they are leased; None takes the consumer's setting.
+        """
+        loop = AsyncBatchLoop(self, self._transport.batches(self.stream, self.name), max_messages, ack_wait)
+        try:
+            while batch := await loop.take(as_seconds(wait)):
+                yield batch
+        finally:
+            await loop.leave()
+
+    async def ack(self, deliveries: Deliveries, *, connection: Connection | None = None) -> int:
+        """Finish deliveries: a batch, some of it, or ack ids. Durable when this returns.
+
+        Args:
+            deliveries: What is done.
+            connection: A connection of yours: your writes and the ack commit together, or neither.
+
+        Returns:
+            How many were finished. One that was settled before, or has expired and been given to somebody else, is not counted.
+        """
+        ids = ack_ids(deliveries)
+        return await self._transport.run(operations.ack(self.stream, self.name, ids), connection) if ids else 0
+
+    async def nack(
+        self,
+        deliveries: Deliveries,
+        *,
+        delay: float | timedelta | None = None,
+        reason: str | None = None,
+        untried: bool = False,
+        connection: Connection | None = None,
+    ) -> int:
+        """Give deliveries back: they have failed and come again, or become dead letters after `max_deliver`.
+
+        Args:
+            deliveries: What has failed.
+            delay: How long each waits first; None takes the consumer's backoff.
+            reason: Why, kept with the message.
+            untried: Nobody has worked on them: this delivery does not count, and without a delay they come again at once.
+            connection: A connection of yours.
+
+        Returns:
+            How many were given back by this call.
+        """
+        ids = ack_ids(deliveries)
+        if not ids:
+            return 0
+        call = operations.nack(self.stream, self.name, ids, delay=delay, reason=reason, untried=untried)
+        return await self._transport.run(call, connection)
+
+    async def extend(
+        self,
+        deliveries: Deliveries,
+        *,
+        ack_wait: float | timedelta | None = None,
+        shorten: bool = False,
+        connection: Connection | None = None,
+    ) -> int:
+        """Lease deliveries for longer, counted from now.
+
+        Args:
+            deliveries: What is still being worked on.
+            ack_wait: For how long; None takes the consumer's setting.
+            shorten: Let a lease end earlier too. Without it a lease is never shortened.
+            connection: A connection of yours.
+
+        Returns:
+            How many are leased until then, or longer already.
+        """
+        ids = ack_ids(deliveries)
+        if not ids:
+            return 0
+        call = operations.extend(self.stream, self.name, ids, ack_wait=ack_wait, shorten=shorten)
+        return await self._transport.run(call, connection)
+
+    async def terminate(
+        self, deliveries: Deliveries, *, reason: str | None = None, connection: Connection | None = None
+    ) -> int:
+        """Make deliveries dead letters at once.
+
+        Returns:
+            How many were buried by this call.
+        """
+        ids = ack_ids(deliveries)
+        if not ids:
+            return 0
+        return await self._transport.run(operations.terminate(self.stream, self.name, ids, reason=reason), connection)
+
+    async def run(
+        self,
+        handler: Callable[..., Any],
+        *,
+        concurrency: int = 1,
+        prefetch: int | None = None,
+        ack_wait: float | timedelta | None = None,
+        handler_timeout: float | timedelta | None = None,
+        backoff: Backoff | None = None,
+        transaction: bool = False,
+        stop_when_empty: bool = False,
+        grace: float | timedelta = 20,
+        install_signal_handlers: bool = True,
+    ) -> WorkSummary:
+        """Handle messages until SIGTERM or SIGINT: a worker with heartbeats, retries and a graceful stop.
+
+        Args:
+            handler: Called with each delivery, and with a connection if there is a transaction. Returning acks; raising fails, as
+                the exception says: `postbus.Retry`, `postbus.Reject`, or any other.
+            concurrency: How many messages are handled at the same time.
+            prefetch: How many more may wait in the worker at most; None for what is handled soon.
+            ack_wait: For how long deliveries are leased and each heartbeat extends them; None takes the consumer's setting.
+            handler_timeout: How long the handler may take for a message, which has failed then; None for ever.
+            backoff: How long a message waits after its first, second, … failure. None takes the consumer's setting and, if it has
+                none, 1 second at first, then twice as long each time, up to 5 minutes.
+            transaction: Give the handler a connection, in a transaction that commits with the ack or rolls back.
+            stop_when_empty: Return when there is nothing left to receive; messages that wait for another delivery are left.
+            grace: How long handlers may go on after a stop.
+            install_signal_handlers: Let SIGTERM and SIGINT stop it, if this is the main thread. A second one: leave at once.
+
+        Returns:
+            What was done. A `postbus.Worker` can also be stopped by its `stop`.
+
+        Raises:
+            InvalidInput: An argument is not allowed.
+        """
+        worker = AsyncWorker(
+            self,
+            handler,
+            concurrency=concurrency,
+            prefetch=prefetch,
+            ack_wait=ack_wait,
+            handler_timeout=handler_timeout,
+            backoff=backoff,
+            transaction=transaction,
+            stop_when_empty=stop_when_empty,
+            grace=grace,
+            install_signal_handlers=install_signal_handlers,
+        )
+        return await worker.run()
+
+    async def info(self) -> ConsumerInfo:
+        """Its settings."""
+        return await self._transport.run(consumers.info(self.stream, self.name))
+
+    async def alter(self, *, unset: tuple[str, ...] = (), **settings: Unpack[ConsumerChanges]) -> None:
+        """Change settings. The order cannot be changed.
+
+        Args:
+            unset: Names of settings to put back to none: max_deliver, backoff, retain_dead, max_per_key, filter_key_pattern,
+                filter_headers, filter_headers_not, filter_data, expire_after, keep_history.
+            settings: See `postbus.ConsumerSettings`. None leaves a setting as it is. A filter holds for messages that were not
+                delivered yet; its parts that are None stay as they are.
+
+        Raises:
+            InvalidInput: A value is not allowed.
+        """
+        call = consumers.alter(self.stream, self.name, given(ConsumerChanges, settings), unset)
+        await self._transport.run(call)
+
+    async def pause(self) -> None:
+        """Give no more messages until `resume`. What is in flight may be acked."""
+        await self._transport.run(consumers.pause(self.stream, self.name))
+
+    async def resume(self) -> None:
+        """Go on after `pause`."""
+        await self._transport.run(consumers.resume(self.stream, self.name))
+
+    async def seek(
+        self, start: Start | None = None, *, from_seq: int | None = None, from_time: datetime | None = None
+    ) -> int:
+        """Read on from another position. What is in flight or waits is given up, and its acks are refused.
+
+        Args:
+            start: "earliest" (the oldest message kept) or "latest" (what is published from now on).
+            from_seq: This message.
+            from_time: What was published since.
+
+        Returns:
+            The seq after which it reads on.
+
+        Raises:
+            InvalidInput: Not exactly one position was given.
+        """
+        call = consumers.seek(self.stream, self.name, start=start, from_seq=from_seq, from_time=from_time)
+        return await self._transport.run(call)
+
+    async def stats(self) -> ConsumerStats:
+        """Where it stands: lag, in flight, waiting, dead, by partition and in all."""
+        return await self._transport.run(consumers.stats(self.stream, self.name))
+
+    async def history(
+        self, *, outcome: Outcome | None = None, before_time: datetime | None = None, max_messages: int = 100
+    ) -> list[HistoryEntry]:
+        """What became of its deliveries, the newest first, for as long as its `keep_history` says.
+
+        Args:
+            outcome: Only acked, failed or dead ones.
+            before_time: Only what was finished before: for the next page, the `finished_at` of the last one.
+            max_messages: How many at most, 1 to 10,000.
+        """
+        call = consumers.history(
+            self.stream, self.name, outcome=outcome, before_time=before_time, max_messages=max_messages
+        )
+        return await self._transport.run(call)
+
+    async def peek(
+        self,
+        *,
+        state: State | None = None,
+        key_pattern: str | None = None,
+        after_seq: int = 0,
+        max_messages: int = 100,
+    ) -> list[Peeked]:
+        """Messages as it sees them, in order of seq, without touching anything.
+
+        Args:
+            state: Only those available, delivered, waiting or dead.
+            key_pattern: Only messages whose key matches.
+            after_seq: Only messages above this seq: the last of the page before.
+            max_messages: How many at most, 1 to 10,000.
+        """
+        call = consumers.peek(
+            self.stream,
+            self.name,
+            state=state,
+            key_pattern=key_pattern,
+            after_seq=after_seq,
+            max_messages=max_messages,
+        )
+        return await self._transport.run(call)
+
+    async def drop(self) -> None:
+        """Remove the consumer with its position, leases and dead letters."""
+        await self._transport.run(consumers.drop(self.stream, self.name))

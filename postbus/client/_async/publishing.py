@@ -1,0 +1,155 @@
+"""The part of a bus that publishes, now or at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from postbus import tracing
+from postbus.client._async.base import AsyncClient
+from postbus.codec.parameters import as_messages
+from postbus.model.errors import NotFound
+from postbus.model.message import Message, Scheduled
+from postbus.operations import messages as operations
+from postbus.operations import streams
+
+if TYPE_CHECKING:
+    from postbus.db._async.database import Connection
+
+
+class AsyncPublishing(AsyncClient):
+    """The part of a bus that publishes."""
+
+    async def publish(
+        self,
+        stream: str,
+        *,
+        data: Any,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        ttl: float | timedelta | None = None,
+        deliver_at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        dedup_id: str | None = None,
+        connection: Connection | None = None,
+    ) -> int:
+        """Publish one message. It is durable when this returns.
+
+        Args:
+            stream: The stream's name.
+            data: Any JSON value in a json stream, a str in a text stream, bytes in a bytes stream.
+            key: Dot-separated tokens that route and order the message; None puts it in any partition.
+            headers: Strings by name.
+            ttl: How long it lives, from when it is published: a consumer that comes to it later skips it, or buries it.
+            deliver_at: Keep it outside the stream until then. It gets its seq, and its place among others, at that time.
+            delay: The same, in seconds from now.
+            dedup_id: Names the message: if it was published within the stream's dedup_window, it is not published again.
+            connection: A psycopg connection of yours: the message is published by its transaction, and not at all if
+                that rolls back.
+
+        Returns:
+            The message's seq; with `deliver_at` or `delay`, the number under which it is scheduled. With a `dedup_id`, a
+            `Seq`, which says whether it `is_duplicate`. Where a stream keeps one message per key and its data has not
+            changed, the `Seq` of the version that stands.
+
+        Raises:
+            InvalidInput: The message is not allowed; the error says why.
+            NotFound: There is no such stream.
+            TooLarge: The data is larger than the stream allows.
+            ConnectionLost: The connection broke on the way: the message may or may not have been published.
+        """
+        message = Message(key=key, data=data, headers=headers, dedup_id=dedup_id)
+        if not tracing.is_on():
+            return await self._transport.publish(stream, message, ttl, deliver_at, delay, connection)
+        with tracing.publishing(stream, [message]) as (carrying,):
+            return await self._transport.publish(stream, carrying, ttl, deliver_at, delay, connection)
+
+    async def publish_many(
+        self,
+        stream: str,
+        messages: Iterable[Message],
+        *,
+        ttl: float | timedelta | None = None,
+        deliver_at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        connection: Connection | None = None,
+    ) -> list[int]:
+        """Publish up to 10,000 messages, all or none, in their order. They are durable when this returns.
+
+        Args:
+            stream: The stream's name.
+            messages: What to publish; none is allowed and does nothing.
+            ttl: How long they live, as for `publish`.
+            deliver_at: Keep them outside the stream until then.
+            delay: The same, in seconds from now.
+            connection: A psycopg connection of yours, as for `publish`.
+
+        Returns:
+            The messages' seqs, in their order; with `deliver_at` or `delay`, the numbers under which they are scheduled. If
+            a message has a `dedup_id`, or is not published because of its key, each is a `Seq`, which says whether it
+            `is_duplicate`.
+
+        Raises:
+            InvalidInput: A message is not allowed; the error names its place, counted from 1, and says why.
+            NotFound: There is no such stream.
+            TooLarge: A message is larger than the stream allows, or the batch is too long.
+            ConnectionLost: The connection broke on the way: all messages or none have been published.
+        """
+        batch = as_messages(messages)
+        if not tracing.is_on():
+            return await self._transport.publish_many(stream, batch, ttl, deliver_at, delay, connection)
+        with tracing.publishing(stream, batch) as carrying:
+            return await self._transport.publish_many(stream, carrying, ttl, deliver_at, delay, connection)
+
+    async def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
+        """Delete a key of a stream that keeps one message per key. Consumers get a message with the header `postbus-deleted`.
+
+        Returns:
+            The seq of that message; None when there is no such key.
+        """
+        try:
+            return await self._transport.run(operations.delete_key(stream, key), connection)
+        except NotFound:
+            if connection is not None:
+                raise
+        await self._transport.run(
+            streams.info(stream)
+        )  # A server does not say which is missing, the stream or the key.
+        return None
+
+    async def list_scheduled(
+        self, stream: str, *, key_pattern: str | None = None, after: Scheduled | None = None, max_messages: int = 100
+    ) -> list[Scheduled]:
+        """Messages of a stream that wait for their time, the next one first.
+
+        Args:
+            stream: The stream's name.
+            key_pattern: Only messages whose key matches.
+            after: The last one of the page before.
+            max_messages: How many at most, 1 to 10,000.
+        """
+        call = operations.list_scheduled(stream, key_pattern=key_pattern, after=after, max_messages=max_messages)
+        return await self._transport.run(call)
+
+    async def cancel(self, stream: str, ids: int | Sequence[int], *, connection: Connection | None = None) -> int:
+        """Cancel scheduled messages.
+
+        Returns:
+            How many; one that has been published is not among them.
+        """
+        numbers = [ids] if isinstance(ids, int) else list(ids)
+        return await self._transport.run(operations.cancel(stream, numbers), connection) if numbers else 0
+
+    async def reschedule(
+        self, stream: str, ids: int | Sequence[int], deliver_at: datetime, *, connection: Connection | None = None
+    ) -> int:
+        """Give scheduled messages another time.
+
+        Returns:
+            How many; one that has been published is not among them.
+        """
+        numbers = [ids] if isinstance(ids, int) else list(ids)
+        if not numbers:
+            return 0
+        return await self._transport.run(operations.reschedule(stream, numbers, deliver_at), connection)

@@ -1,0 +1,164 @@
+"""The part of a bus that manages streams."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Unpack
+
+from postbus.client._async.base import AsyncClient
+from postbus.codec.settings import given
+from postbus.model.archive import ArchiveInfo
+from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.pipeline import PipelineInfo
+from postbus.model.settings import StreamChanges, StreamSettings
+from postbus.model.stream import HorizonHolder, StreamInfo
+from postbus.operations import streams
+
+if TYPE_CHECKING:
+    from postbus.db._async.database import Connection
+
+
+class AsyncStreams(AsyncClient):
+    """The part of a bus that is about streams."""
+
+    async def create_stream(
+        self, stream: str, *, connection: Connection | None = None, **settings: Unpack[StreamSettings]
+    ) -> None:
+        """Create a stream.
+
+        Args:
+            stream: Its name: 1 to 63 letters, digits, "_" or "-".
+            connection: A connection of yours, to create it in your transaction.
+            settings: See `postbus.StreamSettings`.
+
+        Raises:
+            InvalidInput: A name or setting is not allowed.
+            Conflict: The stream exists.
+        """
+        await self._transport.run(streams.create(stream, given(StreamSettings, settings)), connection)
+
+    async def alter_stream(
+        self,
+        stream: str,
+        *,
+        unset: tuple[str, ...] = (),
+        connection: Connection | None = None,
+        **settings: Unpack[StreamChanges],
+    ) -> None:
+        """Change settings of a stream.
+
+        Another number of `partitions` holds for what is published from now on, or, with a `connection`, after the next
+        maintenance. Each consumer first reads what was published before: messages of a key stay in order.
+
+        Args:
+            stream: The stream's name.
+            unset: Names of settings to put back to none: retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
+            connection: A connection of yours.
+            settings: See `postbus.StreamSettings`. None leaves a setting as it is.
+
+        Raises:
+            InvalidInput: A setting is not allowed.
+            NotFound: There is no such stream.
+        """
+        await self._transport.run(streams.alter(stream, given(StreamChanges, settings), unset), connection)
+
+    async def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
+        """Remove a stream with all its messages. Waits for transactions that have published to it.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        await self._transport.run(streams.drop(stream), connection)
+        self._transport.forget(stream)
+
+    async def stream_info(self, stream: str) -> StreamInfo:
+        """A stream's settings and size.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        return await self._transport.run(streams.info(stream))
+
+    async def list_streams(self) -> list[StreamInfo]:
+        """All streams, in order of their names."""
+        return await self._transport.run(streams.list_all())
+
+    async def overview(self, *, sizes: bool = False) -> list[StreamOverview]:
+        """Where all streams stand, by name: cheap enough to be asked every second, however many there are.
+
+        Args:
+            sizes: Say how many messages and bytes they hold, too, which costs a look at the files of each.
+        """
+        return await self._transport.run(streams.overview(sizes=sizes))
+
+    async def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
+        """Where all consumers of a stream stand, by name.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        return await self._transport.run(streams.consumer_overview(stream))
+
+    async def purge(
+        self,
+        stream: str,
+        *,
+        before_seq: int | None = None,
+        before_time: datetime | None = None,
+        everything: bool = False,
+    ) -> int:
+        """Remove the messages below a seq, or published before a time, or everything that is complete now.
+
+        They are gone for readers at once; maintenance frees their space.
+
+        Returns:
+            The stream's new start: messages below this seq are gone.
+
+        Raises:
+            InvalidInput: Not exactly one of the three was given.
+        """
+        call = streams.purge(stream, before_seq=before_seq, before_time=before_time, everything=everything)
+        return await self._transport.run(call)
+
+    async def publish_rate(self, stream: str) -> float:
+        """About how many messages a second were published to a stream in the last minute."""
+        return await self._transport.run(streams.publish_rate(stream))
+
+    async def horizon(self, stream: str) -> int:
+        """The seq up to which a stream may be read: no publishing transaction at or below it is still open."""
+        return await self._transport.run(streams.horizon(stream))
+
+    async def horizon_holders(self, stream: str) -> list[HorizonHolder]:
+        """The open transactions that keep readers of a stream from going on, the furthest back first.
+
+        Over HTTP their statement (`query`) is not shown.
+        """
+        return await self._transport.run(streams.horizon_holders(stream))
+
+    async def maintain(self, stream: str | None = None) -> int:
+        """Do what is due on the logs of all streams, or of one: begin, seal and drop segments.
+
+        Returns:
+            How many steps were taken.
+        """
+        return await self._transport.run(streams.maintain(stream))
+
+    async def list_pipelines(self) -> list[PipelineInfo]:
+        """The pipelines that ran on this bus, and how they are getting on."""
+        return await self._transport.run(streams.list_pipelines())
+
+    async def archive_info(self, stream: str) -> ArchiveInfo | None:
+        """The archive of a stream; None when it has none.
+
+        Raises:
+            NotFound: There is no such stream.
+        """
+        return await self._transport.run(streams.archive_info(stream))
+
+    async def sweep(self, stream: str | None = None) -> int:
+        """Redeliver what has expired or come due, for the consumers of a stream or of all.
+
+        Returns:
+            How many messages became available.
+        """
+        return await self._transport.run(streams.sweep(stream))

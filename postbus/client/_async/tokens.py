@@ -1,0 +1,54 @@
+"""The tokens of a bus, which the HTTP server asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from postbus.client._async.base import AsyncClient
+from postbus.model.errors import NotFound
+from postbus.model.token import SCOPES, NewToken, Scope, Token
+from postbus.operations import tokens as operations
+
+
+class AsyncTokens(AsyncClient):
+    """Creates, lists and revokes tokens; get it from `bus.tokens`."""
+
+    async def create(
+        self,
+        name: str,
+        *,
+        scopes: Sequence[Scope] = SCOPES,
+        streams: Sequence[str] = ("*",),
+        rate_limit: float | None = None,
+        expires_at: datetime | None = None,
+    ) -> NewToken:
+        """Create a token.
+
+        Args:
+            name: A name for people.
+            scopes: What it allows: publish, consume, manage.
+            streams: Names of streams; "*" stands for any characters.
+            rate_limit: How many requests per second it may make; None for any number.
+            expires_at: When it ends; None never.
+
+        Returns:
+            The token, whose `text` is stored nowhere, and what it allows.
+        """
+        call = operations.create(name, scopes=scopes, streams=streams, rate_limit=rate_limit, expires_at=expires_at)
+        return await self._transport.run(call)
+
+    async def list_all(self) -> list[Token]:
+        """All tokens that were not revoked, by id."""
+        return await self._transport.run(operations.list_all())
+
+    async def revoke(self, id: int) -> bool:
+        """Revoke a token; False if there is none with that id. Revoking it again changes nothing."""
+        try:
+            return await self._transport.run(operations.revoke(id))
+        except NotFound:
+            return False
+
+    async def find(self, digest: str) -> Token | None:
+        """The token with this SHA-256. Only possible over Postgres."""
+        return await self._transport.run(operations.find(digest))

@@ -1,0 +1,14 @@
+# Generated from postbus/client/_async/base.py by `make generate`; edit that file.
+
+"""What the parts of a bus share: its transport."""
+
+from __future__ import annotations
+
+from postbus.transport._sync.base import Transport
+
+
+class Client:
+    """Runs operations by a transport."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport

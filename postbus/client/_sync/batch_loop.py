@@ -1,0 +1,68 @@
+# Generated from postbus/client/_async/batch_loop.py by `make generate`; edit that file.
+
+"""A loop over a consumer's batches: acks one with the call that receives the next."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from postbus.model.delivery import Batch, Deliveries
+from postbus.model.duration import Duration
+from postbus.model.errors import Unavailable
+from postbus.transport._sync.base import BatchSource
+
+_WAIT_SECONDS: Final = 60.0
+
+
+class Receiver(Protocol):
+    """What a loop needs of its consumer."""
+
+    def receive(self, max_messages: int = 1, *, wait: Duration = 0, ack_wait: Duration | None = None) -> Batch: ...
+
+    def nack(self, deliveries: Deliveries, *, reason: str | None = None) -> Any: ...
+
+
+class BatchLoop:
+    """One loop.
+
+    Args:
+        consumer: The consumer.
+        source: Receives its batches.
+        max_messages: How many messages a batch has at most.
+        ack_wait: How long they are leased; None takes the consumer's setting.
+    """
+
+    def __init__(self, consumer: Receiver, source: BatchSource, max_messages: int, ack_wait: Duration | None) -> None:
+        self._consumer = consumer
+        self._source = source
+        self._max_messages = max_messages
+        self._ack_wait = ack_wait
+        self._batch: Batch | None = None
+
+    def take(self, wait: float | None) -> Batch:
+        """Ack the last batch, and receive the next one; empty when there was none before the wait was over."""
+        done, self._batch = self._batch, None
+        batch = self._source.next(self._max_messages, self._ack_wait, done)
+        if not batch:
+            self._source.flush()
+            batch = replace(self._wait(wait), acked_count=batch.acked_count)
+        self._batch = batch or None
+        return batch
+
+    def _wait(self, wait: float | None) -> Batch:
+        end = None if wait is None else time.monotonic() + wait
+        batch = Batch(())
+        while not batch and (end is None or time.monotonic() < end):
+            left = _WAIT_SECONDS if end is None else min(_WAIT_SECONDS, end - time.monotonic())
+            batch = self._consumer.receive(self._max_messages, wait=left, ack_wait=self._ack_wait)
+        return batch
+
+    def leave(self) -> None:
+        """Return the last batch. If that fails, its messages are redelivered when its lease ends."""
+        with suppress(Unavailable):
+            if self._batch:
+                self._consumer.nack(self._batch, reason="the loop was left")
+            self._source.flush()

@@ -1,0 +1,91 @@
+# Generated from postbus/client/_async/connect.py by `make generate`; edit that file.
+
+"""Connects to a bus: in a Postgres, in the embedded one, or behind a server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from postbus.client._sync.bus import Bus
+from postbus.db import migrations
+from postbus.db import url as urls
+from postbus.db._sync.database import Database, in_thread
+from postbus.db.embedded import EmbeddedServer
+from postbus.http.request import TOKEN_VARIABLE
+from postbus.http.url import is_http
+from postbus.model.errors import Error, InvalidInput
+from postbus.transport._sync.http import HttpTransport
+from postbus.transport._sync.postgres import PostgresTransport
+
+
+def connect(
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    data_dir: Path | str | None = None,
+    pool_size: int = 10,
+    connect_timeout: float = 30,
+) -> Bus:
+    """Connect to Postbus: in a Postgres, or behind a server.
+
+    Args:
+        url: `postgresql://…`, or `http://…` of a server. None takes the environment variable POSTBUS_URL and, without it, the
+            embedded Postgres, which is started if it does not run.
+        token: For a server that asks for one. None takes the environment variable POSTBUS_TOKEN, if it is set.
+        data_dir: Where the embedded Postgres lives. None takes POSTBUS_DATA_DIR or `~/.local/share/postbus`.
+        pool_size: How many connections are opened at most.
+        connect_timeout: How many seconds to wait for a connection before raising `Unavailable`.
+
+    Raises:
+        Unavailable: Postgres or the server cannot be reached.
+        InvalidInput: The URL is not one, or there is a token and nobody who asks for it.
+        MigrationDue: Postbus is not installed there, or is older or newer; the hint says what to do.
+        EmbeddedError: The embedded Postgres cannot be started.
+    """
+    named = url or (None if data_dir is not None else os.environ.get("POSTBUS_URL"))
+    if named and is_http(named):
+        return _connect_to_server(named, token, pool_size, connect_timeout)
+    chosen = urls.choose(named) if named else None
+    if token is not None:
+        raise InvalidInput("Postgres takes no token", "give the URL of a server: http://…")
+    server = None
+    if chosen is None:
+        server = EmbeddedServer(data_dir)
+        in_thread(server.start)
+        chosen = server.url
+        try:
+            in_thread(migrations.migrate, chosen)
+        except BaseException:
+            server.stop()
+            raise
+    database = Database(chosen, pool_size=pool_size, connect_timeout=connect_timeout)
+    try:
+        database.open()
+    except BaseException:
+        if server is not None:
+            server.stop()
+        raise
+    bus = Bus(PostgresTransport(database, server=server))
+    try:
+        bus.check()
+    except BaseException:
+        bus.close()
+        raise
+    return bus
+
+
+def _connect_to_server(url: str, token: str | None, pool_size: int, connect_timeout: float) -> Bus:
+    try:
+        from postbus.http._sync.client import HttpClient
+    except ImportError as error:
+        raise Error("the client of a server is not installed", "run: pip install 'postbus[http]'") from error
+    token = token or os.environ.get(TOKEN_VARIABLE) or None
+    client = HttpClient(url, token=token, pool_size=pool_size, connect_timeout=connect_timeout)
+    bus = Bus(HttpTransport(client))
+    try:
+        bus.check()
+    except BaseException:
+        bus.close()
+        raise
+    return bus

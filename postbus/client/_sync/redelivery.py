@@ -1,0 +1,201 @@
+# Generated from postbus/client/_async/redelivery.py by `make generate`; edit that file.
+
+"""The part of a consumer that is about messages it got before: dead letters, and replay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from postbus._compat import sleep
+from postbus.client._sync.base import Client
+from postbus.model.consumer import DeadLetter
+from postbus.operations import dead_letters as operations
+from postbus.transport._sync.base import Transport
+
+
+class Redelivery(Client):
+    """Dead letters, redrive and replay of one consumer."""
+
+    def __init__(self, transport: Transport, stream: str, name: str) -> None:
+        super().__init__(transport)
+        self.stream = stream
+        self.name = name
+
+    def dead_letters(
+        self,
+        *,
+        seqs: Sequence[int] | None = None,
+        key_pattern: str | None = None,
+        reason_like: str | None = None,
+        after_seq: int = 0,
+        max_messages: int = 100,
+    ) -> list[DeadLetter]:
+        """A page of its dead letters, in order of seq.
+
+        Args:
+            seqs: Only these.
+            key_pattern: Only messages whose key matches.
+            reason_like: Only those whose reason matches this pattern of SQL's LIKE, such as "timeout%".
+            after_seq: Only messages above this seq: the last of the page before.
+            max_messages: How many at most, 1 to 10,000.
+        """
+        call = operations.list_page(
+            self.stream,
+            self.name,
+            seqs=seqs,
+            key_pattern=key_pattern,
+            reason_like=reason_like,
+            after_seq=after_seq,
+            max_messages=max_messages,
+        )
+        return self._transport.run(call)
+
+    def discard(
+        self, *, seqs: Sequence[int] | None = None, key_pattern: str | None = None, reason_like: str | None = None
+    ) -> int:
+        """Remove dead letters, all or those that match.
+
+        Returns:
+            How many.
+        """
+        call = operations.discard_page(
+            self.stream, self.name, seqs=seqs, key_pattern=key_pattern, reason_like=reason_like
+        )
+        discarded = 0
+        while found := self._transport.run(call):
+            discarded += found
+        return discarded
+
+    def redrive(
+        self,
+        *,
+        seqs: Sequence[int] | None = None,
+        key_pattern: str | None = None,
+        reason_like: str | None = None,
+        to_stream: str | None = None,
+        rate: float | None = None,
+    ) -> Iterator[int]:
+        """Give dead letters another chance, the oldest first: all, or those that match.
+
+        Use it as a loop; each turn says how many have been moved so far. Leaving the loop cancels the rest.
+
+        Args:
+            seqs: Only these.
+            key_pattern: Only messages whose key matches.
+            reason_like: Only those whose reason matches this pattern of SQL's LIKE.
+            to_stream: Publish them to this stream instead of giving them back to the consumer.
+            rate: How many per second at most; None as fast as it goes.
+        """
+        page = 1000 if rate is None else max(1, min(1000, int(rate / 10)))
+        moved = 0
+        started = time.monotonic()
+        while True:
+            count = self.redrive_page(
+                seqs=seqs, key_pattern=key_pattern, reason_like=reason_like, to_stream=to_stream, max_messages=page
+            )
+            if not count:
+                return
+            moved += count
+            yield moved
+            if rate is not None:
+                sleep(max(0.0, started + moved / rate - time.monotonic()))
+
+    def replay(
+        self,
+        *,
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        key_pattern: str | None = None,
+        rate: float | None = None,
+    ) -> Iterator[int]:
+        """Deliver messages again that it was given before, while it goes on with the rest.
+
+        Use it as a loop; each turn says how many have been put back so far. Leaving the loop cancels the rest. What is in
+        flight or waits is left alone; dead letters are redriven, not replayed.
+
+        Args:
+            from_seq: The first seq, inclusive.
+            to_seq: The last seq, inclusive.
+            from_time: The earliest `published_at`, inclusive.
+            to_time: The latest `published_at`, exclusive.
+            key_pattern: Only messages whose key matches.
+            rate: How many per second at most; None as fast as it goes.
+        """
+        page = 1000 if rate is None else max(1, min(1000, int(rate / 10)))
+        resume: str | None = None
+        replayed = 0
+        started = time.monotonic()
+        while True:
+            count, resume = self.replay_page(
+                from_seq=from_seq,
+                to_seq=to_seq,
+                from_time=from_time,
+                to_time=to_time,
+                key_pattern=key_pattern,
+                max_messages=page,
+                resume=resume,
+            )
+            replayed += count
+            if resume is None:
+                return
+            yield replayed
+            if rate is not None:
+                sleep(max(0.0, started + replayed / rate - time.monotonic()))
+
+    def redrive_page(
+        self,
+        *,
+        seqs: Sequence[int] | None = None,
+        key_pattern: str | None = None,
+        reason_like: str | None = None,
+        to_stream: str | None = None,
+        max_messages: int = 1000,
+    ) -> int:
+        """Give some dead letters another chance, as `redrive` does.
+
+        Returns:
+            How many; 0 when none is left that matches.
+        """
+        call = operations.redrive_page(
+            self.stream,
+            self.name,
+            seqs=seqs,
+            key_pattern=key_pattern,
+            reason_like=reason_like,
+            to_stream=to_stream,
+            max_messages=max_messages,
+        )
+        return self._transport.run(call)
+
+    def replay_page(
+        self,
+        *,
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        key_pattern: str | None = None,
+        max_messages: int = 1000,
+        resume: str | None = None,
+    ) -> tuple[int, str | None]:
+        """Deliver some messages again, as `replay` does.
+
+        Returns:
+            How many, and the `resume` of the next page; None when there is nothing left.
+        """
+        call = operations.replay_page(
+            self.stream,
+            self.name,
+            from_seq=from_seq,
+            to_seq=to_seq,
+            from_time=from_time,
+            to_time=to_time,
+            key_pattern=key_pattern,
+            max_messages=max_messages,
+            resume=resume,
+        )
+        return self._transport.run(call)

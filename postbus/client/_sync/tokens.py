@@ -1,0 +1,56 @@
+# Generated from postbus/client/_async/tokens.py by `make generate`; edit that file.
+
+"""The tokens of a bus, which the HTTP server asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from postbus.client._sync.base import Client
+from postbus.model.errors import NotFound
+from postbus.model.token import SCOPES, NewToken, Scope, Token
+from postbus.operations import tokens as operations
+
+
+class Tokens(Client):
+    """Creates, lists and revokes tokens; get it from `bus.tokens`."""
+
+    def create(
+        self,
+        name: str,
+        *,
+        scopes: Sequence[Scope] = SCOPES,
+        streams: Sequence[str] = ("*",),
+        rate_limit: float | None = None,
+        expires_at: datetime | None = None,
+    ) -> NewToken:
+        """Create a token.
+
+        Args:
+            name: A name for people.
+            scopes: What it allows: publish, consume, manage.
+            streams: Names of streams; "*" stands for any characters.
+            rate_limit: How many requests per second it may make; None for any number.
+            expires_at: When it ends; None never.
+
+        Returns:
+            The token, whose `text` is stored nowhere, and what it allows.
+        """
+        call = operations.create(name, scopes=scopes, streams=streams, rate_limit=rate_limit, expires_at=expires_at)
+        return self._transport.run(call)
+
+    def list_all(self) -> list[Token]:
+        """All tokens that were not revoked, by id."""
+        return self._transport.run(operations.list_all())
+
+    def revoke(self, id: int) -> bool:
+        """Revoke a token; False if there is none with that id. Revoking it again changes nothing."""
+        try:
+            return self._transport.run(operations.revoke(id))
+        except NotFound:
+            return False
+
+    def find(self, digest: str) -> Token | None:
+        """The token with this SHA-256. Only possible over Postgres."""
+        return self._transport.run(operations.find(digest))

@@ -1,0 +1,1 @@
+"""Encoders and decoders: message data, rows and parameters of SQL, fields and answers of HTTP."""

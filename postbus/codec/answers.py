@@ -1,0 +1,299 @@
+"""Answers of a server as values."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from postbus.model.archive import ArchiveInfo
+from postbus.model.consumer import (
+    ConsumerInfo,
+    ConsumerStats,
+    DeadLetter,
+    HistoryEntry,
+    PartitionStats,
+    Peeked,
+)
+from postbus.model.delivery import Batch, Delivery
+from postbus.model.errors import Error
+from postbus.model.group import Claim
+from postbus.model.message import Message, Page, Scheduled, Seq
+from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.pipeline import PipelineInfo
+from postbus.model.stream import HorizonHolder, StreamInfo
+from postbus.model.token import Token
+
+_Parameters = ParamSpec("_Parameters")
+_Value = TypeVar("_Value")
+
+
+def _understood(parse: Callable[_Parameters, _Value]) -> Callable[_Parameters, _Value]:
+    """Say it in words when an answer lacks something: client and server may be of different versions."""
+
+    @wraps(parse)
+    def understand(*arguments: _Parameters.args, **more: _Parameters.kwargs) -> _Value:
+        try:
+            return parse(*arguments, **more)
+        except (KeyError, TypeError) as error:
+            raise Error(
+                f"the server's answer is not understood: {error}", "use the same version of Postbus here and there"
+            ) from error
+
+    return understand
+
+
+@_understood
+def stream_info(found: Mapping[str, Any]) -> StreamInfo:
+    return StreamInfo(
+        name=found["name"],
+        id=int(found["id"]),
+        data_type=found["data_type"],
+        partitions=found["partitions"],
+        max_message_bytes=found["max_message_bytes"],
+        segment_bytes=found["segment_bytes"],
+        segment_age=_duration(found["segment_age_ms"]),
+        retain_up_to=_some_duration(found["retain_up_to_ms"]),
+        retain_at_least=_some_duration(found["retain_at_least_ms"]),
+        max_messages=found["max_messages"],
+        max_storage=found["max_storage"],
+        until_acked=found["until_acked"],
+        when_full=found["when_full"],
+        dedup_window=_some_duration(found["dedup_window_ms"]),
+        one_message_per_key=found["one_message_per_key"],
+        process_unmodified=found["process_unmodified"],
+        is_full=found["is_full"],
+        start_seq=found["start_seq"],
+        last_seq=found["last_seq"],
+        message_estimate=found["stats"]["message_count"],
+        bytes=found["stats"]["storage_size"],
+        segment_count=found["segment_count"],
+        created_at=_moment(found["inserted_at"]),
+    )
+
+
+@_understood
+def horizon_holder(found: Mapping[str, Any]) -> HorizonHolder:
+    return HorizonHolder(
+        held_at_seq=found["seq"],
+        held_for=_some_duration(found["held_for_ms"]),
+        transaction_started_at=_some_moment(found["transaction_started_at"]),
+        pid=found["pid"],
+        user_name=found["user_name"],
+        application_name=found["application_name"],
+        state=found["state"],
+        query=None,
+        prepared_transaction=found["prepared_transaction"],
+    )
+
+
+@_understood
+def consumer_info(found: Mapping[str, Any]) -> ConsumerInfo:
+    return ConsumerInfo(
+        stream=found["stream"],
+        name=found["name"],
+        id=int(found["id"]),
+        order=found["order"],
+        ack_wait=_duration(found["ack_wait_ms"]),
+        max_ack_pending=found["max_ack_pending"],
+        max_deliver=found["max_deliver"],
+        backoff=[_duration(delay) for delay in found["backoff_ms"]],
+        backoff_factor=found["backoff_factor"],
+        backoff_cap=_some_duration(found["backoff_cap_ms"]),
+        backoff_jitter=found["backoff_jitter"],
+        retain_dead=_some_duration(found["retain_dead_ms"]),
+        max_per_key=found["max_per_key"],
+        max_waiting=found["max_waiting"],
+        on_dead=found["on_dead"],
+        filter_key_pattern=found["filter_key_pattern"],
+        filter_headers=found["filter_headers"],
+        filter_headers_not=found["filter_headers_not"],
+        filter_data=found["filter_data"],
+        on_expired=found["on_expired"],
+        keep_unread=found["keep_unread"],
+        expire_after=_some_duration(found["expire_after_ms"]),
+        keep_history=_some_duration(found["keep_history_ms"]),
+        is_group=found["is_group"],
+        paused=found["status"] == "disabled",
+        created_at=_moment(found["inserted_at"]),
+    )
+
+
+@_understood
+def consumer_stats(found: Mapping[str, Any]) -> ConsumerStats:
+    return ConsumerStats(
+        horizon_seq=found["horizon_seq"],
+        lag_estimate=found["lag_estimate"],
+        oldest_unread_at=_some_moment(found["oldest_unread_at"]),
+        in_flight=found["in_flight"],
+        oldest_in_flight_at=_some_moment(found["oldest_in_flight_at"]),
+        waiting=found["waiting"],
+        dead=found["dead"],
+        expired=found["expired"],
+        missed_estimate=found["missed_estimate"],
+        rate_estimate=found["rate_estimate"],
+        partitions=[
+            PartitionStats(
+                **{**_known(PartitionStats, each), "oldest_unread_at": _some_moment(each["oldest_unread_at"])}
+            )
+            for each in found["partitions"]
+        ],
+    )
+
+
+@_understood
+def stream_overview(found: Mapping[str, Any]) -> StreamOverview:
+    return StreamOverview(**_known(StreamOverview, found))
+
+
+@_understood
+def consumer_overview(found: Mapping[str, Any]) -> ConsumerOverview:
+    times = {name: _some_moment(found[name]) for name in ("oldest_unread_at", "oldest_in_flight_at")}
+    return ConsumerOverview(**{**_known(ConsumerOverview, found), **times})
+
+
+@_understood
+def pipeline_info(found: Mapping[str, Any]) -> PipelineInfo:
+    times = {name: _some_moment(found[name]) for name in ("started_at", "noted_at", "ended_at")}
+    return PipelineInfo(**{**_known(PipelineInfo, found), **times})
+
+
+@_understood
+def archive_info(found: Mapping[str, Any]) -> ArchiveInfo:
+    return ArchiveInfo(**_known(ArchiveInfo, found))
+
+
+@_understood
+def messages(found: Sequence[Mapping[str, Any]]) -> list[Message]:
+    return [Message(**_message(each)) for each in found]
+
+
+@_understood
+def page(found: Mapping[str, Any]) -> Page:
+    return Page(tuple(messages(found["data"])), found["resume"])
+
+
+@_understood
+def batch(found: Sequence[Mapping[str, Any]], acked_count: int) -> Batch:
+    """The deliveries of a receive. The leases that they belong to are the first part of their ack ids."""
+    deliveries = tuple(
+        Delivery(ack_id=each["ack_id"], attempt=each["attempt"], **_message(each["message"])) for each in found
+    )
+    leases = dict.fromkeys(each.ack_id.partition("-")[0] for each in deliveries)
+    return Batch(deliveries, acked_count, tuple(leases))
+
+
+@_understood
+def peeked(found: Mapping[str, Any]) -> Peeked:
+    info = found["info"]
+    return Peeked(
+        **_message(found["message"]),
+        state=info["state"],
+        attempts=info["deliver_count"],
+        until=_some_moment(info["not_visible_until"]),
+        reason=info["reason"],
+        ack_id=info["ack_id"],
+    )
+
+
+@_understood
+def dead_letter(found: Mapping[str, Any]) -> DeadLetter:
+    return DeadLetter(
+        **_message(found["message"]),
+        attempts=found["deliver_count"],
+        reason=found["reason"],
+        died_at=_moment(found["died_at"]),
+    )
+
+
+@_understood
+def history_entry(found: Mapping[str, Any]) -> HistoryEntry:
+    gone = {"key": None, "data": None, "headers": None, "published_at": None}
+    message = gone if found["message"] is None else _message(found["message"])
+    return HistoryEntry(
+        **{**message, "seq": found["seq"], "partition": found["partition"]},
+        outcome=found["outcome"],
+        attempt=found["attempt"],
+        received_at=_moment(found["received_at"]),
+        finished_at=_moment(found["finished_at"]),
+        duration=_duration(found["duration_ms"]),
+        last_error=found["last_error"],
+    )
+
+
+@_understood
+def token(found: Mapping[str, Any]) -> Token:
+    return Token(
+        id=int(found["id"]),
+        name=found["name"],
+        scopes=found["scopes"],
+        streams=found["streams"],
+        rate_limit=found["rate_limit"],
+        created_at=_some_moment(found["inserted_at"]),
+        expires_at=_some_moment(found["expires_at"]),
+    )
+
+
+@_understood
+def claim(found: Mapping[str, Any]) -> Claim:
+    return Claim(**{**_known(Claim, found), "deadline": _some_moment(found["deadline"])})
+
+
+@_understood
+def scheduled(found: Mapping[str, Any]) -> Scheduled:
+    return Scheduled(
+        id=found["id"],
+        deliver_at=_moment(found["deliver_at"]),
+        scheduled_at=_moment(found["scheduled_at"]),
+        ttl=_some_duration(found["ttl_ms"]),
+        key=found["key"],
+        data=_data(found),
+        headers=found.get("headers"),
+    )
+
+
+def _known(kind: type[Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a value; a newer server may have more."""
+    return {name: found[name] for name in kind.__dataclass_fields__}
+
+
+def _message(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "key": found["key"],
+        "data": _data(found),
+        "headers": found.get("headers"),
+        "seq": found["seq"],
+        "partition": found["partition"],
+        "published_at": _moment(found["inserted_at"]),
+    }
+
+
+def _data(found: Mapping[str, Any]) -> Any:
+    return base64.b64decode(found["data"]) if found.get("encoding") == "base64" else found["data"]
+
+
+def _duration(milliseconds: float) -> timedelta:
+    return timedelta(milliseconds=milliseconds)
+
+
+def _some_duration(milliseconds: float | None) -> timedelta | None:
+    return None if milliseconds is None else _duration(milliseconds)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _some_moment(text: str | None) -> datetime | None:
+    return None if text is None else _moment(text)
+
+
+def numbers(published: Mapping[str, Any], messages: Sequence[Message]) -> list[int]:
+    """What publishing answers: seqs, or the numbers under which messages are scheduled."""
+    found: list[int] = published["seqs"] if "seqs" in published else published["scheduled_ids"]
+    duplicates = set(published.get("duplicates", ()))
+    if not duplicates and all(message.dedup_id is None for message in messages):
+        return found
+    return [Seq.answered(-number if place in duplicates else number) for place, number in enumerate(found)]

@@ -1,0 +1,138 @@
+"""Values as parameters of the SQL functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from postbus.codec import content
+from postbus.codec.content import NotEncodable
+from postbus.db.arrays import BigintArray, BytesArray, JsonbArray, TextArray
+from postbus.db.parameters import encode_interval
+from postbus.model.consumer import Backoff, Exponential, Filter
+from postbus.model.duration import as_timedelta
+from postbus.model.errors import InvalidInput
+from postbus.model.message import Message
+from postbus.model.stream import DataType
+
+
+def publish_parameters(stream: str, data_type: DataType, message: Message) -> tuple[Any, ...]:
+    """What postbus.publish takes for one message.
+
+    Raises:
+        InvalidInput: The message cannot be encoded.
+    """
+    key, data, headers = publisher_parameters(data_type, message)
+    if data_type == "bytes":
+        return stream, key, None, headers, data, data_type
+    return stream, key, data, headers, None, data_type
+
+
+def publisher_parameters(data_type: DataType, message: Message) -> tuple[Any, ...]:
+    """What a stream's own publisher takes: key, data, headers.
+
+    Raises:
+        InvalidInput: The message cannot be encoded.
+    """
+    try:
+        encoded = content.ENCODERS[data_type](message.data)
+        headers = content.encode_headers(message.headers)
+        content.encode_key(message.key)
+    except NotEncodable as error:
+        raise content.invalid_message(None, error) from error
+    data = encoded if data_type == "bytes" else encoded.decode()
+    return message.key, data, headers and headers.decode()
+
+
+def as_messages(messages: Iterable[Message]) -> list[Message]:
+    """All of them.
+
+    Raises:
+        InvalidInput: One is none; the error names its place.
+    """
+    found = list(messages)
+    for place, message in enumerate(found, start=1):
+        if not isinstance(message, Message):
+            raise content.invalid_message(place, NotEncodable(f"it is {type(message).__name__}, not postbus.Message"))
+    return found
+
+
+def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence[Message]) -> tuple[Any, ...]:
+    """What postbus.publish_many takes for a batch.
+
+    Raises:
+        InvalidInput: A message cannot be encoded; the error names its place.
+    """
+    keys, contents, headers = publisher_arrays(data_type, messages)
+    if data_type == "bytes":
+        return stream, keys, None, headers, contents, data_type
+    return stream, keys, contents, headers, None, data_type
+
+
+def publisher_arrays(data_type: DataType, messages: Sequence[Message]) -> tuple[Any, ...]:
+    """What a stream's own publisher of batches takes: keys, data, headers.
+
+    Raises:
+        InvalidInput: A message cannot be encoded; the error names its place.
+    """
+    encode = content.ENCODERS[data_type]
+    contents: list[bytes] = []
+    keys: list[bytes | None] = []
+    headers: list[bytes | None] = []
+    for place, message in enumerate(messages, start=1):
+        try:
+            contents.append(encode(message.data))
+            keys.append(content.encode_key(message.key))
+            headers.append(content.encode_headers(message.headers))
+        except NotEncodable as error:
+            raise content.invalid_message(place, error) from error
+    return (
+        TextArray(keys),
+        BytesArray(contents) if data_type == "bytes" else TextArray(contents),
+        JsonbArray(headers) if any(headers) else None,
+    )
+
+
+def dedup_ids(messages: Sequence[Message]) -> TextArray | None:
+    """The ids of messages, or None when none has one."""
+    if all(message.dedup_id is None for message in messages):
+        return None
+    return TextArray([None if message.dedup_id is None else message.dedup_id.encode() for message in messages])
+
+
+def text_array(values: Sequence[str]) -> TextArray:
+    return TextArray([value.encode() for value in values])
+
+
+def backoff_parameters(backoff: Backoff) -> tuple[TextArray, float | None, timedelta | None, float]:
+    """A backoff as delays, factor, cap and jitter."""
+    if isinstance(backoff, Exponential):
+        return _intervals([backoff.first]), backoff.factor, as_timedelta(backoff.cap), backoff.jitter
+    return _intervals(backoff), None, None, 0.0
+
+
+def _intervals(delays: Sequence[float | timedelta]) -> TextArray:
+    return text_array([encode_interval(as_timedelta(delay) or timedelta()) for delay in delays])
+
+
+def filter_parameters(filter: Filter | str | None) -> tuple[str | None, str | None, str | None, str | None]:
+    """A filter as key pattern, headers, headers not, data path.
+
+    Raises:
+        InvalidInput: Headers cannot be encoded.
+    """
+    if filter is None or isinstance(filter, str):
+        return filter, None, None, None
+    try:
+        headers, headers_not = (
+            encoded and encoded.decode()
+            for encoded in (content.encode_headers(filter.headers), content.encode_headers(filter.headers_not))
+        )
+    except NotEncodable as error:
+        raise InvalidInput(f"the filter is not allowed: {error}") from error
+    return filter.key, headers or None, headers_not or None, filter.data
+
+
+def bigint_array(numbers: Sequence[int] | None) -> BigintArray | None:
+    return None if numbers is None else BigintArray(numbers)

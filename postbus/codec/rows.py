@@ -1,0 +1,207 @@
+"""Rows of the SQL functions as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any
+
+from postbus.codec import content
+from postbus.model.archive import ArchiveInfo
+from postbus.model.consumer import (
+    ConsumerInfo,
+    ConsumerStats,
+    DeadLetter,
+    HistoryEntry,
+    PartitionStats,
+    Peeked,
+)
+from postbus.model.delivery import Batch, Delivery
+from postbus.model.group import Claim, Fetched
+from postbus.model.message import Message, Page, Scheduled
+from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.pipeline import PipelineInfo
+from postbus.model.stream import DataType, HorizonHolder, StreamInfo
+from postbus.model.token import Token
+
+Row = tuple[Any, ...]
+
+
+def stream_info(row: Row) -> StreamInfo:
+    return StreamInfo(**dict(zip(StreamInfo.__dataclass_fields__, row, strict=True)))
+
+
+def stream_overview(row: Row) -> StreamOverview:
+    return StreamOverview(**dict(zip(StreamOverview.__dataclass_fields__, row, strict=True)))
+
+
+def consumer_overview(row: Row) -> ConsumerOverview:
+    return ConsumerOverview(**dict(zip(ConsumerOverview.__dataclass_fields__, row, strict=True)))
+
+
+def archive_info(row: Row) -> ArchiveInfo:
+    return ArchiveInfo(**dict(zip(ArchiveInfo.__dataclass_fields__, row, strict=True)))
+
+
+def pipeline_info(row: Row) -> PipelineInfo:
+    return PipelineInfo(**dict(zip(PipelineInfo.__dataclass_fields__, row, strict=True)))
+
+
+def horizon_holder(row: Row) -> HorizonHolder:
+    return HorizonHolder(**dict(zip(HorizonHolder.__dataclass_fields__, row, strict=True)))
+
+
+def page(data_type: DataType, rows: Sequence[Row]) -> Page:
+    """The messages of a read, and the token of its last row, which may have no message."""
+    messages = [
+        Message(
+            key=key,
+            data=content.decode(data_type, data, data_bytes),
+            headers=headers,
+            seq=seq,
+            partition=partition,
+            published_at=published_at,
+        )
+        for seq, partition, key, data, data_bytes, headers, published_at, _ in rows
+        if seq is not None
+    ]
+    return Page(tuple(messages), rows[-1][-1] if rows else None)
+
+
+def claim(row: Row) -> Claim:
+    return Claim(**dict(zip(Claim.__dataclass_fields__, row, strict=True)))
+
+
+def history_entry(data_type: DataType, row: Row) -> HistoryEntry:
+    seq, partition, key, data, data_bytes, headers, published_at, *rest = row
+    value = None if published_at is None else content.decode(data_type, data, data_bytes)
+    fields = dict(
+        zip(HistoryEntry.__dataclass_fields__, (seq, partition, key, value, headers, published_at, *rest), strict=True)
+    )
+    return HistoryEntry(**fields)
+
+
+def consumer_info(row: Row) -> ConsumerInfo:
+    return ConsumerInfo(**dict(zip(ConsumerInfo.__dataclass_fields__, row, strict=True)))
+
+
+def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
+    """The deliveries of a receive: a row for each lease, or one without. In each stands the count of the ack that rode on it."""
+    deliveries: list[Delivery] = []
+    leases: list[str] = []
+    for _, lease, partition, seqs, attempts, keys, data, data_bytes, headers, published_at in rows:
+        if lease is not None:
+            leases.append(lease)
+            values = map(content.decode_json, data) if data_type == "json" else data_bytes or data
+            deliveries += [
+                Delivery(f"{lease}-{seq}", attempt, seq, partition, key, value, header, time)
+                for seq, attempt, key, value, header, time in zip(
+                    seqs, attempts or repeat(1), keys, values, headers, published_at, strict=False
+                )
+            ]
+    return Batch(tuple(deliveries), rows[0][0] if rows else 0, tuple(leases))
+
+
+def consumed(data_type: DataType, rows: Sequence[Row]) -> list[Message]:
+    """The messages that a group has received: a row for each partition, or one without."""
+    return [message for each in ranges(data_type, rows) for message in each.messages]
+
+
+def ranges(data_type: DataType, rows: Sequence[Row]) -> list[Fetched]:
+    """The same by ranges."""
+    found: list[Fetched] = []
+    for _, lease, partition, seqs, _, keys, data, data_bytes, headers, published_at in rows:
+        if lease is not None:
+            values = map(content.decode_json, data) if data_type == "json" else data_bytes or data
+            messages = [
+                Message(key=key, data=value, headers=header, seq=seq, partition=partition, published_at=time)
+                for seq, key, value, header, time in zip(seqs, keys, values, headers, published_at, strict=False)
+            ]
+            found.append(Fetched(Claim.of(lease, partition, seqs), messages))
+    return found
+
+
+def scheduled(data_type: DataType, row: Row) -> Scheduled:
+    scheduled_id, deliver_at, scheduled_at, ttl, key, data, data_bytes, headers = row
+    return Scheduled(
+        id=scheduled_id,
+        deliver_at=deliver_at,
+        scheduled_at=scheduled_at,
+        ttl=ttl,
+        key=key,
+        data=content.decode(data_type, data, data_bytes),
+        headers=headers,
+    )
+
+
+def dead_letter(data_type: DataType, row: Row) -> DeadLetter:
+    seq, partition, key, data, data_bytes, headers, published_at, attempts, reason, died_at = row
+    return DeadLetter(
+        seq=seq,
+        partition=partition,
+        key=key,
+        data=content.decode(data_type, data, data_bytes),
+        headers=headers,
+        published_at=published_at,
+        attempts=attempts,
+        reason=reason,
+        died_at=died_at,
+    )
+
+
+def peeked(data_type: DataType, row: Row) -> Peeked:
+    seq, partition, key, data, data_bytes, headers, published_at, state, attempts, until, reason, ack_id = row
+    return Peeked(
+        seq=seq,
+        partition=partition,
+        key=key,
+        data=content.decode(data_type, data, data_bytes),
+        headers=headers,
+        published_at=published_at,
+        state=state,
+        attempts=attempts,
+        until=until,
+        reason=reason,
+        ack_id=ack_id,
+    )
+
+
+def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
+    """The rows of postbus.stats: one for each partition, then one for the consumer."""
+    (
+        *partitions,
+        (_, _, horizon, lag, oldest_unread, in_flight, waiting, dead, oldest_in_flight, expired, missed, rate),
+    ) = rows
+    return ConsumerStats(
+        horizon_seq=horizon,
+        lag_estimate=lag,
+        oldest_unread_at=oldest_unread,
+        in_flight=in_flight,
+        oldest_in_flight_at=oldest_in_flight,
+        waiting=waiting,
+        dead=dead,
+        expired=expired,
+        missed_estimate=missed,
+        rate_estimate=rate,
+        partitions=[
+            PartitionStats(
+                partition=row[0], position_seq=row[1], lag_estimate=row[3], oldest_unread_at=row[4], in_flight=row[5]
+            )
+            for row in partitions
+        ],
+    )
+
+
+def token(row: Row) -> Token:
+    number, name, digest, scopes, streams, rate_limit, created_at, expires_at, revoked_at = row
+    return Token(
+        id=number,
+        name=name,
+        digest=digest,
+        scopes=scopes,
+        streams=streams,
+        rate_limit=rate_limit,
+        created_at=created_at,
+        expires_at=expires_at,
+        revoked_at=revoked_at,
+    )

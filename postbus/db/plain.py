@@ -1,0 +1,68 @@
+"""A plain connection, for statements about other tables than those of Postbus. Its errors are those of Postbus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from postbus.db.errors import translate
+
+Statement = Any
+Parameters = Sequence[Any] | Mapping[str, Any]
+
+
+class PlainConnection:
+    """A connection in autocommit. Each method raises `postbus.Error`."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def run(self, statement: Statement) -> None:
+        try:
+            self._connection.execute(statement)
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    def rows(self, statement: Statement, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(statement, parameters).fetchall()
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    def dicts(self, statement: Statement, parameters: Parameters | None = None) -> list[dict[str, Any]]:
+        """Rows by the names of their columns."""
+        try:
+            with self._connection.cursor(row_factory=dict_row) as cursor:
+                return cursor.execute(statement, parameters).fetchall()
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    def columns(self, statement: Statement) -> list[tuple[str, int]]:
+        """The columns of a statement's rows, and the OIDs of their types."""
+        try:
+            described = self._connection.execute(statement).description or []
+        except psycopg.Error as error:
+            raise translate(error) from error
+        return [(column.name, column.type_code) for column in described]
+
+    def rollback(self) -> None:
+        self._connection.rollback()
+
+
+@contextmanager
+def connect(url: str, *, connect_timeout: int = 30) -> Iterator[PlainConnection]:
+    """Connect, and close at the end.
+
+    Raises:
+        Unavailable: The database cannot be reached.
+    """
+    try:
+        connection = psycopg.connect(url, autocommit=True, client_encoding="UTF8", connect_timeout=connect_timeout)
+    except psycopg.Error as error:
+        raise translate(error, under_way=False) from error
+    with connection:
+        yield PlainConnection(connection)

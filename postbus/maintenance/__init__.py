@@ -1,0 +1,1 @@
+"""Recurring work: redelivering, publishing scheduled messages, and maintaining the logs."""

@@ -1,0 +1,1 @@
+"""The service, written once with async; `_sync` is generated from it by `make generate`."""

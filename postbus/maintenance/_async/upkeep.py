@@ -1,0 +1,62 @@
+"""Does the recurring work of a bus: redelivers, publishes scheduled messages, and maintains the logs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final, Protocol
+
+from postbus._compat import AsyncSignal
+from postbus.model.errors import Error
+
+_log = logging.getLogger("postbus.upkeep")
+SWEEP_SECONDS: Final = 1.0
+MAINTENANCE_SECONDS: Final = 5.0
+
+
+class AsyncMaintained(Protocol):
+    """What the service needs of a bus."""
+
+    async def sweep(self) -> int: ...
+
+    async def maintain(self) -> int: ...
+
+
+class AsyncUpkeep:
+    """Sweeps every second and maintains every five; get one from `bus.upkeep`.
+
+    Any number may run, in any number of processes: only one at a time works on a stream or consumer, and a killed one leaves
+    nothing half-done. The HTTP server runs one.
+    """
+
+    def __init__(self, bus: AsyncMaintained) -> None:
+        self.bus = bus
+        self._signal = AsyncSignal()
+        self._is_stopped = False
+        self._next_maintenance = 0.0
+        self._problem: str | None = None
+
+    async def run(self) -> None:
+        """Work until `stop`. An error is logged once, and the work is tried again."""
+        while not self._is_stopped:
+            try:
+                await self.turn()
+                self._problem = None
+            except Error as error:
+                if error.message != self._problem:
+                    _log.warning("upkeep is put off: %s", error.message)
+                self._problem = error.message
+            if not self._is_stopped:
+                await self._signal.wait(SWEEP_SECONDS)
+
+    def stop(self) -> None:
+        """End `run` after the current turn."""
+        self._is_stopped = True
+        self._signal.set()
+
+    async def turn(self) -> None:
+        """Do what is due now."""
+        await self.bus.sweep()
+        if time.monotonic() >= self._next_maintenance:
+            self._next_maintenance = time.monotonic() + MAINTENANCE_SECONDS
+            await self.bus.maintain()

@@ -1,0 +1,77 @@
+"""Deliveries: ack, nack, extend, terminate. Receiving is a matter of the transport."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from postbus.codec import parameters
+from postbus.model.duration import Duration, as_milliseconds, as_timedelta
+from postbus.operations.call import Call, Http, Route, Sql, counted, first
+
+_PATH: Final = "/api/streams/{stream}/consumers/{consumer}"
+RECEIVE: Final = Route("GET", _PATH + "/receive", "consume")
+ACK_AND_RECEIVE: Final = Route("POST", _PATH + "/receive", "consume")
+ACK: Final = Route("POST", _PATH + "/ack", "consume")
+NACK: Final = Route("POST", _PATH + "/nack", "consume")
+EXTEND: Final = Route("POST", _PATH + "/extend", "consume")
+TERMINATE: Final = Route("POST", _PATH + "/terminate", "consume")
+
+
+def ack(stream: str, consumer: str, ids: Sequence[str]) -> Call[int]:
+    return Call(
+        Sql("select postbus.ack($1, $2, $3)", (stream, consumer, parameters.text_array(ids)), first),
+        Http(ACK, (stream, consumer), counted, body={"ack_ids": ids}),
+    )
+
+
+def nack(
+    stream: str, consumer: str, ids: Sequence[str], *, delay: Duration | None, reason: str | None, untried: bool
+) -> Call[int]:
+    return Call(
+        Sql(
+            "select postbus.nack($1, $2, $3, delay => $4, reason => $5, untried => $6)",
+            (stream, consumer, parameters.text_array(ids), as_timedelta(delay), reason, untried),
+            first,
+        ),
+        Http(
+            NACK,
+            (stream, consumer),
+            counted,
+            body={
+                "ack_ids": ids,
+                "delay_ms": as_milliseconds(delay),
+                "reason": reason,
+                "untried": untried or None,
+            },
+        ),
+        redelivers=True,
+    )
+
+
+def extend(stream: str, consumer: str, ids: Sequence[str], *, ack_wait: Duration | None, shorten: bool) -> Call[int]:
+    return Call(
+        Sql(
+            "select postbus.extend($1, $2, $3, ack_wait => $4, shorten => $5)",
+            (stream, consumer, parameters.text_array(ids), as_timedelta(ack_wait), shorten),
+            first,
+        ),
+        Http(
+            EXTEND,
+            (stream, consumer),
+            counted,
+            body={"ack_ids": ids, "ack_wait_ms": as_milliseconds(ack_wait), "shorten": shorten or None},
+        ),
+        repeatable=True,
+    )
+
+
+def terminate(stream: str, consumer: str, ids: Sequence[str], *, reason: str | None) -> Call[int]:
+    return Call(
+        Sql(
+            "select postbus.terminate($1, $2, $3, reason => $4)",
+            (stream, consumer, parameters.text_array(ids), reason),
+            first,
+        ),
+        Http(TERMINATE, (stream, consumer), counted, body={"ack_ids": ids, "reason": reason}),
+    )

@@ -1,0 +1,1 @@
+"""Archives a stream: files of its messages, listed in Postgres."""

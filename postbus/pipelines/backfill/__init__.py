@@ -1,0 +1,1 @@
+"""Backfills a table of Postgres into a stream."""

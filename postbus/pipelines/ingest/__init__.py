@@ -1,0 +1,1 @@
+"""Ingests files into a stream."""

@@ -1,0 +1,1 @@
+"""Materializes a stream of changes into a table or files."""

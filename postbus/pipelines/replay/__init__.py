@@ -1,0 +1,1 @@
+"""Replays archived messages to a consumer or a stream."""

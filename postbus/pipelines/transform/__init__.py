@@ -1,0 +1,1 @@
+"""Transforms a stream into another, with SQL or a user's function."""

@@ -1,0 +1,1 @@
+"""How operations reach Postgres: by a pool of connections, or through a server by HTTP."""

@@ -1,0 +1,179 @@
+"""Wakes receivers that wait for messages, with one small query at a time for all of them.
+
+Postgres could notify, but a NOTIFY in each publish would make publishers queue. Instead one waiting receiver looks, for all of
+them, whether numbers were drawn: two hundred times a second while there is traffic, ten times after some seconds without. Now
+and then, and when it is time for one, it looks for expired leases and due retries. When it leaves, another takes its turn. No
+thread or task runs while nobody waits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from types import TracebackType
+from typing import Final, Self
+
+from postbus._compat import AsyncSignal, async_sleep
+from postbus.db import statements
+from postbus.db._async.database import AsyncDatabase
+from postbus.db.arrays import BigintArray
+from postbus.model.errors import Unavailable
+
+# A stream that was quiet for a time is looked at again after a fortieth of it, within these bounds.
+_SHORTEST_PAUSE: Final = 0.005
+_LONGEST_PAUSE: Final = 0.1
+_PAUSE_SHARE: Final = 1 / 40
+# Leases and retries are looked at this often, besides when the next one is due: another process may have nacked. Less often, too,
+# where it has long been quiet.
+_REDELIVERY_PAUSE: Final = 0.25
+_LONGEST_REDELIVERY_PAUSE: Final = 1.0
+# A waiter that nobody wakes tries all the same, after this long at first and then less and less often: the message that it was
+# woken for may have been behind somebody's mutex just then, and nothing would wake it for that message again. One that has just
+# come, and has found nothing twice, can wait longer.
+_FIRST_TRY_SECONDS: Final = 0.05
+_IDLE_TRY_SECONDS: Final = 2.0
+_LAST_TRY_SECONDS: Final = 30.0
+
+
+class AsyncWakeups:
+    """The receivers of one bus that wait."""
+
+    def __init__(self, database: AsyncDatabase) -> None:
+        self._database = database
+        self._waiters: list[AsyncWaiter] = []
+        self._turn = threading.Lock()
+        self._last_wake = 0.0
+        self._redelivery_at = 0.0
+
+    def waiter(self, stream: str, consumer: str, timeout: timedelta) -> AsyncWaiter:
+        return AsyncWaiter(self, stream, consumer, timeout.total_seconds())
+
+    async def find_consumer(self, stream: str, consumer: str) -> tuple[int, int]:
+        """The ids of a consumer and of its stream."""
+        ((consumer_id, stream_id),) = await self._database.rows(statements.WAITER, (stream, consumer), repeatable=True)
+        return consumer_id, stream_id
+
+    def join(self, waiter: AsyncWaiter) -> None:
+        if not self._waiters:
+            self._last_wake = time.monotonic()
+        self._waiters.append(waiter)
+
+    def leave(self, waiter: AsyncWaiter) -> None:
+        self._waiters.remove(waiter)
+        # If it was the one who looked, another has to.
+        if self._waiters:
+            self._waiters[0].signal.set()
+
+    def take_turn(self) -> bool:
+        return self._turn.acquire(blocking=False)
+
+    def end_turn(self) -> None:
+        self._turn.release()
+
+    def expect_redelivery(self) -> None:
+        """Look for due retries soon: this process has just given something back."""
+        self._redelivery_at = 0.0
+
+    async def look(self, at_most: float) -> None:
+        """Pause a moment, then wake those for whom there may be something."""
+        quiet = time.monotonic() - self._last_wake
+        await async_sleep(min(max(_SHORTEST_PAUSE, min(quiet * _PAUSE_SHARE, _LONGEST_PAUSE)), at_most))
+        waiters = list(self._waiters)
+        if not waiters:
+            return
+        try:
+            await self._look_for_new(waiters)
+            if time.monotonic() >= self._redelivery_at:
+                await self._look_for_redeliveries(waiters)
+        except Unavailable:
+            return  # The next receive will say so, if it is still true then.
+
+    async def _look_for_new(self, waiters: list[AsyncWaiter]) -> None:
+        seen: dict[int, int] = {}
+        for waiter in waiters:
+            seen[waiter.stream_id] = min(waiter.seen, seen.get(waiter.stream_id, waiter.seen))
+        found = await self._database.rows(
+            statements.PULSE, (BigintArray(list(seen)), BigintArray(list(seen.values()))), repeatable=True
+        )
+        horizons: dict[int, int | None] = {stream: row[0] for stream, row in zip(seen, found, strict=True)}
+        for waiter in waiters:
+            horizon = horizons[waiter.stream_id]
+            if horizon is None or horizon > waiter.seen:
+                waiter.seen = horizon or 0
+                self._wake(waiter)
+            else:
+                waiter.is_new = False
+
+    async def _look_for_redeliveries(self, waiters: list[AsyncWaiter]) -> None:
+        consumers = list({waiter.consumer_id for waiter in waiters})
+        found = await self._database.rows(statements.PULSE_OF_CONSUMERS, (BigintArray(consumers),), repeatable=True)
+        is_awake = {consumer: wake for consumer, (wake, _) in zip(consumers, found, strict=True)}
+        quiet = time.monotonic() - self._last_wake
+        pause = min(max(_REDELIVERY_PAUSE, quiet * _PAUSE_SHARE), _LONGEST_REDELIVERY_PAUSE)
+        next_seconds = min([pause, *(seconds for _, seconds in found if seconds is not None)])
+        self._redelivery_at = time.monotonic() + max(next_seconds, _SHORTEST_PAUSE)
+        for waiter in waiters:
+            if is_awake[waiter.consumer_id]:
+                self._wake(waiter)
+
+    def _wake(self, waiter: AsyncWaiter) -> None:
+        self._last_wake = time.monotonic()
+        waiter.woken = True
+        waiter.signal.set()
+
+
+class AsyncWaiter:
+    """One receive that waits."""
+
+    def __init__(self, wakeups: AsyncWakeups, stream: str, consumer: str, timeout: float) -> None:
+        self._wakeups = wakeups
+        self._stream = stream
+        self._consumer = consumer
+        self._end = time.monotonic() + timeout
+        self.consumer_id = self.stream_id = 0
+        # Up to here there was nothing left to receive.
+        self.seen = 0
+        self.woken = False
+        self.signal = AsyncSignal()
+        self._try_after = _IDLE_TRY_SECONDS
+        self.is_new = True
+
+    async def __aenter__(self) -> Self:
+        self.consumer_id, self.stream_id = await self._wakeups.find_consumer(self._stream, self._consumer)
+        self._wakeups.join(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wakeups.leave(self)
+
+    def interrupt(self) -> None:
+        """Let the wait be over soon."""
+        self._end = 0.0
+        self.signal.set()
+
+    async def wait(self) -> bool:
+        """Wait until there may be something to receive; False when time is up."""
+        try_at = time.monotonic() + self._try_after
+        self._try_after = min(2 * self._try_after, _LAST_TRY_SECONDS)
+        while not self.woken:
+            now = time.monotonic()
+            if now >= self._end:
+                return False
+            if now >= try_at:
+                return True
+            remaining = min(self._end, try_at) - now
+            if self._wakeups.take_turn():
+                try:
+                    await self._wakeups.look(remaining)
+                finally:
+                    self._wakeups.end_turn()
+            else:
+                await self.signal.wait(remaining)
+        self.woken = False
+        # The first time it is woken for all that was published before.
+        self._try_after = _IDLE_TRY_SECONDS if self.is_new else _FIRST_TRY_SECONDS
+        self.is_new = False
+        return True

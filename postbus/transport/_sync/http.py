@@ -1,0 +1,249 @@
+# Generated from postbus/transport/_async/http.py by `make generate`; edit that file.
+
+"""Operations over HTTP: requests to a server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+
+from postbus.codec import answers, fields
+from postbus.http.answer import Answer
+from postbus.model.delivery import Batch, Deliveries, ack_ids
+from postbus.model.duration import Duration, as_milliseconds, as_seconds
+from postbus.model.errors import InvalidInput, Unavailable
+from postbus.model.group import Claim, Fetched
+from postbus.model.message import Message
+from postbus.operations import deliveries, groups, messages
+from postbus.operations.call import Call, Http
+from postbus.transport._sync.waiting import HttpWaiting
+
+if TYPE_CHECKING:
+    from postbus.db._sync.database import Connection
+    from postbus.http._sync.client import HttpClient
+
+_Result = TypeVar("_Result")
+# The most that one answer holds. Asking for more than the engine allows is an error there, so it is passed on.
+_MOST_ANSWERED: Final = 1000
+_MOST_RECEIVED: Final = 10_000
+# How long one request waits at most: a proxy may cut an idle connection.
+_POLL_SECONDS: Final = 50.0
+
+
+class HttpTransport:
+    """Runs operations by requests to a server. An answer holds 1,000 messages at most, even if more were asked for."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+
+    @property
+    def url(self) -> str:
+        return self._client.url
+
+    @property
+    def token(self) -> str | None:
+        return self._client.token
+
+    def close(self) -> None:
+        self._client.close()
+
+    def check(self) -> None:
+        self._client.check()
+
+    def run(self, call: Call[_Result], connection: Connection | None = None) -> _Result:
+        refuse(connection)
+        http = _possible(call.http)
+        return http.decode(self._send(http, repeatable=call.repeatable))
+
+    def _send(self, http: Http[_Result], *, wait: float = 0.0, repeatable: bool = False) -> Answer:
+        return self._client.call(
+            http.route.method,
+            http.route.of(*http.names),
+            query=None if http.query is None else fields.query(http.query),
+            body=None if http.body is None else fields.body(http.body, nulls=http.nulls),
+            wait=wait,
+            repeatable=repeatable,
+        )
+
+    def publish(
+        self,
+        stream: str,
+        message: Message,
+        ttl: Duration | None,
+        deliver_at: datetime | None,
+        delay: Duration | None,
+        connection: Connection | None,
+    ) -> int:
+        return (self.publish_many(stream, [message], ttl, deliver_at, delay, connection))[0]
+
+    def publish_many(
+        self,
+        stream: str,
+        batch: Sequence[Message],
+        ttl: Duration | None,
+        deliver_at: datetime | None,
+        delay: Duration | None,
+        connection: Connection | None,
+    ) -> list[int]:
+        refuse(connection)
+        if not batch:
+            return []
+        body = fields.new_messages(
+            batch, ttl_ms=as_milliseconds(ttl), deliver_at=deliver_at, delay_ms=as_milliseconds(delay)
+        )
+        route = messages.PUBLISH
+        # Never repeated: it might publish twice.
+        answer = self._client.call(route.method, route.of(stream), body=body)
+        return answers.numbers(answer.data, batch)
+
+    def receive(
+        self,
+        stream: str,
+        consumer: str,
+        max_messages: int,
+        ack: Deliveries | None,
+        wait: Duration,
+        ack_wait: Duration | None,
+        connection: Connection | None,
+    ) -> Batch:
+        refuse(connection)
+        until = time.monotonic() + (as_seconds(wait) or 0.0)
+        batch = self._receive_once(stream, consumer, max_messages, ack, until - time.monotonic(), ack_wait)
+        acked_count = batch.acked_count
+        try:
+            while not batch and (left := until - time.monotonic()) > 0:
+                batch = self._receive_once(stream, consumer, max_messages, None, left, ack_wait)
+        except Unavailable:
+            # "Nothing was done" would not be true of the ack.
+            if not acked_count:
+                raise
+        return replace(batch, acked_count=acked_count)
+
+    def _receive_once(
+        self,
+        stream: str,
+        consumer: str,
+        max_messages: int,
+        ack: Deliveries | None,
+        wait: float,
+        ack_wait: Duration | None,
+    ) -> Batch:
+        seconds = max(0.0, min(wait, _POLL_SECONDS))
+        wanted = {
+            "batch_size": min(max_messages, _MOST_ANSWERED) if max_messages <= _MOST_RECEIVED else max_messages,
+            "wait_for": as_milliseconds(seconds) or None,
+            "ack_wait_ms": as_milliseconds(ack_wait),
+        }
+        names = (stream, consumer)
+        ids = [] if ack is None else ack_ids(ack)
+        http = (
+            Http(deliveries.ACK_AND_RECEIVE, names, _batch, body={**wanted, "ack_ids": ids})
+            if ids
+            else Http(deliveries.RECEIVE, names, _batch, query=wanted)
+        )
+        return http.decode(self._send(http, wait=seconds))
+
+    def claim(
+        self,
+        stream: str,
+        group: str,
+        max_messages: int,
+        *,
+        lease: Duration | None,
+        worker: str | None,
+        wait: Duration,
+        connection: Connection | None,
+    ) -> list[Claim]:
+        refuse(connection)
+        call = groups.claim(
+            stream,
+            group,
+            max_messages=max_messages,
+            lease=lease,
+            worker=worker,
+            wait_for=as_milliseconds(wait),
+        )
+        http = _possible(call.http)
+        return http.decode(self._send(http, wait=as_seconds(wait) or 0.0))
+
+    def claim_and_fetch(
+        self,
+        stream: str,
+        group: str,
+        max_messages: int,
+        *,
+        lease: Duration | None,
+        finished: Sequence[Claim],
+        wait: Duration,
+    ) -> list[Fetched]:
+        """Commit ranges, claim others and fetch them, by up to three requests."""
+        if finished:
+            tokens = [each.token for each in finished if each.token is not None]
+            self.run(groups.commit(stream, group, tokens, to_seq=None))
+        claims = self.claim(stream, group, max_messages, lease=lease, worker=None, wait=wait, connection=None)
+        found = self.run(groups.fetch(stream, group, claims)) if claims else []
+        return [Fetched(claim, [each for each in found if _is_in(claim, each)]) for claim in claims]
+
+    def batches(self, stream: str, consumer: str) -> HttpBatches:
+        return HttpBatches(self, stream, consumer)
+
+    def waiting(self, stream: str, consumer: str) -> HttpWaiting:
+        return HttpWaiting()
+
+    def transactions(self) -> NoReturn:
+        raise InvalidInput(
+            "transaction=True is not possible over HTTP: the server has transactions of its own",
+            "connect to Postgres itself: postgresql://…",
+        )
+
+    def forget(self, stream: str) -> None:
+        pass
+
+
+class HttpBatches:
+    """Receives the batches of one loop. The server answers when acks are durable."""
+
+    def __init__(self, transport: HttpTransport, stream: str, consumer: str) -> None:
+        self._transport = transport
+        self._stream = stream
+        self._consumer = consumer
+
+    def next(self, max_messages: int, ack_wait: Duration | None, done: Batch | None) -> Batch:
+        return self._transport.receive(self._stream, self._consumer, max_messages, done, 0, ack_wait, None)
+
+    def flush(self) -> None:
+        pass
+
+
+def refuse(connection: Connection | None) -> None:
+    """Refuse to work in a transaction of the caller's, which is out of reach.
+
+    Raises:
+        InvalidInput: There is a connection.
+    """
+    if connection is not None:
+        raise InvalidInput(
+            "connection= is not possible over HTTP: the server has transactions of its own",
+            "connect to Postgres itself: postgresql://…",
+        )
+
+
+def _possible(http: Http[_Result] | None) -> Http[_Result]:
+    if http is None:
+        raise InvalidInput("this is not possible over HTTP", "connect to Postgres itself: postgresql://…")
+    return http
+
+
+def _batch(answer: Answer) -> Batch:
+    return answers.batch(answer.data, answer.count)
+
+
+def _is_in(claim: Claim, message: Message) -> bool:
+    return (
+        message.partition == claim.partition
+        and message.seq is not None
+        and claim.from_seq <= message.seq <= claim.to_seq
+    )

@@ -1,0 +1,1 @@
+"""A worker: receives messages, calls a handler for each, and acks or nacks them."""
