@@ -77,6 +77,7 @@ lint: $(STAMP) ## Style, types, folder directions, generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tools.generate --check
+	$(BIN)/python -m tools.render --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -84,8 +85,9 @@ format: $(STAMP) ## Put the code into its style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generate: $(STAMP) ## Write the sync twins and the one-file install anew
+generate: $(STAMP) ## Write the sync twins, the one-file install and the rendered SQL again
 	$(BIN)/python -m tools.generate
+	$(BIN)/python -m tools.render
 
 bench: $(STAMP) ## Measure against pgmq and the raw limit (see benchmarks/README.md)
 	$(BIN)/python -m benchmarks

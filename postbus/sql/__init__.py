@@ -1,13 +1,14 @@
 """The engine: plain .sql files, put together here into one install script.
 
-`tables/` and `functions/` are what a fresh database gets. `migrations/` holds the numbered steps that bring the tables of an
-older one to the same state; the functions are then replaced by the present ones.
+`tables/`, `functions/` and `templates/` are what a fresh database gets. `migrations/` holds the numbered steps that bring the
+tables of an older one to the same state; the functions are then replaced by the present ones.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -64,17 +65,30 @@ def tables() -> str:
 @cache
 def functions() -> str:
     """The statements that create or replace every function."""
-    folders = sorted((f for f in _root().joinpath("functions").iterdir() if f.is_dir()), key=lambda folder: folder.name)
-    sources = [
-        file.read_text()
-        for folder in folders
-        for file in sorted(folder.iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".sql")
-    ]
+    sources = [file.read_text() for file in _sql_files(_root().joinpath("functions"))]
+    sources += [_template(file) for file in sorted(_root().joinpath("templates").iterdir(), key=lambda file: file.name)]
     # The default of an argument of many others: it has to be there before them.
     sources.insert(0, _root().joinpath("functions", "role", "current_caller.sql").read_text())
     # Bodies may speak of functions that come later.
     return "set local check_function_bodies = off;\n\n" + "\n".join(sources)
+
+
+def _sql_files(folder: Traversable) -> Iterator[Traversable]:
+    """The .sql files of a folder and of those within it, in order of their names."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _sql_files(entry)
+        elif entry.name.endswith(".sql"):
+            yield entry
+
+
+def _template(file: Traversable) -> str:
+    """The statement that creates the function which returns a template."""
+    name = file.name.removesuffix(".sql")
+    return (
+        f"create or replace function postbus_data.{name}_template()\nreturns text\nlanguage sql\nimmutable\nas $function$\n"
+        f"/* The text of templates/{file.name}. */\n    select $template$\n{file.read_text()}$template$\n$function$;\n"
+    )
 
 
 @cache

@@ -39,13 +39,13 @@ create table postbus_data.installation (
 --                             Its value is read live, whatever the reader's snapshot (a table row would not be).
 --   postbus_data.log_<id>_<n> its segments
 --   postbus_data.publish_<id>, postbus_data.publish_many_<id>
---                             functions that publish to it; see functions/message/create_publish_functions.sql
+--                             functions that publish to it; see functions/message/internal/create_publish_functions.sql
 --   postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window
 --   postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key
---   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/create_receive_function.sql
+--   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/internal/create_receive_function.sql
 -- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
 create table postbus_data.stream (
-    -- Publishers' locks use 2^30 + id as their class; see functions/horizon/publisher_lock_class.sql.
+    -- Publishers' locks use 2^30 + id as their class; see functions/horizon/internal/publisher_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
     name text collate "C" not null unique,
     data_type text collate "C" not null check (data_type in ('json', 'text', 'bytes')),
@@ -167,7 +167,7 @@ create index scheduled_due on postbus_data.scheduled (stream_id, deliver_at, id)
 
 -- A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.
 create table postbus_data.consumer (
-    -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/consumer_lock_class.sql.
+    -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/internal/consumer_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
     stream_id integer not null references postbus_data.stream on delete cascade,
     -- Streams keep their names, so a consumer is found by both in one probe.
@@ -1672,12 +1672,12 @@ begin
                     offset 0
                 ) as m',
                 entry.stream_id,
-                entry.layout >> 35,
+                postbus_data.layout_segment(entry.layout),
                 case entry.data_type when 'bytes' then 'pg_catalog.bytea' else 'pg_catalog.' || entry.data_type end,
                 case when entry.data_type <> 'bytes' then '::pg_catalog.text' end,
                 messages
             )
-            using ((entry.layout >> 11) & 16777215)::integer, (entry.layout & 2047)::integer, entry.sequence, entry.max_message_bytes;
+            using postbus_data.layout_base(entry.layout), postbus_data.layout_count(entry.layout), entry.sequence, entry.max_message_bytes;
             get diagnostics message_count = row_count;
             layout := pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postbus_data.layout_' || entry.stream_id::text));
             if layout <> entry.layout then
@@ -1938,57 +1938,6 @@ Raises   PB404, PB412 outside READ COMMITTED.
     where s.partition is null
 $$;
 
-create or replace function postbus_data.check_consumer(settings postbus_data.consumer)
-returns void
-language plpgsql
-immutable
-as $$
-/* Refuse settings of a consumer that are out of their range (PB400). */
-declare
-    problem text;
-begin
-    problem := case
-        when settings.ordering is null or settings.ordering not in ('key', 'none', 'partition')
-            then format('ordering = %L is not one of key, none, partition', settings.ordering)
-        when (settings.ack_wait between interval '1 millisecond' and interval '7 days') is not true
-            then format('ack_wait = %s is not between 1 millisecond and 7 days', settings.ack_wait)
-        when (settings.max_ack_pending between 1 and 1000000) is not true
-            then format('max_ack_pending = %s is not between 1 and 1000000', settings.max_ack_pending)
-        when settings.max_deliver not between 1 and 1000000
-            then format('max_deliver = %s is not between 1 and 1000000', settings.max_deliver)
-        when settings.backoff is null or cardinality(settings.backoff) > 100 or array_position(settings.backoff, null) is not null
-            then 'backoff is not a list of at most 100 delays'
-        when exists (select from unnest(settings.backoff) as b where b not between interval '0' and interval '30 days')
-            then 'a delay of backoff is not between 0 and 30 days'
-        when settings.backoff_factor is not null and cardinality(settings.backoff) <> 1
-            then 'backoff_factor needs exactly one delay in backoff, the first'
-        when settings.backoff_factor not between 1 and 100
-            then format('backoff_factor = %s is not between 1 and 100', settings.backoff_factor)
-        when settings.backoff_cap not between interval '0' and interval '30 days'
-            then format('backoff_cap = %s is not between 0 and 30 days', settings.backoff_cap)
-        when (settings.backoff_jitter between 0 and 1) is not true
-            then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
-        when settings.retain_dead not between interval '0' and interval '3650 days'
-            then format('retain_dead = %s is not between 0 and 3650 days', settings.retain_dead)
-        when settings.max_per_key not between 1 and 10000
-            then format('max_per_key = %s is not between 1 and 10000', settings.max_per_key)
-        when (settings.max_waiting between 1 and 1000000) is not true
-            then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
-        when settings.on_dead is null or settings.on_dead not in ('continue', 'hold')
-            then format('on_dead = %L is not one of continue, hold', settings.on_dead)
-        when settings.expire_after not between interval '1 minute' and interval '3650 days'
-            then format('expire_after = %s is not between 1 minute and 3650 days', settings.expire_after)
-        when settings.keep_history not between interval '1 second' and interval '3650 days'
-            then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
-        when settings.on_expired is null or settings.on_expired not in ('skip', 'bury')
-            then format('on_expired = %L is not one of skip, bury', settings.on_expired)
-    end;
-    if problem is not null then
-        raise exception using errcode = 'PB400', message = problem;
-    end if;
-end
-$$;
-
 create or replace function postbus.consumer_info(
     stream text,
     consumer text,
@@ -2008,37 +1957,6 @@ begin
     select i.* into info from postbus.list_consumers(stream) as i where i.id = found_id;
     return info;
 end
-$$;
-
-create or replace function postbus_data.consumer_lock(purpose text)
-returns integer
-language sql
-immutable parallel safe
-as $$
-/*
-The key of one of a consumer's mutexes, besides those of its partitions, whose keys are the partitions' numbers. See consumer_lock_class.
-
-redeliver      who reads the redelivery log
-sweep          who sweeps
-count          who may go near max_ack_pending
-share out      who shares out the partitions of a group
-change layout  who waits for all of the old partitions, to go on to new ones
-*/
-    select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 end
-$$;
-
-create or replace function postbus_data.consumer_lock_class(consumer_id integer)
-returns integer
-language sql
-immutable parallel safe
-as $$
-/*
-The class of a consumer's mutexes, two-key advisory locks. The second key is the number of a partition, or one of those that consumer_lock names.
-
-They lie above the classes of publishers' locks (functions/horizon/publisher_lock_class.sql). The class of a consumer 0 is that of maintenance: the second key is a
-stream's id, or for its schedule the negated id.
-*/
-    select 1610612736 + consumer_id
 $$;
 
 create or replace function postbus.consumer_overview(stream text, caller postbus.caller default postbus.current_caller())
@@ -2192,21 +2110,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.delivery_rate(state postbus_data.sweep_state, positions bigint, now_at timestamptz)
-returns double precision
-language sql
-volatile
-as $$
-/* How many messages a second were given out since a sweep, about; 0 when there was none. positions: see position_sum. */
-    select case
-        when state.swept_to > '-infinity' then greatest(
-            0,
-            (positions - state.position_sum) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at - state.swept_to))
-        )
-        else 0
-    end
-$$;
-
 create or replace function postbus.drop_consumer(stream text, consumer text)
 returns void
 language plpgsql
@@ -2222,66 +2125,6 @@ begin
     delete from postbus_data.history as h where h.consumer_id = dropped;
     delete from postbus_data.consumer as c where c.id = dropped;
 end
-$$;
-
-create or replace function postbus_data.find_consumer(stream text, consumer text)
-returns postbus_data.consumer
-language plpgsql
-stable
-as $$
-/* The row of a consumer. Raises PB404 when the stream or the consumer does not exist. */
-declare
-    found_consumer postbus_data.consumer;
-begin
-    -- The row as a whole: its columns one by one would take twice as long.
-    found_consumer := (
-        select c
-        from postbus_data.consumer as c
-        where c.stream_name = find_consumer.stream
-            and c.name = find_consumer.consumer
-    );
-    if found_consumer.id is null then
-        perform postbus_data.stream_id(stream);
-        raise exception using
-            errcode = 'PB404',
-            message = format('consumer "%s" of stream "%s" does not exist', consumer, stream),
-            hint = format('create it with: select postbus.create_consumer(%L, %L)', stream, consumer);
-    end if;
-    return found_consumer;
-end
-$$;
-
-create or replace function postbus_data.first_segment(stream_id integer, after_seq bigint)
-returns postbus_data.segment
-language sql
-volatile
-as $$
-/* The first segment that has messages above a seq, or may get some: its partitions are those that a consumer which starts there begins with. */
-    select g
-    from postbus_data.segment as g
-    where g.stream_id = first_segment.stream_id
-        and (g.sealed_at is null or g.last_seq > first_segment.after_seq)
-    order by g.number
-    limit 1
-$$;
-
-create or replace function postbus_data.forget(consumer_id integer)
-returns void
-language sql
-as $$
-/* Remove what a consumer has read, holds and waits for: it is dropped, or starts again. Dead letters stay. */
-    delete from postbus_data.settled as s
-    using postbus_data.lease as l
-    where l.consumer_id = forget.consumer_id
-        and s.token = l.token;
-    delete from postbus_data.lease as l where l.consumer_id = forget.consumer_id;
-    delete from postbus_data.waiting as w where w.consumer_id = forget.consumer_id;
-    delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
-    delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
-    delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
-    delete from postbus_data.redelivery_position as p where p.consumer_id = forget.consumer_id;
-    delete from postbus_data.sweep_state as p where p.consumer_id = forget.consumer_id;
-    delete from postbus_data.consumer_use as p where p.consumer_id = forget.consumer_id;
 $$;
 
 create or replace function postbus.history(
@@ -2368,6 +2211,163 @@ begin
 end
 $$;
 
+create or replace function postbus_data.check_consumer(settings postbus_data.consumer)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse settings of a consumer that are out of their range (PB400). */
+declare
+    problem text;
+begin
+    problem := case
+        when settings.ordering is null or settings.ordering not in ('key', 'none', 'partition')
+            then format('ordering = %L is not one of key, none, partition', settings.ordering)
+        when (settings.ack_wait between interval '1 millisecond' and interval '7 days') is not true
+            then format('ack_wait = %s is not between 1 millisecond and 7 days', settings.ack_wait)
+        when (settings.max_ack_pending between 1 and 1000000) is not true
+            then format('max_ack_pending = %s is not between 1 and 1000000', settings.max_ack_pending)
+        when settings.max_deliver not between 1 and 1000000
+            then format('max_deliver = %s is not between 1 and 1000000', settings.max_deliver)
+        when settings.backoff is null or cardinality(settings.backoff) > 100 or array_position(settings.backoff, null) is not null
+            then 'backoff is not a list of at most 100 delays'
+        when exists (select from unnest(settings.backoff) as b where b not between interval '0' and interval '30 days')
+            then 'a delay of backoff is not between 0 and 30 days'
+        when settings.backoff_factor is not null and cardinality(settings.backoff) <> 1
+            then 'backoff_factor needs exactly one delay in backoff, the first'
+        when settings.backoff_factor not between 1 and 100
+            then format('backoff_factor = %s is not between 1 and 100', settings.backoff_factor)
+        when settings.backoff_cap not between interval '0' and interval '30 days'
+            then format('backoff_cap = %s is not between 0 and 30 days', settings.backoff_cap)
+        when (settings.backoff_jitter between 0 and 1) is not true
+            then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
+        when settings.retain_dead not between interval '0' and interval '3650 days'
+            then format('retain_dead = %s is not between 0 and 3650 days', settings.retain_dead)
+        when settings.max_per_key not between 1 and 10000
+            then format('max_per_key = %s is not between 1 and 10000', settings.max_per_key)
+        when (settings.max_waiting between 1 and 1000000) is not true
+            then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
+        when settings.on_dead is null or settings.on_dead not in ('continue', 'hold')
+            then format('on_dead = %L is not one of continue, hold', settings.on_dead)
+        when settings.expire_after not between interval '1 minute' and interval '3650 days'
+            then format('expire_after = %s is not between 1 minute and 3650 days', settings.expire_after)
+        when settings.keep_history not between interval '1 second' and interval '3650 days'
+            then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
+        when settings.on_expired is null or settings.on_expired not in ('skip', 'bury')
+            then format('on_expired = %L is not one of skip, bury', settings.on_expired)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.consumer_lock(purpose text)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/*
+The key of one of a consumer's mutexes, besides those of its partitions, whose keys are the partitions' numbers. See consumer_lock_class.
+
+redeliver      who reads the redelivery log
+sweep          who sweeps
+count          who may go near max_ack_pending
+share out      who shares out the partitions of a group
+change layout  who waits for all of the old partitions, to go on to new ones
+*/
+    select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 end
+$$;
+
+create or replace function postbus_data.consumer_lock_class(consumer_id integer)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/*
+The class of a consumer's mutexes, two-key advisory locks. The second key is the number of a partition, or one of those that consumer_lock names.
+
+They lie above the classes of publishers' locks (functions/horizon/internal/publisher_lock_class.sql). The class of a consumer 0 is that of maintenance: the second key is a
+stream's id, or for its schedule the negated id.
+*/
+    select 1610612736 + consumer_id
+$$;
+
+create or replace function postbus_data.delivery_rate(state postbus_data.sweep_state, positions bigint, now_at timestamptz)
+returns double precision
+language sql
+volatile
+as $$
+/* How many messages a second were given out since a sweep, about; 0 when there was none. positions: see position_sum. */
+    select case
+        when state.swept_to > '-infinity' then greatest(
+            0,
+            (positions - state.position_sum) / 1024.0::double precision / greatest(0.001, extract(epoch from now_at - state.swept_to))
+        )
+        else 0
+    end
+$$;
+
+create or replace function postbus_data.find_consumer(stream text, consumer text)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* The row of a consumer. Raises PB404 when the stream or the consumer does not exist. */
+declare
+    found_consumer postbus_data.consumer;
+begin
+    -- The row as a whole: its columns one by one would take twice as long.
+    found_consumer := (
+        select c
+        from postbus_data.consumer as c
+        where c.stream_name = find_consumer.stream
+            and c.name = find_consumer.consumer
+    );
+    if found_consumer.id is null then
+        perform postbus_data.stream_id(stream);
+        raise exception using
+            errcode = 'PB404',
+            message = format('consumer "%s" of stream "%s" does not exist', consumer, stream),
+            hint = format('create it with: select postbus.create_consumer(%L, %L)', stream, consumer);
+    end if;
+    return found_consumer;
+end
+$$;
+
+create or replace function postbus_data.first_segment(stream_id integer, after_seq bigint)
+returns postbus_data.segment
+language sql
+volatile
+as $$
+/* The first segment that has messages above a seq, or may get some: its partitions are those that a consumer which starts there begins with. */
+    select g
+    from postbus_data.segment as g
+    where g.stream_id = first_segment.stream_id
+        and (g.sealed_at is null or g.last_seq > first_segment.after_seq)
+    order by g.number
+    limit 1
+$$;
+
+create or replace function postbus_data.forget(consumer_id integer)
+returns void
+language sql
+as $$
+/* Remove what a consumer has read, holds and waits for: it is dropped, or starts again. Dead letters stay. */
+    delete from postbus_data.settled as s
+    using postbus_data.lease as l
+    where l.consumer_id = forget.consumer_id
+        and s.token = l.token;
+    delete from postbus_data.lease as l where l.consumer_id = forget.consumer_id;
+    delete from postbus_data.waiting as w where w.consumer_id = forget.consumer_id;
+    delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
+    delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.redelivery_position as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.sweep_state as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.consumer_use as p where p.consumer_id = forget.consumer_id;
+$$;
+
 create or replace function postbus_data.history_bounds(stream text, caller postbus.caller default postbus.current_caller())
 returns table (
     consumer_id integer,
@@ -2410,29 +2410,6 @@ as $$
     limit 1
 $$;
 
-create or replace function postbus.list_consumers(stream text, caller postbus.caller default postbus.current_caller())
-returns setof postbus.consumer_info
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/* The consumers of a stream, by name. Raises PB404. */
-declare
-    listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
-begin
-    return query
-    select
-        c.stream_name, c.name, c.id, c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.backoff, c.backoff_factor, c.backoff_cap,
-        c.backoff_jitter, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.filter_key_pattern, c.filter_headers,
-        (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
-        c.filter_data::text, c.on_expired, c.keep_unread, c.expire_after, c.keep_history, c.is_group, c.paused, c.created_at
-    from postbus_data.consumer as c
-    where c.stream_id = listed
-    order by c.name;
-end
-$$;
-
 create or replace function postbus_data.note_use(reader postbus_data.consumer, positions bigint default null)
 returns void
 language plpgsql
@@ -2458,86 +2435,6 @@ begin
     insert into postbus_data.consumer_use (consumer_id, epoch, used_at, position_sum)
     values (reader.id, reader.epoch, now_at, coalesce(positions, last_use.position_sum, 0))
     on conflict do nothing;
-end
-$$;
-
-create or replace function postbus.pause(stream text, consumer text)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/* Give a consumer no more messages until resume. What is in flight may be acked. Raises PB404. */
-declare
-    paused_id integer := (postbus_data.find_consumer(stream, consumer)).id;
-begin
-    update postbus_data.consumer as c set paused = true where c.id = paused_id;
-end
-$$;
-
-create or replace function postbus.peek(
-    stream text,
-    consumer text,
-    state text default null,
-    key_pattern text default null,
-    after_seq bigint default 0,
-    max_messages integer default 100,
-    caller postbus.caller default postbus.current_caller()
-)
-returns setof postbus.peeked
-language plpgsql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Messages as a consumer sees them, in order of seq above after_seq, without touching anything.
-
-state    available (to be received), delivered (leased and not settled), waiting (for another delivery) or dead; null for all.
-
-A lease that has expired is shown as available. With a key pattern a page may hold fewer messages than there are: go on from its last seq, or
-from after_seq + 10,000 when it was empty.
-
-Raises   PB400, PB404, PB412 outside READ COMMITTED.
-*/
-#variable_conflict use_variable
-declare
-    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
-    regex text := postbus_data.pattern_regex(key_pattern);
-    now_at timestamptz := clock_timestamp();
-begin
-    if state not in ('available', 'delivered', 'waiting', 'dead') then
-        raise exception using
-            errcode = 'PB400',
-            message = format('state "%s" is not one of available, delivered, waiting, dead', state);
-    end if;
-    if max_messages is null or max_messages not between 1 and 10000 then
-        raise exception using
-            errcode = 'PB400',
-            message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
-    end if;
-    return query
-    select p.*
-    from (
-        select h.*
-        from postbus_data.peek_held(reader, after_seq, max_messages, now_at) as h
-        union all
-        select a.*
-        from postbus_data.peek_available(reader, after_seq, max_messages) as a
-        where state is null or state = 'available'
-        union all
-        select
-            d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text
-        from postbus_data.dead_letter as d
-        where d.consumer_id = reader.id
-            and d.seq > after_seq
-            and (state is null or state = 'dead')
-    ) as p
-    where (state is null or p.state = state)
-        and (regex is null or p.key ~ regex)
-    order by p.seq
-    limit max_messages;
 end
 $$;
 
@@ -2667,6 +2564,202 @@ message that is given out, about, and at least by 1. One probe for each partitio
         order by r.read_to_seq desc
         limit 1
     ) as place on true
+$$;
+
+create or replace function postbus_data.set_filter(
+    settings postbus_data.consumer,
+    key_pattern text,
+    headers jsonb,
+    headers_not jsonb,
+    data_path text
+)
+returns postbus_data.consumer
+language plpgsql
+stable
+as $$
+/* Check the parts of a filter that are given, and put them into a consumer's settings; null leaves one as it is. Raises PB400. */
+declare
+    data_type text;
+begin
+    if key_pattern is not null then
+        settings.filter_key_regex := postbus_data.pattern_regex(key_pattern);
+        settings.filter_key_pattern := key_pattern;
+    end if;
+    if jsonb_typeof(coalesce(headers, '{}')) <> 'object' or coalesce(headers, '{}') @? 'strict $.* ? (@.type() != "string")' then
+        raise exception using errcode = 'PB400', message = 'filter_headers is not a JSON object whose values are strings';
+    end if;
+    if jsonb_typeof(coalesce(headers_not, '{}')) <> 'object' or coalesce(headers_not, '{}') @? 'strict $.* ? (@.type() != "string")' then
+        raise exception using errcode = 'PB400', message = 'filter_headers_not is not a JSON object whose values are strings';
+    end if;
+    settings.filter_headers := coalesce(headers, settings.filter_headers);
+    if headers_not is not null then
+        settings.filter_headers_not := array(
+            select jsonb_build_object(h.key, h.value) from jsonb_each(headers_not) as h
+        );
+    end if;
+    if data_path is not null then
+        select s.data_type into data_type from postbus_data.stream as s where s.id = settings.stream_id;
+        if data_type <> 'json' then
+            raise exception using errcode = 'PB400', message = format('filter_data needs a stream of json, and this one holds %s', data_type);
+        end if;
+        begin
+            settings.filter_data := data_path::jsonpath;
+        exception when others then
+            raise exception using errcode = 'PB400', message = format('filter_data is not a JSON path: %s', sqlerrm);
+        end;
+    end if;
+    return settings;
+end
+$$;
+
+create or replace function postbus_data.start_position(stream_id integer, "start" text, from_seq bigint, from_time timestamptz)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+The seq after which to read, for a consumer that starts or seeks at
+    earliest  the oldest message that is kept
+    latest    what is published from now on
+    a seq     that message
+    a time    what was published since; messages a moment older may come too
+
+Raises   PB400 unless exactly one of them is given.
+*/
+begin
+    if num_nonnulls("start", from_seq, from_time) <> 1 or "start" not in ('earliest', 'latest') then
+        raise exception using
+            errcode = 'PB400',
+            message = 'a position is "earliest", "latest", a seq or a time',
+            hint = 'give exactly one of: start => ''earliest'' or ''latest'', from_seq, from_time';
+    end if;
+    return case
+        when from_seq is not null then greatest(from_seq - 1, 0)
+        when from_time is not null then postbus_data.seq_before(stream_id, from_time - interval '1 second')
+        when "start" = 'latest' then postbus_data.horizon_of(stream_id)
+        else 0
+    end;
+end
+$$;
+
+create or replace function postbus_data.unread_partitions(reader postbus_data.consumer)
+returns setof integer
+language sql
+volatile
+as $$
+/* The partitions in which a consumer has or may have something left to read: those that it reads, and those of newer layouts. */
+    select p.n
+    from (
+        select distinct g.partition_base, g.partition_count
+        from postbus_data.segment as g
+        where g.stream_id = reader.stream_id
+            and g.partition_base >= reader.partition_base
+    ) as g
+    cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
+    order by p.n
+$$;
+
+create or replace function postbus.list_consumers(stream text, caller postbus.caller default postbus.current_caller())
+returns setof postbus.consumer_info
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/* The consumers of a stream, by name. Raises PB404. */
+declare
+    listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
+begin
+    return query
+    select
+        c.stream_name, c.name, c.id, c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.backoff, c.backoff_factor, c.backoff_cap,
+        c.backoff_jitter, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.filter_key_pattern, c.filter_headers,
+        (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
+        c.filter_data::text, c.on_expired, c.keep_unread, c.expire_after, c.keep_history, c.is_group, c.paused, c.created_at
+    from postbus_data.consumer as c
+    where c.stream_id = listed
+    order by c.name;
+end
+$$;
+
+create or replace function postbus.pause(stream text, consumer text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/* Give a consumer no more messages until resume. What is in flight may be acked. Raises PB404. */
+declare
+    paused_id integer := (postbus_data.find_consumer(stream, consumer)).id;
+begin
+    update postbus_data.consumer as c set paused = true where c.id = paused_id;
+end
+$$;
+
+create or replace function postbus.peek(
+    stream text,
+    consumer text,
+    state text default null,
+    key_pattern text default null,
+    after_seq bigint default 0,
+    max_messages integer default 100,
+    caller postbus.caller default postbus.current_caller()
+)
+returns setof postbus.peeked
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Messages as a consumer sees them, in order of seq above after_seq, without touching anything.
+
+state    available (to be received), delivered (leased and not settled), waiting (for another delivery) or dead; null for all.
+
+A lease that has expired is shown as available. With a key pattern a page may hold fewer messages than there are: go on from its last seq, or
+from after_seq + 10,000 when it was empty.
+
+Raises   PB400, PB404, PB412 outside READ COMMITTED.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
+    regex text := postbus_data.pattern_regex(key_pattern);
+    now_at timestamptz := clock_timestamp();
+begin
+    if state not in ('available', 'delivered', 'waiting', 'dead') then
+        raise exception using
+            errcode = 'PB400',
+            message = format('state "%s" is not one of available, delivered, waiting, dead', state);
+    end if;
+    if max_messages is null or max_messages not between 1 and 10000 then
+        raise exception using
+            errcode = 'PB400',
+            message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
+    end if;
+    return query
+    select p.*
+    from (
+        select h.*
+        from postbus_data.peek_held(reader, after_seq, max_messages, now_at) as h
+        union all
+        select a.*
+        from postbus_data.peek_available(reader, after_seq, max_messages) as a
+        where state is null or state = 'available'
+        union all
+        select
+            d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
+            null::text
+        from postbus_data.dead_letter as d
+        where d.consumer_id = reader.id
+            and d.seq > after_seq
+            and (state is null or state = 'dead')
+    ) as p
+    where (state is null or p.state = state)
+        and (regex is null or p.key ~ regex)
+    order by p.seq
+    limit max_messages;
+end
 $$;
 
 create or replace function postbus.replay(
@@ -2801,82 +2894,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.set_filter(
-    settings postbus_data.consumer,
-    key_pattern text,
-    headers jsonb,
-    headers_not jsonb,
-    data_path text
-)
-returns postbus_data.consumer
-language plpgsql
-stable
-as $$
-/* Check the parts of a filter that are given, and put them into a consumer's settings; null leaves one as it is. Raises PB400. */
-declare
-    data_type text;
-begin
-    if key_pattern is not null then
-        settings.filter_key_regex := postbus_data.pattern_regex(key_pattern);
-        settings.filter_key_pattern := key_pattern;
-    end if;
-    if jsonb_typeof(coalesce(headers, '{}')) <> 'object' or coalesce(headers, '{}') @? 'strict $.* ? (@.type() != "string")' then
-        raise exception using errcode = 'PB400', message = 'filter_headers is not a JSON object whose values are strings';
-    end if;
-    if jsonb_typeof(coalesce(headers_not, '{}')) <> 'object' or coalesce(headers_not, '{}') @? 'strict $.* ? (@.type() != "string")' then
-        raise exception using errcode = 'PB400', message = 'filter_headers_not is not a JSON object whose values are strings';
-    end if;
-    settings.filter_headers := coalesce(headers, settings.filter_headers);
-    if headers_not is not null then
-        settings.filter_headers_not := array(
-            select jsonb_build_object(h.key, h.value) from jsonb_each(headers_not) as h
-        );
-    end if;
-    if data_path is not null then
-        select s.data_type into data_type from postbus_data.stream as s where s.id = settings.stream_id;
-        if data_type <> 'json' then
-            raise exception using errcode = 'PB400', message = format('filter_data needs a stream of json, and this one holds %s', data_type);
-        end if;
-        begin
-            settings.filter_data := data_path::jsonpath;
-        exception when others then
-            raise exception using errcode = 'PB400', message = format('filter_data is not a JSON path: %s', sqlerrm);
-        end;
-    end if;
-    return settings;
-end
-$$;
-
-create or replace function postbus_data.start_position(stream_id integer, "start" text, from_seq bigint, from_time timestamptz)
-returns bigint
-language plpgsql
-volatile
-as $$
-/*
-The seq after which to read, for a consumer that starts or seeks at
-    earliest  the oldest message that is kept
-    latest    what is published from now on
-    a seq     that message
-    a time    what was published since; messages a moment older may come too
-
-Raises   PB400 unless exactly one of them is given.
-*/
-begin
-    if num_nonnulls("start", from_seq, from_time) <> 1 or "start" not in ('earliest', 'latest') then
-        raise exception using
-            errcode = 'PB400',
-            message = 'a position is "earliest", "latest", a seq or a time',
-            hint = 'give exactly one of: start => ''earliest'' or ''latest'', from_seq, from_time';
-    end if;
-    return case
-        when from_seq is not null then greatest(from_seq - 1, 0)
-        when from_time is not null then postbus_data.seq_before(stream_id, from_time - interval '1 second')
-        when "start" = 'latest' then postbus_data.horizon_of(stream_id)
-        else 0
-    end;
-end
-$$;
-
 create or replace function postbus.stats(stream text, consumer text, caller postbus.caller default postbus.current_caller())
 returns table (
     partition integer,
@@ -2920,7 +2937,7 @@ Raises   PB404, PB412 outside READ COMMITTED.
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     layout bigint := postbus_data.reading_layout(reader);
-    partition_count integer := layout & 2047;
+    partition_count integer := postbus_data.layout_count(layout);
     end_seq bigint;
     total_lag bigint := 0;
     total_expired bigint := 0;
@@ -2940,11 +2957,11 @@ begin
             from postbus_data.segment as g
             where g.stream_id = reader.stream_id
                 and g.partition_base > reader.partition_base
-                and g.number <= layout >> 35
+                and g.number <= postbus_data.layout_segment(layout)
         )
     );
     for place in 0 .. partition_count - 1 loop
-        partition := ((layout >> 11) & 16777215) + place;
+        partition := postbus_data.layout_base(layout) + place;
         position_seq := null;
         select p.read_to_seq, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
         from postbus_data.position as p
@@ -3009,23 +3026,6 @@ begin
     end if;
     return next;
 end
-$$;
-
-create or replace function postbus_data.unread_partitions(reader postbus_data.consumer)
-returns setof integer
-language sql
-volatile
-as $$
-/* The partitions in which a consumer has or may have something left to read: those that it reads, and those of newer layouts. */
-    select p.n
-    from (
-        select distinct g.partition_base, g.partition_count
-        from postbus_data.segment as g
-        where g.stream_id = reader.stream_id
-            and g.partition_base >= reader.partition_base
-    ) as g
-    cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
-    order by p.n
 $$;
 
 create or replace function postbus.dead_letters(
@@ -3554,6 +3554,83 @@ begin
 end
 $$;
 
+create or replace function postbus.extend(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    ack_wait interval default null,
+    shorten boolean default false,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language plpgsql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Lease deliveries for longer: from now on for ack_wait, or as long as the consumer's setting says.
+
+shorten  let a lease end earlier too; without it a lease is never shortened.
+
+Returns  how many messages are leased until then (or longer already).
+Raises   PB400 for an ack_wait that is not between 1 millisecond and 7 days, PB404, PB412 outside READ COMMITTED.
+Touches  lease (update; insert of a piece, when only some messages of a lease are extended); position, with shorten.
+Locks    with shorten the mutex of each partition, until the transaction ends.
+*/
+declare
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
+    lease_until timestamptz := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
+    named record;
+    held postbus_data.lease;
+    chosen bigint[];
+    extended integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    if (ack_wait between interval '1 millisecond' and interval '7 days') is false then
+        raise exception using
+            errcode = 'PB400', message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
+    end if;
+    if shorten then
+        -- Positions must not say that no lease ends so early. Mutexes before rows, and in order: see reset_pending_since.
+        perform postbus_data.reset_pending_since(reader);
+    end if;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        for held in
+            select l.*
+            from postbus_data.lease as l
+            where l.token = named.token
+                and l.consumer_id + 0 = reader.id
+                and l.epoch = reader.epoch
+            order by l.piece
+            for no key update
+        loop
+            chosen := array(
+                select h.seq
+                from unnest(held.seqs) with ordinality as h (seq, place)
+                where (named.seqs is null or h.seq in (select unnest(named.seqs)))
+                    and not exists (select from postbus_data.settled as s where s.token = held.token and s.seq = h.seq)
+                order by h.place
+            );
+            extended := extended + cardinality(chosen);
+            continue when cardinality(chosen) = 0 or (held.deadline >= lease_until and not shorten);
+            if cardinality(chosen) = cardinality(held.seqs) then
+                update postbus_data.lease as l
+                set deadline = lease_until
+                where l.token = held.token
+                    and l.piece = held.piece;
+            else
+                perform postbus_data.split_lease(held, chosen, lease_until);
+            end if;
+        end loop;
+    end loop;
+    return extended;
+end
+$$;
+
 create or replace function postbus_data.ack_and_receive(
     stream text,
     consumer text,
@@ -3806,7 +3883,7 @@ begin
             message = format('stream "%s" holds %s, not %s', reader.stream_name, claim.data_type, expected_type);
     end if;
     claim.layout := postbus_data.reading_layout(reader);
-    claim.quota := reader.max_ack_pending / ((claim.layout & 2047) + 1);
+    claim.quota := reader.max_ack_pending / (postbus_data.layout_count(claim.layout) + 1);
     if claim.quota < 100 then
         -- Too few to share out among the partitions: one receive at a time looks at all that is in flight.
         claim.quota := null;
@@ -3853,7 +3930,7 @@ begin
     from postbus_data.segment as g
     where g.stream_id = reader.stream_id
         and g.partition_base > reader.partition_base
-        and g.number <= postbus_data.reading_layout(reader) >> 35
+        and g.number <= postbus_data.layout_segment(postbus_data.reading_layout(reader))
     order by g.number
     limit 1;
     if next_segment.number is null then
@@ -3980,7 +4057,7 @@ begin
     end if;
 
     if claim.blocked is not null and seqs is not null then
-        may_park := greatest(1, reader.max_waiting / (claim.layout & 2047)::integer) - place.parked_count;
+        may_park := greatest(1, reader.max_waiting / postbus_data.layout_count(claim.layout)) - place.parked_count;
         with found as (
             select
                 f.seq,
@@ -4087,8 +4164,8 @@ begin
     while remaining > 0 loop
         busy_due := false;
         busy_ones := '{}';
-        partition_base := (claim.layout >> 11) & 16777215;
-        partition_count := claim.layout & 2047;
+        partition_base := postbus_data.layout_base(claim.layout);
+        partition_count := postbus_data.layout_count(claim.layout);
         first := case
             when begin_with - partition_base between 0 and partition_count - 1 then begin_with - partition_base
             else floor(random() * partition_count)
@@ -4219,7 +4296,7 @@ Touches  lease, position (insert), waiting, parked (delete).
 */
 declare
     place postbus_data.position := claim.place;
-    partition_base integer := (claim.layout >> 11) & 16777215;
+    partition_base integer := postbus_data.layout_base(claim.layout);
     in_flight text[];
     origin integer;
     seqs bigint[];
@@ -4357,7 +4434,7 @@ Touches  lease, position (insert), waiting (delete).
 */
 declare
     place postbus_data.position := claim.place;
-    partition_base integer := (claim.layout >> 11) & 16777215;
+    partition_base integer := postbus_data.layout_base(claim.layout);
     origin integer;
     seqs bigint[];
     attempts integer[];
@@ -4657,7 +4734,7 @@ begin
     if place.pending_bound + wanted > claim.quota then
         select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
         from postbus_data.count_in_flight(
-            reader.id, reader.epoch, partition, ((claim.layout >> 11) & 16777215)::integer,
+            reader.id, reader.epoch, partition, postbus_data.layout_base(claim.layout),
             case when reader.ordering <> 'none' then coalesce(place.leases, '{}') end, place.pending_since
         ) as r;
         wanted := least(wanted, claim.quota - place.pending_bound);
@@ -4679,21 +4756,21 @@ begin
     end if;
 
     -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.
-    if claim.horizon is null and place.horizon - place.read_to_seq < wanted * (claim.layout & 2047) then
+    if claim.horizon is null and place.horizon - place.read_to_seq < wanted * postbus_data.layout_count(claim.layout) then
         claim.horizon := postbus_data.horizon_of(reader.stream_id);
     end if;
     place.horizon := greatest(place.horizon, claim.horizon);
     claim.after_seq := greatest(place.read_to_seq, claim.start_seq - 1);
     if claim.start_seq - 1 > place.read_to_seq then
         place.missed_count := place.missed_count + postbus_data.missed_between(
-            reader.stream_id, partition, place.read_to_seq, claim.start_seq, (claim.layout & 2047)::integer
+            reader.stream_id, partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
         );
     end if;
     if place.horizon <= claim.after_seq then
         return claim;
     end if;
     -- Read after the horizon: what lies below it is in this segment or an older one.
-    newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
+    newest := postbus_data.layout_segment(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)));
     claim.segment := newest;
     claim.to_seq := place.horizon;
     claim.wanted := wanted;
@@ -4853,318 +4930,32 @@ declare
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
 begin
     select s.* into stream from postbus_data.stream as s where s.id = stream_id;
-    execute format(
-        $template$
-create or replace function postbus_data.ack_and_receive_%1$s(
-    stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[], by_position boolean
-)
-returns table (
-    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
-    published_at timestamptz[]
-)
-language plpgsql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $body$
-#variable_conflict use_variable
-declare
-    reader record;
-    place record;
-    first integer := floor(random() * %4$s);
-    chosen integer := %3$s + first;
-    is_plain boolean;
-    is_ready boolean := false;
-    is_busy boolean;
-    is_over boolean;
-    begin_with integer;
-    partitions integer[];
-    horizon bigint;
-    remaining integer;
-    is_whole boolean;
-    has_expired boolean;
-    token bigint;
-    lease_until timestamptz;
-begin
-    -- Each expression outside a statement is set up anew in every transaction, which takes longer than to evaluate it: so they are few.
-    select
-        c.id,
-        c.epoch,
-        c.ordering = 'key'::text as is_keyed,
-        c.is_group,
-        c.expire_after,
-        c.max_ack_pending / (%4$s + 1) as quota,
-        s.start_seq - 1 as start_after,
-        not c.is_group or ack_wait is not null as is_leased,
-        clock_timestamp() + case when c.is_group then ack_wait else c.ack_wait end as lease_until,
-        %11$s
-        and c.is_plain
-        and c.max_ack_pending / (%4$s + 1) >= 100
-        and max_messages between 1 and 1000
-        and c.is_group = by_position
-        and case
-            when by_position then (ack_wait between interval '1 millisecond' and interval '7 days') is not false
-            else ack_wait is null and c.ordering <> 'partition'::text
-        end
-        and not exists (
-            select
-            from postbus_data.due as d
-            where d.consumer_id = c.id
-                and d.epoch = c.epoch
-                and d.n > coalesce(
-                    (
-                        select p.read_to_n
-                        from postbus_data.redelivery_position as p
-                        where p.consumer_id = c.id
-                            and p.epoch = c.epoch
-                        order by p.read_to_n desc
-                        limit 1
-                    ),
-                    0
+    execute postbus_data.render(
+        postbus_data.receive_template(),
+        jsonb_build_object(
+            'stream_id', stream.id,
+            'stream_name', quote_literal(stream.name),
+            'segment', postbus_data.layout_segment(layout),
+            'log_table', postbus_data.log_table(stream.id, postbus_data.layout_segment(layout)),
+            'layout', layout,
+            'partition_base', postbus_data.layout_base(layout),
+            'partition_count', postbus_data.layout_count(layout),
+            -- Not all of them at once, so that another worker finds some too.
+            'partitions_at_once', least(16, (postbus_data.layout_count(layout) + 1) / 2),
+            -- So many messages fit into an array, however large each is.
+            'array_limit', least(1000, 900000000 / stream.max_message_bytes),
+            'is_plain', not stream.one_message_per_key,
+            'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+            'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+            -- Failed messages of an older layout hold their keys too.
+            'no_older_failures', case
+                when postbus_data.layout_base(layout) > 0 then format(
+                    ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
+                    postbus_data.layout_base(layout)
                 )
-        ) as is_plain
-    into reader
-    from postbus_data.consumer as c
-    join postbus_data.stream as s on s.id = %1$s
-    where c.stream_name = %5$L
-        and c.name = consumer;
-    acked := 0;
-    if ack_ids is not null and reader.id is not null then
-        -- As ack_deliveries does, which takes longer to call than to run: nearly always one lease as a whole.
-        delete from postbus_data.lease as l
-        where l.token = postbus_data.parse_token(ack_ids[1])
-            and l.piece = 0
-            and l.consumer_id + 0 = reader.id
-            and l.epoch = reader.epoch
-            and not l.has_history
-            and not l.is_split
-            and cardinality(ack_ids) = 1
-        returning l.token, cardinality(l.seqs) into token, acked;
-        if token is null then
-            acked := postbus_data.ack_deliveries(reader.id, reader.epoch, ack_ids);
-        elsif exists (select from postbus_data.settled as s where s.token = token) then
-            -- In a later statement: the first has waited for whoever was settling some of its messages.
-            with settled as (delete from postbus_data.settled as s where s.token = token returning s.seq)
-            select acked - count(*) into acked from settled as s;
-        end if;
-    end if;
-
-    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
-    is_plain := reader.is_plain
-        and current_setting('transaction_isolation'::text) = 'read committed'::text
-        and (
-            random() < 0.9::float8
-            or (reader.is_group and reader.expire_after is null)
-            or not postbus_data.run_periodic_work(postbus_data.find_consumer(stream, consumer))
-        );
-    if is_plain then
-        lease_until := reader.lease_until;
-        is_ready := pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), chosen);
-        for turn in 1 .. 2 loop
-            if is_ready then
-                select
-                    p.read_to_seq, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count, p.pending_since,
-                    p.horizon - p.read_to_seq >= max_messages::bigint * %4$s as has_enough,
-                    p.leases is null
-                    and not reader.is_keyed
-                    and p.segment = %2$s
-                    and p.read_to_seq >= reader.start_after
-                    and p.parked_from is null
-                    and p.horizon - p.read_to_seq >= max_messages::bigint * %4$s as is_simple
-                into place
-                from postbus_data.position as p
-                where p.consumer_id = reader.id
-                    and p.epoch = reader.epoch
-                    and p.partition = chosen
-                order by p.read_to_seq desc
-                limit 1;
-                exit when place.is_simple;
-                if (place.segment = %2$s and place.read_to_seq >= reader.start_after) is not true then
-                    -- It has its turn, also when others have enough.
-                    begin_with := chosen;
-                elsif place.parked_from is not null then
-                    -- So it has, unless a lease in flight may be what they are parked behind.
-                    begin_with := (select chosen where not exists (select from postbus_data.lease as l where l.token = any (place.leases)));
-                elsif not place.has_enough
-                    and pg_sequence_last_value('postbus_data.seq_%1$s'::regclass) - place.horizon >= max_messages::bigint * %4$s
-                then
-                    -- So much was published since somebody looked that some of it is probably here.
-                    horizon := postbus_data.horizon_of(%1$s);
-                    place.horizon := horizon;
-                end if;
-                is_ready := begin_with is null and place.parked_from is null and place.horizon - place.read_to_seq >= max_messages::bigint * %4$s;
-                if is_ready and reader.is_keyed then
-                    -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
-                    select
-                        exists (select from postbus_data.lease as l where l.token = any (place.leases)),
-                        not exists (
-                            select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = chosen
-                        )%12$s
-                    into is_busy, is_ready;
-                    begin_with := case when not is_busy and not is_ready then chosen end;
-                    is_ready := is_ready and not is_busy;
-                elsif is_ready and reader.is_group and place.leases is not null then
-                    select count(*) > 0, bool_or(l.deadline <= clock_timestamp())
-                    into is_busy, is_over
-                    from postbus_data.lease as l
-                    where l.token = any (place.leases);
-                    begin_with := case when is_over then chosen end;
-                    is_ready := not is_busy;
-                end if;
-            end if;
-            exit when is_ready or turn = 2 or begin_with is not null;
-            -- Somebody else is at it, or too little is left: one that has enough, and in order "key" nothing in flight.
-            chosen := (
-                select p.partition
-                from (
-                    select p.partition
-                    from generate_series(1, least(16, %4$s - 1)) as n
-                    cross join lateral (
-                        select p.partition, p.read_to_seq, p.horizon - p.read_to_seq as distance, p.segment, p.leases
-                        from postbus_data.position as p
-                        where p.consumer_id = reader.id
-                            and p.epoch = reader.epoch
-                            and p.partition = %3$s + mod(chosen - %3$s + n, %4$s)
-                        order by p.read_to_seq desc
-                        limit 1
-                    ) as p
-                    where p.distance >= max_messages::bigint * %4$s
-                        and p.segment = %2$s
-                        and (
-                            not (reader.is_keyed or reader.is_group)
-                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
-                        )
-                    order by p.read_to_seq
-                    offset 0
-                ) as p
-                where pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), p.partition)
-                limit 1
-            );
-            is_ready := chosen is not null;
-        end loop;
-    end if;
-    if is_ready then
-        if place.pending_bound + max_messages > reader.quota then
-            select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
-            from postbus_data.count_in_flight(
-                reader.id, reader.epoch, chosen, %3$s, case when reader.is_keyed then coalesce(place.leases, '{}'::bigint[]) end,
-                place.pending_since
-            ) as r;
-        end if;
-        if max_messages > %6$s then
-            -- If all were as large as they may be, they would not fit into an array.
-            select sum(octet_length(m.data)) < 67108864
-            into is_ready
-            from (
-                select l.data::%9$s as data
-                from %10$s as l
-                where l.partition = chosen
-                    and l.seq > place.read_to_seq
-                    and l.seq <= place.horizon
-                order by l.seq
-                limit max_messages
-            ) as m;
-        end if;
-        -- The register is read after the horizon: what lies below that is in this segment.
-        if is_ready
-            and place.pending_bound + max_messages <= reader.quota
-            and pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint
-        then
-            select
-                array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
-                bool_or(m.expires_at <= clock_timestamp())
-            into seqs, keys, %8$s, headers, published_at, has_expired
-            from (
-                select l.seq, l.key, l.data::%9$s as data, l.headers, l.published_at, l.expires_at
-                from %10$s as l
-                where l.partition = chosen
-                    and l.seq > place.read_to_seq
-                    and l.seq <= place.horizon
-                order by l.seq
-                limit max_messages
-            ) as m;
-            if cardinality(seqs) = max_messages and has_expired is not true then
-                token := postbus_data.new_token();
-                with last_place as (
-                    delete from postbus_data.position as p
-                    where p.consumer_id = reader.id
-                        and p.epoch = reader.epoch
-                        and p.partition = chosen
-                        and p.read_to_seq = place.read_to_seq
-                ),
-                leased as (
-                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
-                    select
-                        token, reader.id, reader.epoch, chosen, seqs, case when reader.is_keyed then keys end, clock_timestamp(), lease_until
-                    where reader.is_leased
-                )
-                insert into postbus_data.position (
-                    consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
-                )
-                values (
-                    reader.id, reader.epoch, chosen, seqs[cardinality(seqs)], place.horizon,
-                    case when reader.is_group then 0 else place.pending_bound + cardinality(seqs) end, %2$s,
-                    case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[token] end, place.expired_count, place.missed_count,
-                    case when place.pending_since is not null then least(place.pending_since, lease_until) end
-                );
-                lease := lpad(to_hex(token), 16, '0'::text);
-                partition := chosen;
-                return next;
-                return;
-            end if;
-            if seqs is null then
-                -- Lest it look full the next time.
-                with last_place as (
-                    delete from postbus_data.position as p
-                    where p.consumer_id = reader.id
-                        and p.epoch = reader.epoch
-                        and p.partition = chosen
-                        and p.read_to_seq = place.read_to_seq
-                )
-                insert into postbus_data.position (
-                    consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
-                )
-                values (
-                    reader.id, reader.epoch, chosen, place.horizon, place.horizon, place.pending_bound, %2$s, place.leases,
-                    place.expired_count, place.missed_count, place.pending_since
-                );
-            end if;
-        end if;
-    end if;
-
-    remaining := max_messages;
-        $template$ || postbus_data.receive_from_many_template() || $template$
-    return query
-    select acked, b.*
-    from postbus_data.receive_with_decisions(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
-    if not found and remaining = max_messages then
-        lease := null;
-        return next;
-    end if;
-end
-$body$
-        $template$,
-        stream.id,
-        layout >> 35,
-        (layout >> 11) & 16777215,
-        layout & 2047,
-        stream.name,
-        least(1000, 900000000 / stream.max_message_bytes),
-        layout,
-        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
-        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
-        postbus_data.log_table(stream.id, (layout >> 35)::integer),
-        case when stream.one_message_per_key then 'false' else 'true' end,
-        -- Failed messages of an older layout hold their keys too.
-        case
-            when (layout >> 11) & 16777215 > 0 then format(
-                ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
-                (layout >> 11) & 16777215
-            )
-            else ''
-        end,
-        -- Not all of them, so that another worker finds some too.
-        least(16, ((layout & 2047) + 1) / 2)::text
+                else ''
+            end
+        )
     );
 end
 $$;
@@ -5175,85 +4966,8 @@ language sql
 immutable
 as $$
 /* The partition of a layout that a message belongs to, whichever it was published to. */
-    select ((layout >> 11) & 16777215)::integer
-        + coalesce(postbus.partition_of(key, (layout & 2047)::integer), mod(seq, layout & 2047)::integer)
-$$;
-
-create or replace function postbus.extend(
-    stream text,
-    consumer text,
-    ack_ids text[],
-    ack_wait interval default null,
-    shorten boolean default false,
-    caller postbus.caller default postbus.current_caller()
-)
-returns integer
-language plpgsql
-volatile
-security definer
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Lease deliveries for longer: from now on for ack_wait, or as long as the consumer's setting says.
-
-shorten  let a lease end earlier too; without it a lease is never shortened.
-
-Returns  how many messages are leased until then (or longer already).
-Raises   PB400 for an ack_wait that is not between 1 millisecond and 7 days, PB404, PB412 outside READ COMMITTED.
-Touches  lease (update; insert of a piece, when only some messages of a lease are extended); position, with shorten.
-Locks    with shorten the mutex of each partition, until the transaction ends.
-*/
-declare
-    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
-    lease_until timestamptz := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
-    named record;
-    held postbus_data.lease;
-    chosen bigint[];
-    extended integer := 0;
-begin
-    perform postbus_data.check_isolation();
-    if (ack_wait between interval '1 millisecond' and interval '7 days') is false then
-        raise exception using
-            errcode = 'PB400', message = format('ack_wait = %s is not between 1 millisecond and 7 days', ack_wait);
-    end if;
-    if shorten then
-        -- Positions must not say that no lease ends so early. Mutexes before rows, and in order: see reset_pending_since.
-        perform postbus_data.reset_pending_since(reader);
-    end if;
-    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for held in
-            select l.*
-            from postbus_data.lease as l
-            where l.token = named.token
-                and l.consumer_id + 0 = reader.id
-                and l.epoch = reader.epoch
-            order by l.piece
-            for no key update
-        loop
-            chosen := array(
-                select h.seq
-                from unnest(held.seqs) with ordinality as h (seq, place)
-                where (named.seqs is null or h.seq in (select unnest(named.seqs)))
-                    and not exists (select from postbus_data.settled as s where s.token = held.token and s.seq = h.seq)
-                order by h.place
-            );
-            extended := extended + cardinality(chosen);
-            continue when cardinality(chosen) = 0 or (held.deadline >= lease_until and not shorten);
-            if cardinality(chosen) = cardinality(held.seqs) then
-                update postbus_data.lease as l
-                set deadline = lease_until
-                where l.token = held.token
-                    and l.piece = held.piece;
-            else
-                perform postbus_data.split_lease(held, chosen, lease_until);
-            end if;
-        end loop;
-    end loop;
-    return extended;
-end
+    select postbus_data.layout_base(layout)
+        + coalesce(postbus.partition_of(key, postbus_data.layout_count(layout)), mod(seq, postbus_data.layout_count(layout))::integer)
 $$;
 
 create or replace function postbus_data.fetch_messages(
@@ -5514,7 +5228,7 @@ volatile
 as $$
 /* Whether publishers write to other partitions than those that a consumer reads. */
     select reader.partition_base
-        <> ((pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 11) & 16777215)
+        <> postbus_data.layout_base(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)))
 $$;
 
 create or replace function postbus_data.is_idle(reader postbus_data.consumer, partition integer)
@@ -5634,68 +5348,6 @@ begin
 end
 $$;
 
-create or replace function postbus.nack(
-    stream text,
-    consumer text,
-    ack_ids text[],
-    delay interval default null,
-    reason text default null,
-    untried boolean default false,
-    caller postbus.caller default postbus.current_caller()
-)
-returns integer
-language plpgsql
-volatile
-security definer
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Give deliveries back: they have failed and are delivered again, or become dead letters after max_deliver.
-
-In order "key", later messages of the same key in the same lease are taken back with them, and come again behind them.
-
-delay    how long each waits first; null takes the consumer's backoff.
-reason   why; kept with the message.
-untried  nobody has worked on them: this delivery does not count, and without a delay they come again at once.
-
-Returns  how many were given back by this call, as ack counts.
-Raises   PB400 for a delay that is not between 0 and 30 days, PB404, PB412 outside READ COMMITTED.
-Touches  settled, waiting, dead_letter (insert), lease (delete).
-*/
-declare
-    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
-    named record;
-    message record;
-    failed integer := 0;
-begin
-    perform postbus_data.check_isolation();
-    if (delay between interval '0' and interval '30 days') is false then
-        raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 30 days', delay);
-    end if;
-    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
-        for message in select s.* from postbus_data.settle_messages(
-            reader.id, reader.epoch, named.token, named.seqs,
-            case when not untried then 'failed' end, coalesce(reason, 'nacked')
-        ) as s loop
-            perform postbus_data.schedule_retry(
-                reader, message.partition, message.seq, message.key,
-                case when untried then message.attempt - 1 else message.attempt end,
-                case when untried then coalesce(delay, interval '0') else delay end,
-                coalesce(reason, 'nacked')
-            );
-            failed := failed + 1;
-        end loop;
-        if reader.ordering = 'key' and named.seqs is not null then
-            perform postbus_data.return_later_messages_of_key(reader, named.token, named.seqs);
-        end if;
-    end loop;
-    return failed;
-end
-$$;
-
 create or replace function postbus_data.new_token()
 returns bigint
 language sql
@@ -5793,175 +5445,6 @@ has not come to the new ones yet.
     select (pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35 << 35)
         | (reader.partition_base::bigint << 11)
         | reader.partition_count
-$$;
-
-create or replace function postbus.receive(
-    stream text,
-    consumer text,
-    max_messages integer default 1,
-    ack_wait interval default null,
-    expected_type text default null,
-    caller postbus.caller default postbus.current_caller()
-)
-returns setof postbus.delivery
-language sql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Lease the next messages of a consumer: nobody else gets them until they are acked, nacked or the lease ends.
-
-max_messages   1 to 10,000, in order within each partition.
-ack_wait       how long they are leased; null takes the consumer's setting.
-expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
-
-No rows mean that there was nothing: a partition that somebody else was just claiming is waited for, and what has expired or is due again
-is swept up first. With a filter, that nothing of the next 65,536 messages passed; the next receive goes on behind them.
-
-Raises   PB400, PB404, PB409, PB412 outside READ COMMITTED, PB503 on a standby.
-Touches  lease, position (insert), the consumer's other tables when it sweeps.
-Locks    the mutex of each partition it takes from, until the transaction ends: keep it short, or others wait for those partitions.
-*/
-    select
-        s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
-    from postbus_data.ack_and_receive_in_any_session(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
-    cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
-        with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
-$$;
-
-create or replace function postbus_data.receive_from_many_template()
-returns text
-language sql
-immutable
-as $$
-/* The part of create_receive_function's template that takes what there is in several partitions. */
-    select $template$
-    -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
-    -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
-    if is_plain and begin_with is null then
-        is_whole := true;
-        for turn in 0 .. (%4$s - 1) / %13$s loop
-            exit when remaining = 0;
-            partitions := array(
-                select %3$s + mod(g.n, %4$s)
-                from generate_series(first + turn * %13$s, first + least((turn + 1) * %13$s, %4$s) - 1) as g (n)
-                where pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), %3$s + mod(g.n, %4$s))
-            );
-            horizon := coalesce(horizon, postbus_data.horizon_of(%1$s));
-            is_ready := pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %7$s::bigint;
-            is_whole := is_whole and is_ready;
-            exit when not is_ready;
-            for lease, partition, seqs, keys, %8$s, headers, published_at in
-                with place as materialized (
-                    select
-                        n as partition, p.read_to_seq, p.horizon, p.pending_bound, p.expired_count, p.missed_count, p.pending_since,
-                        p.segment = %2$s
-                        and p.read_to_seq >= reader.start_after
-                        and p.pending_bound + remaining <= reader.quota
-                        and p.parked_from is null
-                        and (
-                            not (reader.is_keyed or reader.is_group)
-                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
-                        )
-                        and (
-                            not reader.is_keyed
-                            or (
-                                not exists (
-                                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = n
-                                )%12$s
-                            )
-                        ) as is_usable
-                    from unnest(partitions) as n
-                    left join lateral (
-                        select p.*
-                        from postbus_data.position as p
-                        where p.consumer_id = reader.id
-                            and p.epoch = reader.epoch
-                            and p.partition = n
-                        order by p.read_to_seq desc
-                        limit 1
-                    ) as p on true
-                    where p.read_to_seq < horizon
-                        or (p.read_to_seq is null and exists (select from %10$s as l where l.partition = n))
-                ),
-                message as materialized (
-                    select l.*
-                    from place as p
-                    cross join lateral (
-                        select l.partition, l.seq, l.key, l.data, l.headers, l.published_at, l.expires_at
-                        from %10$s as l
-                        where l.partition = p.partition
-                            and l.seq > p.read_to_seq
-                            and l.seq <= horizon
-                        order by l.seq
-                        limit remaining
-                    ) as l
-                    where p.is_usable
-                    order by l.seq
-                    limit remaining
-                ),
-                -- What is not so simple: some have expired, or they are too large together for an array.
-                unfit as materialized (
-                    select from message as m where m.expires_at <= clock_timestamp()
-                    union all
-                    select from message as m having sum(octet_length(m.data::%9$s)) >= 67108864
-                ),
-                found as materialized (
-                    select
-                        postbus_data.new_token() as token, m.partition, array_agg(m.seq) as seqs, array_agg(m.key) as keys,
-                        array_agg(m.data::%9$s) as data, array_agg(m.headers) as headers, array_agg(m.published_at) as published_at
-                    from (select m.* from message as m order by m.partition, m.seq) as m
-                    where not exists (select from unfit)
-                    group by m.partition
-                ),
-                last_place as (
-                    delete from postbus_data.position as p
-                    where p.consumer_id = reader.id
-                        and p.epoch = reader.epoch
-                        and p.partition = any (array(select f.partition from found as f))
-                        and p.read_to_seq = any (array(select p.read_to_seq from found as f join place as p on p.partition = f.partition))
-                ),
-                leased as (
-                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
-                    select
-                        f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
-                        lease_until
-                    from found as f
-                    where reader.is_leased
-                ),
-                moved as (
-                    insert into postbus_data.position (
-                        consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
-                    )
-                    select
-                        reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
-                        case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, %2$s,
-                        case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[f.token] end, p.expired_count, p.missed_count,
-                        case when p.pending_since is not null then least(p.pending_since, lease_until) end
-                    from found as f
-                    join place as p on p.partition = f.partition
-                )
-                select lpad(to_hex(f.token), 16, '0'::text), f.partition, f.seqs, f.keys, f.data, f.headers, f.published_at
-                from found as f
-                union all
-                -- Something is left that is not so simple.
-                select null, null, null, null, null, null, null
-                where exists (select from unfit) or exists (select from place as p where p.is_usable is not true)
-            loop
-                if lease is null then
-                    is_whole := false;
-                else
-                    remaining := remaining - cardinality(seqs);
-                    return next;
-                end if;
-            end loop;
-        end loop;
-        if remaining = 0 or (remaining < max_messages and is_whole) then
-            return;
-        end if;
-    end if;
-    $template$
 $$;
 
 create or replace function postbus_data.receive_with_decisions(
@@ -6265,6 +5748,121 @@ begin
 end
 $$;
 
+create or replace function postbus_data.waiter(
+    stream text,
+    consumer text,
+    caller postbus.caller default postbus.current_caller(),
+    out consumer_id integer,
+    out stream_id integer
+)
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/* The ids by which a client that waits asks pulse and consumers_to_wake about a consumer. Raises PB403, PB404. */
+begin
+    select c.id, c.stream_id into consumer_id, stream_id from postbus_data.permitted_consumer(caller, stream, consumer) as c;
+end
+$$;
+
+create or replace function postbus.nack(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    delay interval default null,
+    reason text default null,
+    untried boolean default false,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language plpgsql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give deliveries back: they have failed and are delivered again, or become dead letters after max_deliver.
+
+In order "key", later messages of the same key in the same lease are taken back with them, and come again behind them.
+
+delay    how long each waits first; null takes the consumer's backoff.
+reason   why; kept with the message.
+untried  nobody has worked on them: this delivery does not count, and without a delay they come again at once.
+
+Returns  how many were given back by this call, as ack counts.
+Raises   PB400 for a delay that is not between 0 and 30 days, PB404, PB412 outside READ COMMITTED.
+Touches  settled, waiting, dead_letter (insert), lease (delete).
+*/
+declare
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
+    named record;
+    message record;
+    failed integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    if (delay between interval '0' and interval '30 days') is false then
+        raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 30 days', delay);
+    end if;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        for message in select s.* from postbus_data.settle_messages(
+            reader.id, reader.epoch, named.token, named.seqs,
+            case when not untried then 'failed' end, coalesce(reason, 'nacked')
+        ) as s loop
+            perform postbus_data.schedule_retry(
+                reader, message.partition, message.seq, message.key,
+                case when untried then message.attempt - 1 else message.attempt end,
+                case when untried then coalesce(delay, interval '0') else delay end,
+                coalesce(reason, 'nacked')
+            );
+            failed := failed + 1;
+        end loop;
+        if reader.ordering = 'key' and named.seqs is not null then
+            perform postbus_data.return_later_messages_of_key(reader, named.token, named.seqs);
+        end if;
+    end loop;
+    return failed;
+end
+$$;
+
+create or replace function postbus.receive(
+    stream text,
+    consumer text,
+    max_messages integer default 1,
+    ack_wait interval default null,
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns setof postbus.delivery
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Lease the next messages of a consumer: nobody else gets them until they are acked, nacked or the lease ends.
+
+max_messages   1 to 10,000, in order within each partition.
+ack_wait       how long they are leased; null takes the consumer's setting.
+expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
+
+No rows mean that there was nothing: a partition that somebody else was just claiming is waited for, and what has expired or is due again
+is swept up first. With a filter, that nothing of the next 65,536 messages passed; the next receive goes on behind them.
+
+Raises   PB400, PB404, PB409, PB412 outside READ COMMITTED, PB503 on a standby.
+Touches  lease, position (insert), the consumer's other tables when it sweeps.
+Locks    the mutex of each partition it takes from, until the transaction ends: keep it short, or others wait for those partitions.
+*/
+    select
+        s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
+    from postbus_data.ack_and_receive_in_any_session(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
+    cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
+        with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
+$$;
+
 create or replace function postbus.terminate(
     stream text,
     consumer text,
@@ -6312,24 +5910,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.waiter(
-    stream text,
-    consumer text,
-    caller postbus.caller default postbus.current_caller(),
-    out consumer_id integer,
-    out stream_id integer
-)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/* The ids by which a client that waits asks pulse and consumers_to_wake about a consumer. Raises PB403, PB404. */
-begin
-    select c.id, c.stream_id into consumer_id, stream_id from postbus_data.permitted_consumer(caller, stream, consumer) as c;
-end
-$$;
-
 create or replace function postbus.claim(
     stream text,
     "group" text,
@@ -6363,6 +5943,132 @@ begin
     return query
     select c.*
     from postbus_data.claim_ranges(postbus_data.permitted_group(caller, stream, "group"), max_messages, lease, worker, null) as c;
+end
+$$;
+
+create or replace function postbus.commit(
+    stream text,
+    "group" text,
+    tokens text[],
+    to_seq bigint default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language plpgsql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Finish ranges that were claimed with a lease, in the caller's transaction: all of each, or only up to a seq.
+
+Returns  how many counted. One whose lease has expired and was given to somebody else does not: a late commit moves nothing back.
+Raises   PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
+Touches  lease (delete, or update for a part).
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
+    finished integer := 0;
+    changed integer;
+    named text;
+begin
+    perform postbus_data.check_isolation();
+    foreach named in array (select coalesce(array_agg(t order by t), '{}') from unnest(tokens) as t) loop
+        if to_seq is not null then
+            update postbus_data.lease as l
+            set seqs = array(select s from unnest(l.seqs) as s where s > to_seq order by s),
+                attempts = null
+            where l.token = postbus_data.parse_token(named)
+                and l.consumer_id + 0 = reader.id
+                and l.epoch = reader.epoch
+                and l.seqs[cardinality(l.seqs)] > to_seq;
+            get diagnostics changed = row_count;
+            finished := finished + changed;
+            continue when changed > 0;
+        end if;
+        delete from postbus_data.lease as l
+        where l.token = postbus_data.parse_token(named)
+            and l.consumer_id + 0 = reader.id
+            and l.epoch = reader.epoch;
+        get diagnostics changed = row_count;
+        finished := finished + changed;
+    end loop;
+    return finished;
+end
+$$;
+
+create or replace function postbus.create_group(
+    stream text,
+    "group" text,
+    keep_unread boolean default false,
+    expire_after interval default null,
+    "start" text default null,
+    from_seq bigint default null,
+    from_time timestamptz default null
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer. It gets every
+message of the log, also those whose time to live is over and, where a stream keeps one message per key, versions that were replaced.
+
+Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when a group or consumer of that name exists.
+*/
+begin
+    perform postbus.create_consumer(
+        stream, "group", ordering => 'partition', keep_unread => keep_unread, expire_after => expire_after, "start" => "start",
+        from_seq => from_seq, from_time => from_time
+    );
+    update postbus_data.consumer as c
+    set is_group = true
+    where c.stream_name = create_group.stream
+        and c.name = create_group."group";
+end
+$$;
+
+create or replace function postbus.fetch(
+    stream text,
+    partition integer,
+    from_seq bigint,
+    to_seq bigint,
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns setof postbus.message
+language plpgsql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The messages of a range that was claimed, in order. What is gone from the stream since is left out.
+
+Raises   PB404, PB409 for another type of data.
+*/
+#variable_conflict use_variable
+declare
+    source postbus_data.stream;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.permitted_stream(caller, stream, 'consume', 'read');
+    if expected_type <> source.data_type then
+        raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
+    end if;
+    return query
+    select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, null::text
+    from unnest(
+        postbus_data.fetch_messages(source.id, partition, greatest(from_seq, source.start_seq) - 1, to_seq, 10000)
+    ) as m
+    order by m.seq;
 end
 $$;
 
@@ -6427,7 +6133,7 @@ begin
         seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.read_to_seq, start_seq - 1), place.horizon, wanted);
         last_seq := coalesce(seqs[cardinality(seqs)], place.horizon);
         -- Read after the horizon: all that lies above what is claimed is in this segment, if no older one has more.
-        newest := pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35;
+        newest := postbus_data.layout_segment(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)));
         if place.segment <> newest and not exists (
             select
             from postbus_data.segment as g
@@ -6558,61 +6264,6 @@ begin
 end
 $$;
 
-create or replace function postbus.commit(
-    stream text,
-    "group" text,
-    tokens text[],
-    to_seq bigint default null,
-    caller postbus.caller default postbus.current_caller()
-)
-returns integer
-language plpgsql
-volatile
-security definer
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Finish ranges that were claimed with a lease, in the caller's transaction: all of each, or only up to a seq.
-
-Returns  how many counted. One whose lease has expired and was given to somebody else does not: a late commit moves nothing back.
-Raises   PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
-Touches  lease (delete, or update for a part).
-*/
-#variable_conflict use_variable
-declare
-    reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
-    finished integer := 0;
-    changed integer;
-    named text;
-begin
-    perform postbus_data.check_isolation();
-    foreach named in array (select coalesce(array_agg(t order by t), '{}') from unnest(tokens) as t) loop
-        if to_seq is not null then
-            update postbus_data.lease as l
-            set seqs = array(select s from unnest(l.seqs) as s where s > to_seq order by s),
-                attempts = null
-            where l.token = postbus_data.parse_token(named)
-                and l.consumer_id + 0 = reader.id
-                and l.epoch = reader.epoch
-                and l.seqs[cardinality(l.seqs)] > to_seq;
-            get diagnostics changed = row_count;
-            finished := finished + changed;
-            continue when changed > 0;
-        end if;
-        delete from postbus_data.lease as l
-        where l.token = postbus_data.parse_token(named)
-            and l.consumer_id + 0 = reader.id
-            and l.epoch = reader.epoch;
-        get diagnostics changed = row_count;
-        finished := finished + changed;
-    end loop;
-    return finished;
-end
-$$;
-
 create or replace function postbus_data.consume(
     reader postbus_data.consumer,
     max_messages integer,
@@ -6655,77 +6306,6 @@ begin
 end
 $$;
 
-create or replace function postbus.create_group(
-    stream text,
-    "group" text,
-    keep_unread boolean default false,
-    expire_after interval default null,
-    "start" text default null,
-    from_seq bigint default null,
-    from_time timestamptz default null
-)
-returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer. It gets every
-message of the log, also those whose time to live is over and, where a stream keeps one message per key, versions that were replaced.
-
-Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when a group or consumer of that name exists.
-*/
-begin
-    perform postbus.create_consumer(
-        stream, "group", ordering => 'partition', keep_unread => keep_unread, expire_after => expire_after, "start" => "start",
-        from_seq => from_seq, from_time => from_time
-    );
-    update postbus_data.consumer as c
-    set is_group = true
-    where c.stream_name = create_group.stream
-        and c.name = create_group."group";
-end
-$$;
-
-create or replace function postbus.fetch(
-    stream text,
-    partition integer,
-    from_seq bigint,
-    to_seq bigint,
-    expected_type text default null,
-    caller postbus.caller default postbus.current_caller()
-)
-returns setof postbus.message
-language plpgsql
-volatile
-security definer
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-The messages of a range that was claimed, in order. What is gone from the stream since is left out.
-
-Raises   PB404, PB409 for another type of data.
-*/
-#variable_conflict use_variable
-declare
-    source postbus_data.stream;
-begin
-    select s.* into source from postbus_data.stream as s where s.id = postbus_data.permitted_stream(caller, stream, 'consume', 'read');
-    if expected_type <> source.data_type then
-        raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
-    end if;
-    return query
-    select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, null::text
-    from unnest(
-        postbus_data.fetch_messages(source.id, partition, greatest(from_seq, source.start_seq) - 1, to_seq, 10000)
-    ) as m
-    order by m.seq;
-end
-$$;
-
 create or replace function postbus_data.find_group(stream text, "group" text)
 returns postbus_data.consumer
 language plpgsql
@@ -6743,6 +6323,55 @@ begin
     end if;
     return reader;
 end
+$$;
+
+create or replace function postbus_data.next_seqs(stream_id integer, partition integer, after_seq bigint, to_seq bigint, max_messages integer)
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/* The seqs of the next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. */
+#variable_conflict use_variable
+declare
+    segment record;
+    found_here bigint[];
+    seqs bigint[];
+begin
+    for segment in
+        select g.number, g.after_seq
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+            and (g.sealed_at is null or g.last_seq > after_seq)
+            and g.after_seq < to_seq
+        order by g.number
+    loop
+        exit when cardinality(seqs) >= max_messages and seqs[max_messages] <= segment.after_seq;
+        execute 'select array_agg(m.seq) from (select l.seq from postbus_data.log_' || stream_id::text || '_' || segment.number::text
+            || ' as l where l.partition = $1 and l.seq > $2 and l.seq <= $3 order by l.seq limit $4) as m'
+        into found_here
+        using partition, after_seq, to_seq, max_messages;
+        if seqs is null then
+            seqs := found_here;
+        elsif found_here is not null then
+            seqs := array(select s from unnest(seqs || found_here) as s order by s limit max_messages);
+        end if;
+    end loop;
+    return seqs;
+end
+$$;
+
+create or replace function postbus_data.owned_partitions(consumer_id integer, worker text)
+returns integer[]
+language sql
+volatile
+as $$
+/* The partitions that are assigned to a worker of a group; none when it has not been heard of for too long. */
+    select coalesce(array_agg(o.partition order by o.partition), '{}')
+    from postbus_data.group_worker as w
+    join postbus_data.group_owner as o on o.consumer_id = w.consumer_id and o.worker = w.worker
+    where w.consumer_id = owned_partitions.consumer_id
+        and w.worker = owned_partitions.worker
+        and w.expires_at > clock_timestamp()
 $$;
 
 create or replace function postbus.join_group(
@@ -6847,55 +6476,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.next_seqs(stream_id integer, partition integer, after_seq bigint, to_seq bigint, max_messages integer)
-returns bigint[]
-language plpgsql
-volatile
-as $$
-/* The seqs of the next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. */
-#variable_conflict use_variable
-declare
-    segment record;
-    found_here bigint[];
-    seqs bigint[];
-begin
-    for segment in
-        select g.number, g.after_seq
-        from postbus_data.segment as g
-        where g.stream_id = stream_id
-            and (g.sealed_at is null or g.last_seq > after_seq)
-            and g.after_seq < to_seq
-        order by g.number
-    loop
-        exit when cardinality(seqs) >= max_messages and seqs[max_messages] <= segment.after_seq;
-        execute 'select array_agg(m.seq) from (select l.seq from postbus_data.log_' || stream_id::text || '_' || segment.number::text
-            || ' as l where l.partition = $1 and l.seq > $2 and l.seq <= $3 order by l.seq limit $4) as m'
-        into found_here
-        using partition, after_seq, to_seq, max_messages;
-        if seqs is null then
-            seqs := found_here;
-        elsif found_here is not null then
-            seqs := array(select s from unnest(seqs || found_here) as s order by s limit max_messages);
-        end if;
-    end loop;
-    return seqs;
-end
-$$;
-
-create or replace function postbus_data.owned_partitions(consumer_id integer, worker text)
-returns integer[]
-language sql
-volatile
-as $$
-/* The partitions that are assigned to a worker of a group; none when it has not been heard of for too long. */
-    select coalesce(array_agg(o.partition order by o.partition), '{}')
-    from postbus_data.group_worker as w
-    join postbus_data.group_owner as o on o.consumer_id = w.consumer_id and o.worker = w.worker
-    where w.consumer_id = owned_partitions.consumer_id
-        and w.worker = owned_partitions.worker
-        and w.expires_at > clock_timestamp()
-$$;
-
 create or replace function postbus.release(
     stream text,
     "group" text,
@@ -6926,67 +6506,6 @@ begin
         and l.epoch = reader.epoch;
     get diagnostics released = row_count;
     return released;
-end
-$$;
-
-create or replace function postbus_data.begin_publish(
-    stream text,
-    expected_type text,
-    caller postbus.caller default postbus.current_caller()
-)
-returns postbus_data.publish_target
-language plpgsql
-as $$
-/*
-Make this transaction a publisher of the stream: hold the horizon, then say where to write.
-
-Raises   PB403 when the caller may not publish, PB404 when the stream does not exist, PB409 when its data type is not the expected one (null
-         expects nothing), PB507 when it is full.
-Touches  stream (read), the layout register (read).
-Locks    as lock_horizon.
-
-The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
-Hot: no PERFORM (an expression in IF is evaluated without a plan), and no search_path of its own: the public functions that call it pin theirs.
-*/
-declare
-    entry postbus_data.publish_target;
-    is_full boolean;
-begin
-    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.is_full
-    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, is_full
-    from postbus_data.stream as s
-    where s.name = begin_publish.stream;
-
-    entry.sequence := to_regclass('postbus_data.seq_' || entry.stream_id::text);
-    if not postbus_data.has_right(caller, entry.stream_id, 'publish') then
-        perform postbus_data.raise_not_permitted(caller, stream, 'publish');
-    end if;
-    if entry.sequence is null or expected_type <> entry.data_type or is_full then
-        perform postbus_data.raise_cannot_publish(stream, entry.data_type, expected_type);
-    end if;
-    if postbus_data.lock_horizon(entry.stream_id, entry.sequence) then
-        entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text));
-    end if;
-    if entry.layout is null then
-        perform postbus_data.sequence_value('postbus_data.layout_' || entry.stream_id::text);
-    end if;
-    return entry;
-end
-$$;
-
-create or replace function postbus_data.check_isolation()
-returns void
-language plpgsql
-volatile
-as $$
-/* Refuse a transaction that keeps its snapshot (PB412): it does not see what others have done since. */
-begin
-    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-        raise exception using
-            errcode = 'PB412',
-            message = format('this cannot be done in a %s transaction', upper(current_setting('transaction_isolation'))),
-            hint = 'its snapshot may be older than what it has to see: use READ COMMITTED';
-    end if;
 end
 $$;
 
@@ -7059,6 +6578,67 @@ begin
 end
 $$;
 
+create or replace function postbus_data.begin_publish(
+    stream text,
+    expected_type text,
+    caller postbus.caller default postbus.current_caller()
+)
+returns postbus_data.publish_target
+language plpgsql
+as $$
+/*
+Make this transaction a publisher of the stream: hold the horizon, then say where to write.
+
+Raises   PB403 when the caller may not publish, PB404 when the stream does not exist, PB409 when its data type is not the expected one (null
+         expects nothing), PB507 when it is full.
+Touches  stream (read), the layout register (read).
+Locks    as lock_horizon.
+
+The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
+Hot: no PERFORM (an expression in IF is evaluated without a plan), and no search_path of its own: the public functions that call it pin theirs.
+*/
+declare
+    entry postbus_data.publish_target;
+    is_full boolean;
+begin
+    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.is_full
+    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, is_full
+    from postbus_data.stream as s
+    where s.name = begin_publish.stream;
+
+    entry.sequence := to_regclass('postbus_data.seq_' || entry.stream_id::text);
+    if not postbus_data.has_right(caller, entry.stream_id, 'publish') then
+        perform postbus_data.raise_not_permitted(caller, stream, 'publish');
+    end if;
+    if entry.sequence is null or expected_type <> entry.data_type or is_full then
+        perform postbus_data.raise_cannot_publish(stream, entry.data_type, expected_type);
+    end if;
+    if postbus_data.lock_horizon(entry.stream_id, entry.sequence) then
+        entry.layout := pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text));
+    end if;
+    if entry.layout is null then
+        perform postbus_data.sequence_value('postbus_data.layout_' || entry.stream_id::text);
+    end if;
+    return entry;
+end
+$$;
+
+create or replace function postbus_data.check_isolation()
+returns void
+language plpgsql
+volatile
+as $$
+/* Refuse a transaction that keeps its snapshot (PB412): it does not see what others have done since. */
+begin
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        raise exception using
+            errcode = 'PB412',
+            message = format('this cannot be done in a %s transaction', upper(current_setting('transaction_isolation'))),
+            hint = 'its snapshot may be older than what it has to see: use READ COMMITTED';
+    end if;
+end
+$$;
+
 create or replace function postbus_data.horizon_of(stream_id integer)
 returns bigint
 language plpgsql
@@ -7087,110 +6667,6 @@ begin
     last_seq := postbus_data.sequence_value('postbus_data.seq_' || stream_id::text);
     select min(l.held_at) into oldest from postbus_data.publisher_locks(stream_id, last_seq) as l;
     return least(last_seq, oldest);
-end
-$$;
-
-create or replace function postbus.lock_holders(stream text default null)
-returns table (
-    stream_name text,
-    consumer_name text,
-    purpose text,
-    partition integer,
-    mode text,
-    warning text,
-    held_for interval,
-    pid integer,
-    user_name text,
-    application_name text,
-    state text,
-    query text,
-    prepared_transaction text
-)
-language plpgsql
-volatile
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Who holds advisory locks of Postbus, on one stream or on all, the oldest transaction first. It only reads.
-
-purpose   publish (readers wait behind it), claim (of a partition), redeliver, sweep, count (near max_ack_pending), share out (a group's
-          partitions), change layout, maintain or schedule.
-mode      shared or exclusive. Publishers take shared locks, all else takes exclusive ones.
-warning   why it is not a lock of Postbus's own, as far as that can be told; null if nothing speaks against it. Any role may take such a
-          lock, and whoever waits for it cannot tell.
-held_for  how long its transaction has been open; of a lock that outlives transactions, since the session last did something.
-
-pid is null for a prepared transaction. What other users run, and since when, is null unless you have pg_read_all_stats.
-
-Raises   PB404.
-*/
-#variable_conflict use_column
-declare
-    wanted integer := case when stream is not null then postbus_data.stream_id(stream) end;
-begin
-    return query
-    with held as (
-        select
-            l.*,
-            l.classid::bigint - 1073741824 as class,
-            ((l.objid::bigint << 32) >> 32)::integer as key,
-            l.mode = 'ShareLock' as is_shared,
-            l.classid::bigint < 1610612736 as is_publisher
-        from pg_locks as l
-        where l.locktype = 'advisory'
-            and l.database = (select d.oid from pg_database as d where d.datname = current_database())
-            and l.objsubid = 2
-            and l.granted
-            and l.classid::bigint between 1073741825 and 2147483647
-    ),
-    named as (
-        select
-            h.*,
-            coalesce(c.stream_id, s.id) as stream_id,
-            coalesce(c.stream_name, s.name) as stream_name,
-            c.name as consumer_name
-        from held as h
-        left join postbus_data.consumer as c on not h.is_publisher and c.id = h.class - 536870912
-        left join postbus_data.stream as s on s.id = case when h.is_publisher then h.class when h.class = 536870912 then abs(h.key) end
-    )
-    select
-        n.stream_name,
-        n.consumer_name,
-        case
-            when n.is_publisher then 'publish'
-            when n.consumer_name is null and n.key < 0 then 'schedule'
-            when n.consumer_name is null then 'maintain'
-            when n.key >= 0 then 'claim'
-            else coalesce(('{redeliver,sweep,count,share out,null,change layout}'::text[])[-n.key], 'nothing')
-        end,
-        case when n.consumer_name is not null and n.key >= 0 then n.key end,
-        case when n.is_shared then 'shared' else 'exclusive' end,
-        case
-            when not has_schema_privilege(a.usesysid, 'postbus', 'usage') then 'its role has no right to use Postbus'
-            when n.is_publisher and not n.is_shared then 'publishers take shared locks, and this one is exclusive'
-            when n.is_shared and not n.is_publisher then 'this lock is shared, and Postbus takes exclusive ones'
-            when a.state = 'idle' then 'its session has no transaction, and keeps it until it ends'
-            when n.is_publisher and t.transactionid is null then 'its transaction has written nothing'
-        end,
-        clock_timestamp() - coalesce(a.xact_start, p.prepared, a.state_change),
-        n.pid,
-        coalesce(a.usename, p.owner)::text,
-        a.application_name,
-        a.state,
-        a.query,
-        p.gid
-    from named as n
-    left join pg_stat_activity as a on a.pid = n.pid
-    left join pg_locks as t
-        on t.locktype = 'transactionid'
-        and t.mode = 'ExclusiveLock'
-        and t.virtualtransaction = n.virtualtransaction
-        and t.pid is not distinct from n.pid
-    left join pg_prepared_xacts as p on n.pid is null and p.transaction = t.transactionid
-    where n.stream_name is not null
-        and (wanted is null or n.stream_id = wanted)
-        and n.pid is distinct from pg_backend_pid()
-    order by coalesce(a.xact_start, p.prepared, a.state_change), n.pid, 3, n.key;
 end
 $$;
 
@@ -7339,26 +6815,107 @@ begin
 end
 $$;
 
-create or replace function postbus_data.finish_files(pipeline text, run uuid, writer text, step bigint, gone text[])
-returns void
+create or replace function postbus.lock_holders(stream text default null)
+returns table (
+    stream_name text,
+    consumer_name text,
+    purpose text,
+    partition integer,
+    mode text,
+    warning text,
+    held_for interval,
+    pid integer,
+    user_name text,
+    application_name text,
+    state text,
+    query text,
+    prepared_transaction text
+)
 language plpgsql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note that a step of a pipeline is done: the rows of its files are published, or aside. Those that are gone were not read.
+Who holds advisory locks of Postbus, on one stream or on all, the oldest transaction first. It only reads.
 
-Raises   PB409 when another run has taken this one's place.
-Locks    the pipeline's row.
+purpose   publish (readers wait behind it), claim (of a partition), redeliver, sweep, count (near max_ack_pending), share out (a group's
+          partitions), change layout, maintain or schedule.
+mode      shared or exclusive. Publishers take shared locks, all else takes exclusive ones.
+warning   why it is not a lock of Postbus's own, as far as that can be told; null if nothing speaks against it. Any role may take such a
+          lock, and whoever waits for it cannot tell.
+held_for  how long its transaction has been open; of a lock that outlives transactions, since the session last did something.
+
+pid is null for a prepared transaction. What other users run, and since when, is null unless you have pg_read_all_stats.
+
+Raises   PB404.
 */
+#variable_conflict use_column
+declare
+    wanted integer := case when stream is not null then postbus_data.stream_id(stream) end;
 begin
-    perform postbus_data.hold_pipeline(finish_files.pipeline, finish_files.run);
-    update postbus_data.ingest_file as i
-    set done_at = clock_timestamp(),
-        is_gone = i.path = any (gone)
-    where i.writer = finish_files.writer
-        and i.step = finish_files.step
-        and i.done_at is null;
+    return query
+    with held as (
+        select
+            l.*,
+            l.classid::bigint - 1073741824 as class,
+            ((l.objid::bigint << 32) >> 32)::integer as key,
+            l.mode = 'ShareLock' as is_shared,
+            l.classid::bigint < 1610612736 as is_publisher
+        from pg_locks as l
+        where l.locktype = 'advisory'
+            and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+            and l.objsubid = 2
+            and l.granted
+            and l.classid::bigint between 1073741825 and 2147483647
+    ),
+    named as (
+        select
+            h.*,
+            coalesce(c.stream_id, s.id) as stream_id,
+            coalesce(c.stream_name, s.name) as stream_name,
+            c.name as consumer_name
+        from held as h
+        left join postbus_data.consumer as c on not h.is_publisher and c.id = h.class - 536870912
+        left join postbus_data.stream as s on s.id = case when h.is_publisher then h.class when h.class = 536870912 then abs(h.key) end
+    )
+    select
+        n.stream_name,
+        n.consumer_name,
+        case
+            when n.is_publisher then 'publish'
+            when n.consumer_name is null and n.key < 0 then 'schedule'
+            when n.consumer_name is null then 'maintain'
+            when n.key >= 0 then 'claim'
+            else coalesce(('{redeliver,sweep,count,share out,null,change layout}'::text[])[-n.key], 'nothing')
+        end,
+        case when n.consumer_name is not null and n.key >= 0 then n.key end,
+        case when n.is_shared then 'shared' else 'exclusive' end,
+        case
+            when not has_schema_privilege(a.usesysid, 'postbus', 'usage') then 'its role has no right to use Postbus'
+            when n.is_publisher and not n.is_shared then 'publishers take shared locks, and this one is exclusive'
+            when n.is_shared and not n.is_publisher then 'this lock is shared, and Postbus takes exclusive ones'
+            when a.state = 'idle' then 'its session has no transaction, and keeps it until it ends'
+            when n.is_publisher and t.transactionid is null then 'its transaction has written nothing'
+        end,
+        clock_timestamp() - coalesce(a.xact_start, p.prepared, a.state_change),
+        n.pid,
+        coalesce(a.usename, p.owner)::text,
+        a.application_name,
+        a.state,
+        a.query,
+        p.gid
+    from named as n
+    left join pg_stat_activity as a on a.pid = n.pid
+    left join pg_locks as t
+        on t.locktype = 'transactionid'
+        and t.mode = 'ExclusiveLock'
+        and t.virtualtransaction = n.virtualtransaction
+        and t.pid is not distinct from n.pid
+    left join pg_prepared_xacts as p on n.pid is null and p.transaction = t.transactionid
+    where n.stream_name is not null
+        and (wanted is null or n.stream_id = wanted)
+        and n.pid is distinct from pg_backend_pid()
+    order by coalesce(a.xact_start, p.prepared, a.state_change), n.pid, 3, n.key;
 end
 $$;
 
@@ -7394,6 +6951,29 @@ state               taken (to be read, or being read), done, gone (deleted befor
     where i.pipeline = ingested_files.pipeline
         and i.writer = (select p.plan ->> 'writer' from postbus_data.pipeline as p where p.name = ingested_files.pipeline)
     order by i.step, i.modified_at, i.path
+$$;
+
+create or replace function postbus_data.finish_files(pipeline text, run uuid, writer text, step bigint, gone text[])
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Note that a step of a pipeline is done: the rows of its files are published, or aside. Those that are gone were not read.
+
+Raises   PB409 when another run has taken this one's place.
+Locks    the pipeline's row.
+*/
+begin
+    perform postbus_data.hold_pipeline(finish_files.pipeline, finish_files.run);
+    update postbus_data.ingest_file as i
+    set done_at = clock_timestamp(),
+        is_gone = i.path = any (gone)
+    where i.writer = finish_files.writer
+        and i.step = finish_files.step
+        and i.done_at is null;
+end
 $$;
 
 create or replace function postbus_data.take_files(
@@ -7570,6 +7150,31 @@ begin
 end
 $$;
 
+create or replace function postbus_data.render(template text, names jsonb)
+returns text
+language plpgsql
+immutable
+as $$
+/*
+A template with the names in braces filled in. Names of streams are literals in it, and hold no braces.
+
+Raises   PB500 for a name in the template that is not among names.
+*/
+declare
+    name record;
+    unknown text;
+begin
+    for name in select n.key, n.value from jsonb_each_text(names) as n loop
+        template := replace(template, '{' || name.key || '}', name.value);
+    end loop;
+    unknown := substring(template from '\{[a-z_]+\}');
+    if unknown is not null then
+        raise exception using errcode = 'PB500', message = format('nothing is known of %s in a template', unknown);
+    end if;
+    return template;
+end
+$$;
+
 create or replace function postbus_data.key_problem(key text)
 returns text
 language sql
@@ -7583,21 +7188,6 @@ as $$
         when key ~ '[\x01-\x20\x7f*>]' then format('its key "%s" has a space, control character, "*" or ">"', key)
         when strpos('.' || key || '.', '..') > 0 then format('its key "%s" has an empty token', key)
     end
-$$;
-
-create or replace function postbus.partition_of(key text, partitions integer)
-returns integer
-language sql
-immutable strict parallel safe
-as $$
-/*
-Where a key belongs among that many partitions, counted from 0: the first three bytes of the key's SHA-256, modulo their number.
-
-The same in every language and for ever. SHA-256 because Postgres, Python and Spark all have it, and a server in FIPS mode too
-(it has no MD5; Postgres's own hash functions are not the same everywhere).
-*/
-    select mod((get_byte(h.hash, 0) << 16) | (get_byte(h.hash, 1) << 8) | get_byte(h.hash, 2), partitions)
-    from (select sha256(convert_to(key, 'UTF8'::name)) as hash offset 0) as h
 $$;
 
 create or replace function postbus_data.pattern_regex(pattern text)
@@ -7657,6 +7247,21 @@ Whether a key has neither empty tokens nor characters that are not allowed: cont
 Keys joined with "." are valid exactly when each of them is, so a batch is checked with one call.
 */
     select key !~ '[\x01-\x20\x7f*>]' and strpos('.' || key || '.', '..') = 0
+$$;
+
+create or replace function postbus.partition_of(key text, partitions integer)
+returns integer
+language sql
+immutable strict parallel safe
+as $$
+/*
+Where a key belongs among that many partitions, counted from 0: the first three bytes of the key's SHA-256, modulo their number.
+
+The same in every language and for ever. SHA-256 because Postgres, Python and Spark all have it, and a server in FIPS mode too
+(it has no MD5; Postgres's own hash functions are not the same everywhere).
+*/
+    select mod((get_byte(h.hash, 0) << 16) | (get_byte(h.hash, 1) << 8) | get_byte(h.hash, 2), partitions)
+    from (select sha256(convert_to(key, 'UTF8'::name)) as hash offset 0) as h
 $$;
 
 create or replace function postbus_data.as_json(data text, place integer)
@@ -7841,125 +7446,29 @@ Touches  stream (locks the row, so that two writers do not meet).
 */
 declare
     stream postbus_data.stream;
+    is_bytes boolean;
+    names jsonb;
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
 begin
     select s.* into stream from postbus_data.stream as s where s.id = stream_id for update;
-    execute format(
-        $template$
-create or replace function postbus_data.publish_%1$s(key text, data %2$s, headers jsonb)
-returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $body$
-#variable_conflict use_variable
-declare
-    hash bytea := sha256(convert_to(key, 'UTF8'::name));
-    seq bigint;
-begin
-    if %11$s
-        or (
-            case
-                when pg_current_xact_id_if_assigned() is null
-                then pg_try_advisory_xact_lock_shared(%13$s, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_%1$s'::regclass)))
-                else postbus_data.lock_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
-            end
-        ) is not true
-        or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
-        or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
-        or (octet_length(data) <= %4$s) is not true
-        or headers is not null
-    then
-        return postbus.publish(%5$L, key, %6$s => data, headers => headers);
-    end if;
-    seq := nextval('postbus_data.seq_%1$s'::regclass);
-    if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
-        -- See publish. This number stays unused.
-        return postbus.publish(%5$L, key, %6$s => data);
-    end if;
-    insert into %7$s (seq, published_at, partition, key, data)
-    values (
-        seq,
-        clock_timestamp(),
-        %8$s + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), %9$s), mod(seq, %9$s::bigint)::integer),
-        key,
-        %10$s
+    is_bytes := stream.data_type = 'bytes';
+    names := jsonb_build_object(
+        'stream_id', stream.id,
+        'stream_name', quote_literal(stream.name),
+        'log_table', postbus_data.log_table(stream.id, postbus_data.layout_segment(layout)),
+        'layout', layout,
+        'partition_base', postbus_data.layout_base(layout),
+        'partition_count', postbus_data.layout_count(layout),
+        'max_message_bytes', stream.max_message_bytes,
+        'lock_class', postbus_data.publisher_lock_class(stream.id),
+        'is_refused', stream.is_full or stream.one_message_per_key,
+        'data_type', case when is_bytes then 'bytea' else 'text' end,
+        'data_argument', case when is_bytes then 'bytes' else 'data' end,
+        'content', case stream.data_type when 'json' then 'data::json' else 'data' end,
+        'contents', case stream.data_type when 'json' then 'm.data::json' else 'm.data' end
     );
-    return seq;
-end
-$body$;
-
-create or replace function postbus_data.publish_many_%1$s(keys text[], data %2$s[], headers jsonb[])
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $many$
-#variable_conflict use_variable
-declare
-    message_count integer := cardinality(data);
-    published_at timestamptz;
-    seqs bigint[];
-begin
-    if %11$s
-        or (
-            case
-                when pg_current_xact_id_if_assigned() is null
-                then pg_try_advisory_xact_lock_shared(%13$s, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_%1$s'::regclass)))
-                else postbus_data.lock_horizon(%1$s, 'postbus_data.seq_%1$s'::regclass)
-            end
-        ) is not true
-        or (pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) = %3$s::bigint) is not true
-        or (message_count between 1 and 10000) is not true
-        or (cardinality(keys) = message_count) is not true
-        or array_ndims(keys) + array_ndims(data) > 2
-        or (postbus_data.tokens_are_valid(array_to_string(keys, '.'::text)) is false and num_nonnulls(variadic keys) > 0)
-        or headers is not null
-        or (
-            select max(length(m.key)) > 255
-                or count(m.data) < message_count
-                or max(octet_length(m.data)) > %4$s
-            from (select unnest(keys) as key, unnest(data) as data) as m
-        )
-    then
-        return postbus.publish_many(%5$L, keys, %6$s => data, headers => headers);
-    end if;
-    select array_agg(nextval('postbus_data.seq_%1$s'::regclass)) into seqs from generate_series(1, message_count);
-    if pg_sequence_last_value('postbus_data.layout_%1$s'::regclass) <> %3$s::bigint then
-        -- See publish. These numbers stay unused.
-        return postbus.publish_many(%5$L, keys, %6$s => data);
-    end if;
-    published_at := clock_timestamp();
-    insert into %7$s (seq, published_at, partition, key, data)
-    select
-        m.seq,
-        published_at,
-        %8$s + coalesce(mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), %9$s), mod(m.seq, %9$s::bigint)::integer),
-        m.key,
-        %12$s
-    from (
-        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
-        from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
-        offset 0
-    ) as m;
-    return seqs;
-end
-$many$
-        $template$,
-        stream.id,
-        case stream.data_type when 'bytes' then 'bytea' else 'text' end,
-        layout,
-        stream.max_message_bytes,
-        stream.name,
-        case stream.data_type when 'bytes' then 'bytes' else 'data' end,
-        postbus_data.log_table(stream.id, (layout >> 35)::integer),
-        (layout >> 11) & 16777215,
-        layout & 2047,
-        case stream.data_type when 'json' then 'data::json' else 'data' end,
-        case when stream.is_full or stream.one_message_per_key then 'true' else 'false' end,
-        case stream.data_type when 'json' then 'm.data::json' else 'm.data' end,
-        postbus_data.publisher_lock_class(stream.id)
-    );
+    execute postbus_data.render(postbus_data.publish_template(), names);
+    execute postbus_data.render(postbus_data.publish_many_template(), names);
 end
 $$;
 
@@ -8022,7 +7531,7 @@ begin
             offset 0
         ) as m',
         entry.stream_id,
-        entry.layout >> 35,
+        postbus_data.layout_segment(entry.layout),
         case
             when hashes is null then '(get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2)'
             else 'm.known'
@@ -8031,8 +7540,8 @@ begin
         case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
     ) using
         published_at,
-        ((entry.layout >> 11) & 16777215)::integer,
-        (entry.layout & 2047)::integer,
+        postbus_data.layout_base(entry.layout),
+        postbus_data.layout_count(entry.layout),
         seqs, keys, headers, contents, data, bytes, ttl, hashes;
 end
 $$;
@@ -8085,221 +7594,6 @@ begin
 end
 $$;
 
-create or replace function postbus.publish(
-    stream text,
-    key text default null,
-    data text default null,
-    headers jsonb default null,
-    bytes bytea default null,
-    expected_type text default null,
-    ttl interval default null,
-    deliver_at timestamptz default null,
-    dedup_id text default null,
-    caller postbus.caller default postbus.current_caller()
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Append one message to a stream, in the caller's transaction.
-
-key            routes and orders the message; null puts it in any partition.
-data, bytes    the content: data in a json or text stream, bytes in a bytes stream.
-headers        a JSON object of strings.
-expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
-ttl            how long it lives: a consumer that comes to it later skips it, or makes it a dead letter. From when it is published.
-deliver_at     keep it outside the log until then; null or a time that has passed publishes it now.
-
-dedup_id       names the message: if it was published within the stream's dedup_window, it is not published again.
-
-Returns  the message's seq; or, with deliver_at, the number under which it is scheduled. For a duplicate, the seq of the message that was published,
-         negated (0 for one that was scheduled). So too where a stream keeps one message per key and the data is that of the version that stands.
-Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
-Touches  the current segment of the stream (insert).
-Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
-
-Hot: the table's name is dynamic, so the insert is planned each call; a bare VALUES with a seq drawn beforehand keeps
-that at 20 µs (docs/decisions/0003).
-*/
-#variable_conflict use_variable
-declare
-    entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type, caller);
-    place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || (entry.layout >> 35)::text
-        || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
-    partition_count integer := entry.layout & 2047::bigint;
-    -- partition_of written out: a call of it costs as much as the insert.
-    hash bytea := sha256(convert_to(key, 'UTF8'::name));
-    partition integer := mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), partition_count);
-    content json;
-    seq bigint;
-begin
-    if (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
-        or headers is not null
-        or (entry.data_type = 'bytes' and (bytes is null or data is not null))
-        or (entry.data_type <> 'bytes' and (data is null or bytes is not null))
-        or octet_length(data) > entry.max_message_bytes
-        or octet_length(bytes) > entry.max_message_bytes
-    then
-        perform postbus_data.raise_invalid_message(entry, null, key, data, headers, bytes);
-    end if;
-
-    if dedup_id is not null or entry.one_message_per_key then
-        return (
-            postbus.publish_many(
-                stream, array[key], case when data is not null then array[data] end, case when headers is not null then array[headers] end,
-                case when bytes is not null then array[bytes] end, expected_type, ttl, deliver_at,
-                case when dedup_id is not null then array[dedup_id] end, caller
-            )
-        )[1];
-    end if;
-    if ttl is not null or deliver_at is not null then
-        perform postbus_data.check_ttl(ttl);
-        if deliver_at > clock_timestamp() then
-            return postbus_data.schedule(entry, null, deliver_at, ttl, key, data, headers, bytes);
-        end if;
-    end if;
-    if entry.data_type = 'json' then
-        content := postbus_data.as_json(data, null);
-    end if;
-    -- Number and time are taken in one moment: a time that lags its number would hide the message from readers by time.
-    seq := nextval(entry.sequence);
-    if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
-        -- Others may have published to a new layout and have lower numbers. A key's messages of the old one are read first, so this is not to go there.
-        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, caller => caller);
-    end if;
-    partition := ((entry.layout >> 11) & 16777215::bigint)::integer
-        + coalesce(partition, mod(seq, partition_count::bigint)::integer);
-    if entry.data_type = 'json' then
-        execute place using seq, clock_timestamp(), partition, key, content, headers, clock_timestamp() + ttl;
-    elsif entry.data_type = 'text' then
-        execute place using seq, clock_timestamp(), partition, key, data, headers, clock_timestamp() + ttl;
-    else
-        execute place using seq, clock_timestamp(), partition, key, bytes, headers, clock_timestamp() + ttl;
-    end if;
-    return seq;
-end
-$$;
-
-create or replace function postbus.publish_many(
-    stream text,
-    keys text[] default null,
-    data text[] default null,
-    headers jsonb[] default null,
-    bytes bytea[] default null,
-    expected_type text default null,
-    ttl interval default null,
-    deliver_at timestamptz default null,
-    dedup_ids text[] default null,
-    caller postbus.caller default postbus.current_caller()
-)
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
-
-The arrays run side by side: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys and headers may be
-left out, or be null for some messages; so may dedup_ids. See publish for what a message may hold; ttl and deliver_at hold for all.
-
-Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages. For
-         duplicates and versions of keys see publish.
-Raises   PB400 with the place and the reason for a message that is not allowed, PB404, PB413.
-Touches  the current segment of the stream (insert).
-Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
-*/
-#variable_conflict use_variable
-declare
-    entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type, caller);
-    message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
-    contents json[];
-    seqs bigint[];
-    fresh postbus_data.publish_batch;
-begin
-    if message_count = 0 then
-        perform postbus_data.check_batch(0, keys, data, headers, bytes, dedup_ids);
-        return '{}';
-    end if;
-    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, dedup_ids);
-    perform postbus_data.check_ttl(ttl);
-    if dedup_ids is not null or entry.one_message_per_key then
-        fresh := postbus_data.skip_duplicates(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
-        if fresh.seqs is null then
-            return fresh.answers;
-        end if;
-        keys := fresh.keys;
-        data := fresh.data;
-        contents := fresh.contents;
-        headers := fresh.headers;
-        bytes := fresh.bytes;
-        seqs := fresh.seqs;
-    end if;
-    if deliver_at > clock_timestamp() then
-        select array_agg(
-            postbus_data.schedule(entry, m.place::integer, deliver_at, ttl, m.key, m.data, m.header, m.bytes) order by m.place
-        )
-        into seqs
-        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place);
-        return case when fresh.answers is null then seqs else postbus_data.merge_answers(fresh.answers, seqs) end;
-    end if;
-
-    if seqs is null then
-        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;
-    else
-        entry.layout := fresh.layout;
-    end if;
-    perform postbus_data.insert_messages(entry, coalesce(fresh.published_at, clock_timestamp()), ttl, seqs, keys, contents, data, headers, bytes);
-    return case when fresh.answers is null then seqs else postbus_data.merge_answers(fresh.answers, seqs) end;
-end
-$$;
-
-create or replace function postbus.purge(
-    stream text,
-    before_seq bigint default null,
-    before_time timestamptz default null,
-    everything boolean default false
-)
-returns bigint
-language plpgsql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Remove the messages below a seq, or published before a time (those of its last second may stay), or everything that is complete now.
-
-They are gone for readers at once; their space is freed by maintenance, which drops the segments that hold nothing else.
-
-Returns  the stream's new start: messages below this seq are gone. It never moves back.
-Raises   PB400 unless exactly one of the three is given, PB404, PB412 outside READ COMMITTED.
-Touches  stream (update).
-*/
-declare
-    purged integer := postbus_data.stream_id(stream);
-    horizon bigint := postbus_data.horizon_of(purged);
-    new_start bigint;
-begin
-    if num_nonnulls(before_seq, before_time, nullif(everything, false)) <> 1 then
-        raise exception using
-            errcode = 'PB400',
-            message = 'purge needs to know what to remove',
-            hint = 'give exactly one of before_seq, before_time, everything => true';
-    end if;
-    new_start := least(
-        horizon + 1,
-        case
-            when before_time is not null then postbus_data.seq_before(purged, before_time - interval '1 second') + 1
-            when before_seq is not null then before_seq
-        end
-    );
-    update postbus_data.stream as s set purged_seq = greatest(s.purged_seq, new_start) where s.id = purged;
-    return postbus_data.move_start(purged, new_start);
-end
-$$;
-
 create or replace function postbus_data.raise_invalid_message(
     entry postbus_data.publish_target,
     place integer,
@@ -8341,134 +7635,6 @@ begin
     end;
     if problem is not null then
         raise exception using errcode = 'PB400', message = format('%s is not allowed: %s', name, problem);
-    end if;
-end
-$$;
-
-create or replace function postbus.read(
-    stream text,
-    from_seq bigint default null,
-    to_seq bigint default null,
-    from_time timestamptz default null,
-    to_time timestamptz default null,
-    key text default null,
-    key_pattern text default null,
-    partition integer default null,
-    max_messages integer default 100,
-    backwards boolean default false,
-    resume text default null,
-    expected_type text default null,
-    caller postbus.caller default postbus.current_caller()
-)
-returns setof postbus.message
-language plpgsql
-volatile
-security definer
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_material = off
-set jit = off
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-A page of a stream's messages in order of seq, or backwards. Reading changes nothing.
-
-from_seq, to_seq      inclusive.
-from_time, to_time    from_time <= published_at < to_time.
-key, key_pattern      only messages of this key, or of keys that match ("*" one token, ">" one or more at the end).
-max_messages          1 to 10,000.
-resume                the page after the one that ended with this token.
-
-A page looks at no more than 100,000 seqs, however rare the key. The resume token for the next page stands on the last row; when
-a page has come far but found nothing, that row is empty but for its token. No rows at all mean the end. Forwards, the
-last token stays good for reading what is published later.
-
-Raises   PB400 for an argument that is not allowed, PB404, PB409 when expected_type is not the stream's, PB412 outside READ
-         COMMITTED, PB503 on a standby.
-*/
-#variable_conflict use_variable
-declare
-    source postbus_data.stream;
-    low bigint;
-    high bigint;
-    edge bigint;
-    neighbour bigint;
-    budget bigint := 100000;
-    width bigint;
-    remaining integer := max_messages;
-    filter postbus_data.read_filter := row(key, postbus_data.pattern_regex(key_pattern), partition, from_time, to_time);
-    found_message postbus.message;
-    pending postbus.message;
-begin
-    select s.* into source from postbus_data.stream as s where s.id = postbus_data.permitted_stream(caller, stream, 'consume', 'read');
-    perform postbus_data.check_read(source, max_messages, key, expected_type);
-    high := least(postbus_data.horizon_of(source.id), to_seq);
-    low := greatest(source.start_seq, from_seq, 1) - 1;
-    if resume is not null then
-        edge := postbus_data.parse_resume(resume, source.id, backwards);
-        if edge > postbus_data.sequence_value('postbus_data.seq_' || source.id::text) then
-            raise exception using
-                errcode = 'PB409',
-                message = 'the resume token is beyond the end of the stream: messages were lost in a crash, a failover or a restore',
-                hint = 'read on from a seq or a time';
-        end if;
-        if backwards then high := least(high, edge); else low := greatest(low, edge); end if;
-    end if;
-    -- Clocks and numbers may disagree by a moment: look a second further, and compare the times themselves.
-    if from_time is not null then
-        low := greatest(low, postbus_data.seq_before(source.id, greatest(from_time, '2000-01-01') - interval '1 second'));
-    end if;
-    if to_time is not null then
-        high := least(high, postbus_data.seq_since(source.id, least(to_time, '290000-01-01') + interval '1 second'));
-    end if;
-
-    width := case when filter is null then greatest(max_messages, 100) else 10000 end;
-    edge := case when backwards then high else low end;
-    while remaining > 0 and budget > 0 and low < high loop
-        for found_message in
-            select m.*
-            from postbus_data.read_window(
-                source,
-                case when backwards then greatest(high - width, low) else low end,
-                case when backwards then high else least(low + width, high) end,
-                filter, remaining, backwards
-            ) as m
-        loop
-            if pending.seq is not null then
-                return next pending;
-            end if;
-            pending := found_message;
-            remaining := remaining - 1;
-        end loop;
-        budget := budget - width;
-        -- Go on from the last message when the page is full, else from the next one beyond the window: a bound that is no
-        -- message's seq may, after a crash, be given to a new message, and a token there would skip it.
-        if backwards then
-            if remaining = 0 then
-                high := pending.seq - 1;
-            else
-                high := greatest(low, postbus_data.previous_seq(source.id, greatest(high - width, low)));
-            end if;
-        elsif remaining = 0 then
-            low := pending.seq;
-        else
-            neighbour := postbus_data.next_seq(source.id, least(low + width, high));
-            if neighbour <= high then
-                low := neighbour - 1;
-            else
-                low := greatest(low, postbus_data.previous_seq(source.id, high));
-                exit;
-            end if;
-        end if;
-    end loop;
-
-    if pending.seq is not null or (backwards and low < high and high < edge) or (not backwards and low > edge) then
-        pending.resume := format(
-            '%s:%s:%s', case when backwards then 'b' else 'f' end, source.id, case when backwards then high else low end
-        );
-        return next pending;
     end if;
 end
 $$;
@@ -8622,6 +7788,349 @@ as $$
         and part.last < g.partition_base + g.partition_count
 $$;
 
+create or replace function postbus.publish(
+    stream text,
+    key text default null,
+    data text default null,
+    headers jsonb default null,
+    bytes bytea default null,
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null,
+    dedup_id text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Append one message to a stream, in the caller's transaction.
+
+key            routes and orders the message; null puts it in any partition.
+data, bytes    the content: data in a json or text stream, bytes in a bytes stream.
+headers        a JSON object of strings.
+expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
+ttl            how long it lives: a consumer that comes to it later skips it, or makes it a dead letter. From when it is published.
+deliver_at     keep it outside the log until then; null or a time that has passed publishes it now.
+
+dedup_id       names the message: if it was published within the stream's dedup_window, it is not published again.
+
+Returns  the message's seq; or, with deliver_at, the number under which it is scheduled. For a duplicate, the seq of the message that was published,
+         negated (0 for one that was scheduled). So too where a stream keeps one message per key and the data is that of the version that stands.
+Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
+Touches  the current segment of the stream (insert).
+Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
+
+Hot: the table's name is dynamic, so the insert is planned each call; a bare VALUES with a seq drawn beforehand keeps
+that at 20 µs (docs/decisions/0003).
+*/
+#variable_conflict use_variable
+declare
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type, caller);
+    place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || postbus_data.layout_segment(entry.layout)::text
+        || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
+    partition_count integer := postbus_data.layout_count(entry.layout);
+    -- partition_of written out: a call of it costs as much as the insert.
+    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    partition integer := mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), partition_count);
+    content json;
+    seq bigint;
+begin
+    if (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
+        or headers is not null
+        or (entry.data_type = 'bytes' and (bytes is null or data is not null))
+        or (entry.data_type <> 'bytes' and (data is null or bytes is not null))
+        or octet_length(data) > entry.max_message_bytes
+        or octet_length(bytes) > entry.max_message_bytes
+    then
+        perform postbus_data.raise_invalid_message(entry, null, key, data, headers, bytes);
+    end if;
+
+    if dedup_id is not null or entry.one_message_per_key then
+        return (
+            postbus.publish_many(
+                stream, array[key], case when data is not null then array[data] end, case when headers is not null then array[headers] end,
+                case when bytes is not null then array[bytes] end, expected_type, ttl, deliver_at,
+                case when dedup_id is not null then array[dedup_id] end, caller
+            )
+        )[1];
+    end if;
+    if ttl is not null or deliver_at is not null then
+        perform postbus_data.check_ttl(ttl);
+        if deliver_at > clock_timestamp() then
+            return postbus_data.schedule(entry, null, deliver_at, ttl, key, data, headers, bytes);
+        end if;
+    end if;
+    if entry.data_type = 'json' then
+        content := postbus_data.as_json(data, null);
+    end if;
+    -- Number and time are taken in one moment: a time that lags its number would hide the message from readers by time.
+    seq := nextval(entry.sequence);
+    if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
+        -- Others may have published to a new layout and have lower numbers. A key's messages of the old one are read first, so this is not to go there.
+        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, caller => caller);
+    end if;
+    partition := postbus_data.layout_base(entry.layout)
+        + coalesce(partition, mod(seq, partition_count::bigint)::integer);
+    if entry.data_type = 'json' then
+        execute place using seq, clock_timestamp(), partition, key, content, headers, clock_timestamp() + ttl;
+    elsif entry.data_type = 'text' then
+        execute place using seq, clock_timestamp(), partition, key, data, headers, clock_timestamp() + ttl;
+    else
+        execute place using seq, clock_timestamp(), partition, key, bytes, headers, clock_timestamp() + ttl;
+    end if;
+    return seq;
+end
+$$;
+
+create or replace function postbus.publish_many(
+    stream text,
+    keys text[] default null,
+    data text[] default null,
+    headers jsonb[] default null,
+    bytes bytea[] default null,
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null,
+    dedup_ids text[] default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns bigint[]
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
+
+The arrays run side by side: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys and headers may be
+left out, or be null for some messages; so may dedup_ids. See publish for what a message may hold; ttl and deliver_at hold for all.
+
+Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages. For
+         duplicates and versions of keys see publish.
+Raises   PB400 with the place and the reason for a message that is not allowed, PB404, PB413.
+Touches  the current segment of the stream (insert).
+Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
+*/
+#variable_conflict use_variable
+declare
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type, caller);
+    message_count integer := coalesce(cardinality(data), cardinality(bytes), 0);
+    contents json[];
+    seqs bigint[];
+    fresh postbus_data.publish_batch;
+begin
+    if message_count = 0 then
+        perform postbus_data.check_batch(0, keys, data, headers, bytes, dedup_ids);
+        return '{}';
+    end if;
+    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, dedup_ids);
+    perform postbus_data.check_ttl(ttl);
+    if dedup_ids is not null or entry.one_message_per_key then
+        fresh := postbus_data.skip_duplicates(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
+        if fresh.seqs is null then
+            return fresh.answers;
+        end if;
+        keys := fresh.keys;
+        data := fresh.data;
+        contents := fresh.contents;
+        headers := fresh.headers;
+        bytes := fresh.bytes;
+        seqs := fresh.seqs;
+    end if;
+    if deliver_at > clock_timestamp() then
+        select array_agg(
+            postbus_data.schedule(entry, m.place::integer, deliver_at, ttl, m.key, m.data, m.header, m.bytes) order by m.place
+        )
+        into seqs
+        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place);
+        return case when fresh.answers is null then seqs else postbus_data.merge_answers(fresh.answers, seqs) end;
+    end if;
+
+    if seqs is null then
+        select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;
+    else
+        entry.layout := fresh.layout;
+    end if;
+    perform postbus_data.insert_messages(entry, coalesce(fresh.published_at, clock_timestamp()), ttl, seqs, keys, contents, data, headers, bytes);
+    return case when fresh.answers is null then seqs else postbus_data.merge_answers(fresh.answers, seqs) end;
+end
+$$;
+
+create or replace function postbus.purge(
+    stream text,
+    before_seq bigint default null,
+    before_time timestamptz default null,
+    everything boolean default false
+)
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Remove the messages below a seq, or published before a time (those of its last second may stay), or everything that is complete now.
+
+They are gone for readers at once; their space is freed by maintenance, which drops the segments that hold nothing else.
+
+Returns  the stream's new start: messages below this seq are gone. It never moves back.
+Raises   PB400 unless exactly one of the three is given, PB404, PB412 outside READ COMMITTED.
+Touches  stream (update).
+*/
+declare
+    purged integer := postbus_data.stream_id(stream);
+    horizon bigint := postbus_data.horizon_of(purged);
+    new_start bigint;
+begin
+    if num_nonnulls(before_seq, before_time, nullif(everything, false)) <> 1 then
+        raise exception using
+            errcode = 'PB400',
+            message = 'purge needs to know what to remove',
+            hint = 'give exactly one of before_seq, before_time, everything => true';
+    end if;
+    new_start := least(
+        horizon + 1,
+        case
+            when before_time is not null then postbus_data.seq_before(purged, before_time - interval '1 second') + 1
+            when before_seq is not null then before_seq
+        end
+    );
+    update postbus_data.stream as s set purged_seq = greatest(s.purged_seq, new_start) where s.id = purged;
+    return postbus_data.move_start(purged, new_start);
+end
+$$;
+
+create or replace function postbus.read(
+    stream text,
+    from_seq bigint default null,
+    to_seq bigint default null,
+    from_time timestamptz default null,
+    to_time timestamptz default null,
+    key text default null,
+    key_pattern text default null,
+    partition integer default null,
+    max_messages integer default 100,
+    backwards boolean default false,
+    resume text default null,
+    expected_type text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns setof postbus.message
+language plpgsql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_material = off
+set jit = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+A page of a stream's messages in order of seq, or backwards. Reading changes nothing.
+
+from_seq, to_seq      inclusive.
+from_time, to_time    from_time <= published_at < to_time.
+key, key_pattern      only messages of this key, or of keys that match ("*" one token, ">" one or more at the end).
+max_messages          1 to 10,000.
+resume                the page after the one that ended with this token.
+
+A page looks at no more than 100,000 seqs, however rare the key. The resume token for the next page stands on the last row; when
+a page has come far but found nothing, that row is empty but for its token. No rows at all mean the end. Forwards, the
+last token stays good for reading what is published later.
+
+Raises   PB400 for an argument that is not allowed, PB404, PB409 when expected_type is not the stream's, PB412 outside READ
+         COMMITTED, PB503 on a standby.
+*/
+#variable_conflict use_variable
+declare
+    source postbus_data.stream;
+    low bigint;
+    high bigint;
+    edge bigint;
+    neighbour bigint;
+    budget bigint := 100000;
+    width bigint;
+    remaining integer := max_messages;
+    filter postbus_data.read_filter := row(key, postbus_data.pattern_regex(key_pattern), partition, from_time, to_time);
+    found_message postbus.message;
+    pending postbus.message;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.permitted_stream(caller, stream, 'consume', 'read');
+    perform postbus_data.check_read(source, max_messages, key, expected_type);
+    high := least(postbus_data.horizon_of(source.id), to_seq);
+    low := greatest(source.start_seq, from_seq, 1) - 1;
+    if resume is not null then
+        edge := postbus_data.parse_resume(resume, source.id, backwards);
+        if edge > postbus_data.sequence_value('postbus_data.seq_' || source.id::text) then
+            raise exception using
+                errcode = 'PB409',
+                message = 'the resume token is beyond the end of the stream: messages were lost in a crash, a failover or a restore',
+                hint = 'read on from a seq or a time';
+        end if;
+        if backwards then high := least(high, edge); else low := greatest(low, edge); end if;
+    end if;
+    -- Clocks and numbers may disagree by a moment: look a second further, and compare the times themselves.
+    if from_time is not null then
+        low := greatest(low, postbus_data.seq_before(source.id, greatest(from_time, '2000-01-01') - interval '1 second'));
+    end if;
+    if to_time is not null then
+        high := least(high, postbus_data.seq_since(source.id, least(to_time, '290000-01-01') + interval '1 second'));
+    end if;
+
+    width := case when filter is null then greatest(max_messages, 100) else 10000 end;
+    edge := case when backwards then high else low end;
+    while remaining > 0 and budget > 0 and low < high loop
+        for found_message in
+            select m.*
+            from postbus_data.read_window(
+                source,
+                case when backwards then greatest(high - width, low) else low end,
+                case when backwards then high else least(low + width, high) end,
+                filter, remaining, backwards
+            ) as m
+        loop
+            if pending.seq is not null then
+                return next pending;
+            end if;
+            pending := found_message;
+            remaining := remaining - 1;
+        end loop;
+        budget := budget - width;
+        -- Go on from the last message when the page is full, else from the next one beyond the window: a bound that is no
+        -- message's seq may, after a crash, be given to a new message, and a token there would skip it.
+        if backwards then
+            if remaining = 0 then
+                high := pending.seq - 1;
+            else
+                high := greatest(low, postbus_data.previous_seq(source.id, greatest(high - width, low)));
+            end if;
+        elsif remaining = 0 then
+            low := pending.seq;
+        else
+            neighbour := postbus_data.next_seq(source.id, least(low + width, high));
+            if neighbour <= high then
+                low := neighbour - 1;
+            else
+                low := greatest(low, postbus_data.previous_seq(source.id, high));
+                exit;
+            end if;
+        end if;
+    end loop;
+
+    if pending.seq is not null or (backwards and low < high and high < edge) or (not backwards and low > edge) then
+        pending.resume := format(
+            '%s:%s:%s', case when backwards then 'b' else 'f' end, source.id, case when backwards then high else low end
+        );
+        return next pending;
+    end if;
+end
+$$;
+
 create or replace function postbus_data.begin_pipeline(name text, kind text, stream text, consumer text, options jsonb)
 returns uuid
 language sql
@@ -8689,49 +8198,6 @@ begin
             hint = 'this one ends; nothing was lost or doubled';
     end if;
 end
-$$;
-
-create or replace function postbus.list_pipelines()
-returns setof postbus.pipeline_info
-language sql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-The pipelines, by name.
-
-state           running, done, stopped (by a signal, and will go on), failed (see last_error), or lost: it was running, and has said nothing for a minute.
-message_count   how many messages it has done in all its runs; run_count in the last one, of about total_estimate.
-rate            messages per second of the last run.
-lag_estimate    how many messages are left for a pipeline that follows its stream; null for one that has an end.
-noted_at        when it last said how far it is.
-*/
-    select
-        p.name,
-        p.kind,
-        s.name,
-        case when p.state = 'running' and p.noted_at < clock_timestamp() - interval '1 minute' then 'lost' else p.state end,
-        p.message_count,
-        p.run_count,
-        p.total_estimate,
-        round(p.run_count / greatest(0.001, extract(epoch from coalesce(p.ended_at, p.noted_at) - p.started_at)), 1)::double precision,
-        (
-            select t.lag_estimate
-            from postbus_data.consumer as c
-            cross join lateral postbus.stats(s.name, c.name) as t
-            where c.stream_name = s.name
-                and c.name = p.consumer
-                and t.partition is null
-        ),
-        p.position_seq,
-        p.last_error,
-        p.started_at,
-        p.noted_at,
-        p.ended_at
-    from postbus_data.pipeline as p
-    join postbus_data.stream as s on s.id = p.stream_id
-    order by p.name
 $$;
 
 create or replace function postbus_data.note_pipeline(
@@ -8834,6 +8300,49 @@ begin
         and p.run = plan_pipeline.run;
     return known;
 end
+$$;
+
+create or replace function postbus.list_pipelines()
+returns setof postbus.pipeline_info
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The pipelines, by name.
+
+state           running, done, stopped (by a signal, and will go on), failed (see last_error), or lost: it was running, and has said nothing for a minute.
+message_count   how many messages it has done in all its runs; run_count in the last one, of about total_estimate.
+rate            messages per second of the last run.
+lag_estimate    how many messages are left for a pipeline that follows its stream; null for one that has an end.
+noted_at        when it last said how far it is.
+*/
+    select
+        p.name,
+        p.kind,
+        s.name,
+        case when p.state = 'running' and p.noted_at < clock_timestamp() - interval '1 minute' then 'lost' else p.state end,
+        p.message_count,
+        p.run_count,
+        p.total_estimate,
+        round(p.run_count / greatest(0.001, extract(epoch from coalesce(p.ended_at, p.noted_at) - p.started_at)), 1)::double precision,
+        (
+            select t.lag_estimate
+            from postbus_data.consumer as c
+            cross join lateral postbus.stats(s.name, c.name) as t
+            where c.stream_name = s.name
+                and c.name = p.consumer
+                and t.partition is null
+        ),
+        p.position_seq,
+        p.last_error,
+        p.started_at,
+        p.noted_at,
+        p.ended_at
+    from postbus_data.pipeline as p
+    join postbus_data.stream as s on s.id = p.stream_id
+    order by p.name
 $$;
 
 create or replace function postbus_data.add_dead_letter(
@@ -9120,93 +8629,6 @@ begin
 end
 $$;
 
-create or replace function postbus.sweep(stream text default null)
-returns integer
-language plpgsql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Redeliver what has expired or come due, for the consumers of a stream or of all streams, and publish what was scheduled and is due.
-
-Any number of callers may run it, one at a time does each consumer. receive does the same for its consumer, so this is only needed
-for wake-ups and for dead letters of consumers that nobody receives from.
-
-Returns  how many messages became available.
-Raises   PB404 for a named stream that does not exist.
-*/
-declare
-    reader postbus_data.consumer;
-    only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
-    -- In a query it would not be looked up in an index.
-    now_at timestamptz := clock_timestamp();
-    due_id integer;
-    made integer := 0;
-begin
-    for reader in
-        select c.*
-        from postbus_data.consumer as c
-        left join lateral (
-            select s.*, s.swept_to - interval '5 seconds' as from_time
-            from postbus_data.sweep_state as s
-            where s.consumer_id = c.id
-                and s.epoch = c.epoch
-            order by s.swept_to desc
-            limit 1
-        ) as swept on true
-        where (only_id is null or c.stream_id = only_id)
-            and not c.is_group
-            -- Of thousands of consumers most are idle. A sweep of one that has nothing to redeliver would only note that it was there.
-            and (
-                swept.swept_to is null
-                or swept.full_sweep_at < now_at - interval '1 minute'
-                or swept.delivery_rate > 0
-                or exists (
-                    select
-                    from postbus_data.lease as l
-                    where l.consumer_id = c.id
-                        and l.deadline > swept.from_time
-                        and l.deadline <= now_at
-                )
-                or exists (
-                    select
-                    from postbus_data.waiting as w
-                    where w.consumer_id + 0 = c.id
-                        and w.due_at > swept.from_time
-                        and w.due_at <= now_at
-                )
-                -- As position_sum, which takes four times as long to call.
-                or (
-                    select coalesce(sum(coalesce(place.read_to_seq, c.start_after)) * 1024 / c.partition_count, 0)::bigint
-                    from generate_series(c.partition_base, c.partition_base + c.partition_count - 1) as p (n)
-                    left join lateral (
-                        select r.read_to_seq
-                        from postbus_data.position as r
-                        where r.consumer_id = c.id
-                            and r.epoch = c.epoch
-                            and r.partition = p.n
-                        order by r.read_to_seq desc
-                        limit 1
-                    ) as place on true
-                ) <> swept.position_sum
-            )
-        order by c.id
-    loop
-        made := made + postbus_data.sweep_consumer(reader);
-    end loop;
-    for due_id in
-        select s.id
-        from postbus_data.stream as s
-        where (only_id is null or s.id = only_id)
-            and exists (select from postbus_data.scheduled as d where d.stream_id = s.id and d.deliver_at <= now_at)
-    loop
-        made := made + postbus_data.append_scheduled(due_id);
-    end loop;
-    return made;
-end
-$$;
-
 create or replace function postbus_data.sweep_consumer(reader postbus_data.consumer)
 returns integer
 language plpgsql
@@ -9347,6 +8769,93 @@ begin
         state := row(reader.id, reader.epoch, '-infinity', '-infinity', '-infinity', 0, 0);
     end if;
     return state;
+end
+$$;
+
+create or replace function postbus.sweep(stream text default null)
+returns integer
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Redeliver what has expired or come due, for the consumers of a stream or of all streams, and publish what was scheduled and is due.
+
+Any number of callers may run it, one at a time does each consumer. receive does the same for its consumer, so this is only needed
+for wake-ups and for dead letters of consumers that nobody receives from.
+
+Returns  how many messages became available.
+Raises   PB404 for a named stream that does not exist.
+*/
+declare
+    reader postbus_data.consumer;
+    only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    -- In a query it would not be looked up in an index.
+    now_at timestamptz := clock_timestamp();
+    due_id integer;
+    made integer := 0;
+begin
+    for reader in
+        select c.*
+        from postbus_data.consumer as c
+        left join lateral (
+            select s.*, s.swept_to - interval '5 seconds' as from_time
+            from postbus_data.sweep_state as s
+            where s.consumer_id = c.id
+                and s.epoch = c.epoch
+            order by s.swept_to desc
+            limit 1
+        ) as swept on true
+        where (only_id is null or c.stream_id = only_id)
+            and not c.is_group
+            -- Of thousands of consumers most are idle. A sweep of one that has nothing to redeliver would only note that it was there.
+            and (
+                swept.swept_to is null
+                or swept.full_sweep_at < now_at - interval '1 minute'
+                or swept.delivery_rate > 0
+                or exists (
+                    select
+                    from postbus_data.lease as l
+                    where l.consumer_id = c.id
+                        and l.deadline > swept.from_time
+                        and l.deadline <= now_at
+                )
+                or exists (
+                    select
+                    from postbus_data.waiting as w
+                    where w.consumer_id + 0 = c.id
+                        and w.due_at > swept.from_time
+                        and w.due_at <= now_at
+                )
+                -- As position_sum, which takes four times as long to call.
+                or (
+                    select coalesce(sum(coalesce(place.read_to_seq, c.start_after)) * 1024 / c.partition_count, 0)::bigint
+                    from generate_series(c.partition_base, c.partition_base + c.partition_count - 1) as p (n)
+                    left join lateral (
+                        select r.read_to_seq
+                        from postbus_data.position as r
+                        where r.consumer_id = c.id
+                            and r.epoch = c.epoch
+                            and r.partition = p.n
+                        order by r.read_to_seq desc
+                        limit 1
+                    ) as place on true
+                ) <> swept.position_sum
+            )
+        order by c.id
+    loop
+        made := made + postbus_data.sweep_consumer(reader);
+    end loop;
+    for due_id in
+        select s.id
+        from postbus_data.stream as s
+        where (only_id is null or s.id = only_id)
+            and exists (select from postbus_data.scheduled as d where d.stream_id = s.id and d.deliver_at <= now_at)
+    loop
+        made := made + postbus_data.append_scheduled(due_id);
+    end loop;
+    return made;
 end
 $$;
 
@@ -9864,45 +9373,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.apply_grants(stream_id integer)
-returns void
-language plpgsql
-as $$
-/*
-Give roles their rights on what a stream consists of now, and take the functions of the stream from everybody else. Called when it gets something new.
-
-A publisher may call the functions that publish to the stream, a consumer the one that receives from it. Consumers and readers may read its log, as Spark does:
-by COPY, a million messages in a second, where rows that a function returns would be stored first. Nobody may write to any table.
-*/
-declare
-    wanted text;
-begin
-    for wanted in
-        select format('revoke execute on function %s from public', o.id::regprocedure)
-        from postbus_data.stream_objects(apply_grants.stream_id) as o
-        join pg_proc as p on p.oid = o.id and p.proacl is null
-        where o.kind = 'function'
-        union all
-        select format(
-            'grant %s on %s %s to %I',
-            case o.kind when 'table' then 'select' else 'execute' end, o.kind,
-            case o.kind when 'table' then o.id::regclass::text else o.id::regprocedure::text end, r.rolname
-        )
-        from postbus_data.stream_objects(apply_grants.stream_id) as o
-        join postbus_data.stream_grant as g on g.may = any (o.rights)
-        -- A role may have been dropped.
-        join pg_roles as r on r.rolname = g.role
-        where (g.stream_id = apply_grants.stream_id or g.stream_id is null)
-            and case o.kind
-                when 'table' then not has_table_privilege(r.oid, o.id, 'select')
-                else not has_function_privilege(r.oid, o.id, 'execute') or (select p.proacl is null from pg_proc as p where p.oid = o.id)
-            end
-    loop
-        execute wanted;
-    end loop;
-end
-$$;
-
 create or replace function postbus.create_roles()
 returns void
 language plpgsql
@@ -9975,6 +9445,45 @@ begin
     insert into postbus_data.stream_grant (stream_id, role, may) values (granted, role, may) on conflict do nothing;
     execute format('grant usage on schema postbus, postbus_data to %I', role);
     perform postbus_data.apply_grants(s.id) from postbus_data.stream as s where s.id = granted or granted is null;
+end
+$$;
+
+create or replace function postbus_data.apply_grants(stream_id integer)
+returns void
+language plpgsql
+as $$
+/*
+Give roles their rights on what a stream consists of now, and take the functions of the stream from everybody else. Called when it gets something new.
+
+A publisher may call the functions that publish to the stream, a consumer the one that receives from it. Consumers and readers may read its log, as Spark does:
+by COPY, a million messages in a second, where rows that a function returns would be stored first. Nobody may write to any table.
+*/
+declare
+    wanted text;
+begin
+    for wanted in
+        select format('revoke execute on function %s from public', o.id::regprocedure)
+        from postbus_data.stream_objects(apply_grants.stream_id) as o
+        join pg_proc as p on p.oid = o.id and p.proacl is null
+        where o.kind = 'function'
+        union all
+        select format(
+            'grant %s on %s %s to %I',
+            case o.kind when 'table' then 'select' else 'execute' end, o.kind,
+            case o.kind when 'table' then o.id::regclass::text else o.id::regprocedure::text end, r.rolname
+        )
+        from postbus_data.stream_objects(apply_grants.stream_id) as o
+        join postbus_data.stream_grant as g on g.may = any (o.rights)
+        -- A role may have been dropped.
+        join pg_roles as r on r.rolname = g.role
+        where (g.stream_id = apply_grants.stream_id or g.stream_id is null)
+            and case o.kind
+                when 'table' then not has_table_privilege(r.oid, o.id, 'select')
+                else not has_function_privilege(r.oid, o.id, 'execute') or (select p.proacl is null from pg_proc as p where p.oid = o.id)
+            end
+    loop
+        execute wanted;
+    end loop;
 end
 $$;
 
@@ -10089,6 +9598,31 @@ begin
 end
 $$;
 
+create or replace function postbus_data.stream_objects(stream_id integer)
+returns table (kind text, id oid, rights text[])
+language sql
+volatile
+as $$
+/* The functions of a stream and the tables of its log, each with the rights by which a role may use it. */
+    select 'table', to_regclass('postbus_data.log_' || stream_id || '_' || g.number)::oid, array['consume', 'read']
+    from postbus_data.segment as g
+    where g.stream_id = stream_objects.stream_id
+        and to_regclass('postbus_data.log_' || stream_id || '_' || g.number) is not null
+    union all
+    select 'function', to_regproc('postbus_data.' || o.name)::oid, o.rights
+    from (
+        values
+            ('publish_' || stream_id, array['publish']),
+            ('publish_many_' || stream_id, array['publish']),
+            ('ack_and_receive_' || stream_id, array['consume'])
+        union all
+        select 'claim_' || stream_id || '_' || g.number, '{}'::text[]
+        from postbus_data.segment as g
+        where g.stream_id = stream_objects.stream_id
+    ) as o (name, rights)
+    where to_regproc('postbus_data.' || o.name) is not null
+$$;
+
 create or replace function postbus.revoke_stream(stream text, role text, may text)
 returns void
 language plpgsql
@@ -10127,29 +9661,26 @@ begin
 end
 $$;
 
-create or replace function postbus_data.stream_objects(stream_id integer)
-returns table (kind text, id oid, rights text[])
+create or replace function postbus.cancel(stream text, ids bigint[], caller postbus.caller default postbus.current_caller())
+returns integer
 language sql
-volatile
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
-/* The functions of a stream and the tables of its log, each with the rights by which a role may use it. */
-    select 'table', to_regclass('postbus_data.log_' || stream_id || '_' || g.number)::oid, array['consume', 'read']
-    from postbus_data.segment as g
-    where g.stream_id = stream_objects.stream_id
-        and to_regclass('postbus_data.log_' || stream_id || '_' || g.number) is not null
-    union all
-    select 'function', to_regproc('postbus_data.' || o.name)::oid, o.rights
-    from (
-        values
-            ('publish_' || stream_id, array['publish']),
-            ('publish_many_' || stream_id, array['publish']),
-            ('ack_and_receive_' || stream_id, array['consume'])
-        union all
-        select 'claim_' || stream_id || '_' || g.number, '{}'::text[]
-        from postbus_data.segment as g
-        where g.stream_id = stream_objects.stream_id
-    ) as o (name, rights)
-    where to_regproc('postbus_data.' || o.name) is not null
+/*
+Cancel scheduled messages.
+
+Returns  how many: one that has been published, or is being published, is not among them.
+Raises   PB404.
+Touches  scheduled (delete).
+*/
+    with cancelled as (
+        delete from postbus_data.scheduled as s
+        where s.stream_id = postbus_data.permitted_stream(caller, stream, 'publish')
+            and s.id = any (ids)
+        returning s.id
+    )
+    select count(*)::integer from cancelled
 $$;
 
 create or replace function postbus_data.append_scheduled(stream_id integer)
@@ -10208,26 +9739,41 @@ begin
 end
 $$;
 
-create or replace function postbus.cancel(stream text, ids bigint[], caller postbus.caller default postbus.current_caller())
-returns integer
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
+create or replace function postbus_data.schedule(
+    entry postbus_data.publish_target,
+    place integer,
+    deliver_at timestamptz,
+    ttl interval,
+    key text,
+    data text,
+    headers jsonb,
+    bytes bytea
+)
+returns bigint
+language plpgsql
 as $$
 /*
-Cancel scheduled messages.
+Keep a message until its time. Checked as if it were published now.
 
-Returns  how many: one that has been published, or is being published, is not among them.
-Raises   PB404.
-Touches  scheduled (delete).
+Returns  the number under which it is scheduled.
+Raises   as publish, and PB400 for a time that is infinite.
+Touches  scheduled (insert).
 */
-    with cancelled as (
-        delete from postbus_data.scheduled as s
-        where s.stream_id = postbus_data.permitted_stream(caller, stream, 'publish')
-            and s.id = any (ids)
-        returning s.id
-    )
-    select count(*)::integer from cancelled
+declare
+    new_id bigint;
+begin
+    perform postbus_data.raise_invalid_message(entry, place, key, data, headers, bytes);
+    if entry.data_type = 'json' then
+        perform postbus_data.as_json(data, place);
+    end if;
+    if not isfinite(deliver_at) then
+        raise exception using errcode = 'PB400', message = format('deliver_at = %s is not a time', deliver_at);
+    end if;
+    insert into postbus_data.scheduled (stream_id, deliver_at, ttl, key, data, bytes, headers)
+    values (entry.stream_id, deliver_at, ttl, key, data, bytes, headers)
+    returning id into new_id;
+    return new_id;
+end
 $$;
 
 create or replace function postbus.list_scheduled(
@@ -10315,43 +9861,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.schedule(
-    entry postbus_data.publish_target,
-    place integer,
-    deliver_at timestamptz,
-    ttl interval,
-    key text,
-    data text,
-    headers jsonb,
-    bytes bytea
-)
-returns bigint
-language plpgsql
-as $$
-/*
-Keep a message until its time. Checked as if it were published now.
-
-Returns  the number under which it is scheduled.
-Raises   as publish, and PB400 for a time that is infinite.
-Touches  scheduled (insert).
-*/
-declare
-    new_id bigint;
-begin
-    perform postbus_data.raise_invalid_message(entry, place, key, data, headers, bytes);
-    if entry.data_type = 'json' then
-        perform postbus_data.as_json(data, place);
-    end if;
-    if not isfinite(deliver_at) then
-        raise exception using errcode = 'PB400', message = format('deliver_at = %s is not a time', deliver_at);
-    end if;
-    insert into postbus_data.scheduled (stream_id, deliver_at, ttl, key, data, bytes, headers)
-    values (entry.stream_id, deliver_at, ttl, key, data, bytes, headers)
-    returning id into new_id;
-    return new_id;
-end
-$$;
-
 create or replace function postbus_data.advance_segment(stream_id integer, sequence regclass)
 returns integer
 language plpgsql
@@ -10365,7 +9874,7 @@ makes the current segment longer, and blocks nobody.
 */
 declare
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
-    current_number integer := layout >> 35;
+    current_number integer := postbus_data.layout_segment(layout);
     next_segment postbus_data.segment;
     due boolean;
 begin
@@ -10415,7 +9924,7 @@ begin
     if due then
         update postbus_data.stream as s set roll_due = false where s.id = stream_id and s.roll_due;
         perform postbus_data.prepare_segment(
-            stream_id, current_number + 1, ((layout >> 11) & 16777215)::integer, (layout & 2047)::integer
+            stream_id, current_number + 1, postbus_data.layout_base(layout), postbus_data.layout_count(layout)
         );
         return 1;
     end if;
@@ -10479,140 +9988,33 @@ Its queries are planned once for a session. Planned at each receive, reading too
 It lives and goes with the segment's table.
 */
 declare
-    one_message_per_key boolean := (select s.one_message_per_key from postbus_data.stream as s where s.id = stream_id);
+    stream postbus_data.stream;
 begin
-    execute format(
-        $template$
-create or replace function postbus_data.claim_%1$s_%2$s(reader postbus_data.consumer, claim postbus_data.receive_state)
-returns postbus_data.batch
-language plpgsql
-volatile
-as $body$
-#variable_conflict use_variable
-declare
-    partition integer := (claim.place).partition;
-    after_seq bigint := claim.after_seq;
-    to_seq bigint := claim.to_seq;
-    wanted integer := claim.wanted;
-    has_expired boolean;
-    seqs bigint[];
-    keys text[];
-    expired bigint[];
-    last_seq bigint;
-    scanned integer;
-    picked postbus_data.chosen_messages;
-    batch postbus_data.batch;
-begin
-    if claim.scan is null and claim.blocked is null and (%8$s or claim.lease_until is null) then
-        if wanted > %6$s then
-            -- An array holds less than 1 GiB.
-            select greatest(count(*), 1)
-            into wanted
-            from (
-                select sum(octet_length(l.data::%7$s)) over (order by l.seq) as size
-                from %3$s as l
-                where l.partition = partition
-                    and l.seq > after_seq
-                    and l.seq <= to_seq
-                order by l.seq
-                limit wanted
-            ) as m
-            where m.size < 268435456;
-        end if;
-        select
-            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
-            bool_or(m.expires_at <= clock_timestamp())
-        into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at, has_expired
-        from (
-            select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at, l.expires_at
-            from %3$s as l
-            where l.partition = partition
-                and l.seq > after_seq
-                and l.seq <= to_seq
-            order by l.seq
-            limit wanted
-        ) as m;
-        batch.partition := partition;
-        -- Whoever has no lease to give only wants to look.
-        if batch.seqs is null or claim.lease_until is null then
-            return batch;
-        end if;
-        if has_expired is not true then
-            batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
-            return batch;
-        end if;
-    end if;
-
-    -- Some may be filtered out, parked or expired.
-    select
-        array_agg(m.seq) filter (where m.matches and not m.expired),
-        array_agg(m.key) filter (where m.matches and not m.expired),
-        array_agg(m.seq) filter (where m.matches and m.expired),
-        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
-        count(*)
-    into seqs, keys, expired, last_seq, scanned
-    from (
-        select
-            l.seq,
-            l.key,
-            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
-            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
-            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
-            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
-            and %5$s
-            and %9$s as matches
-        from %3$s as l
-        where l.partition = partition
-            and l.seq > after_seq
-            and l.seq <= to_seq
-        order by l.seq
-        limit coalesce(claim.scan, wanted)
-    ) as m;
-    picked := postbus_data.choose_messages(reader, claim, seqs, keys, expired, last_seq);
-    if picked.seqs is null then
-        if picked.last_seq > (picked.place).read_to_seq then
-            perform postbus_data.advance_position(picked.place, picked.last_seq);
-        end if;
-        -- It has moved on by itself, and says how many it looked at.
-        batch := null;
-        batch.attempts := array[scanned];
-        return batch;
-    end if;
-    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
-    into batch.seqs, batch.keys, batch.%4$s, batch.headers, batch.published_at
-    from (
-        select l.seq, l.key, l.data::%7$s as data, l.headers, l.published_at
-        from %3$s as l
-        where l.partition = partition
-            and l.seq = any (picked.seqs)
-        order by l.seq
-    ) as m;
-    batch.partition := partition;
-    claim.place := picked.place;
-    batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, picked.last_seq);
-    return batch;
-end
-$body$
-        $template$,
-        stream_id,
-        number,
-        postbus_data.log_table(stream_id, number),
-        case data_type when 'bytes' then 'bytes' else 'data' end,
-        case data_type
-            when 'json' then $match$(
-                    reader.filter_data is null
-                    or coalesce(jsonb_path_query_first(postbus_data.as_jsonb(l.data::text), reader.filter_data, '{}', true), 'false') not in ('false', 'null')
-                )$match$
-            else 'true'
-        end,
-        (select 900000000 / s.max_message_bytes from postbus_data.stream as s where s.id = stream_id),
-        case data_type when 'bytes' then 'bytea' else 'text' end,
-        case when one_message_per_key then 'false' else 'true' end,
-        case
-            when one_message_per_key
+    select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    execute postbus_data.render(
+        postbus_data.claim_template(),
+        jsonb_build_object(
+            'stream_id', stream_id,
+            'segment', number,
+            'log_table', postbus_data.log_table(stream_id, number),
+            -- So many messages fit into an array, however large each is.
+            'array_limit', 900000000 / stream.max_message_bytes,
+            'is_unversioned', not stream.one_message_per_key,
+            'data_column', case data_type when 'bytes' then 'bytes' else 'data' end,
+            'data_type', case data_type when 'bytes' then 'bytea' else 'text' end,
+            'matches_data', case data_type
+                when 'json' then $match$(
+                reader.filter_data is null
+                or coalesce(jsonb_path_query_first(postbus_data.as_jsonb(l.data::text), reader.filter_data, '{}', true), 'false') not in ('false', 'null')
+            )$match$
+                else 'true'
+            end,
+            'is_current', case
+                when stream.one_message_per_key
                 then format('exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)', stream_id)
-            else 'true'
-        end
+                else 'true'
+            end
+        )
     );
 end
 $$;
@@ -10670,6 +10072,33 @@ begin
 end
 $$;
 
+create or replace function postbus_data.layout_base(layout bigint)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/* The first of the partitions that publishers write to, as a layout register says: see set_layout. Written to be inlined. */
+    select ((layout >> 11) & 16777215)::integer
+$$;
+
+create or replace function postbus_data.layout_count(layout bigint)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/* How many partitions publishers write to, as a layout register says: see set_layout. Written to be inlined. */
+    select (layout & 2047)::integer
+$$;
+
+create or replace function postbus_data.layout_segment(layout bigint)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/* The segment that publishers write to, as a layout register says: see set_layout. Written to be inlined. */
+    select (layout >> 35)::integer
+$$;
+
 create or replace function postbus_data.log_table(stream_id integer, number integer)
 returns text
 language sql
@@ -10677,46 +10106,6 @@ immutable parallel safe
 as $$
 /* The qualified name of a segment's table. */
     select 'postbus_data.log_' || stream_id::text || '_' || number::text
-$$;
-
-create or replace function postbus.maintain(stream text default null)
-returns integer
-language plpgsql
-volatile
-security definer
-set lock_timeout = '500ms'
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Do what is due on the logs: begin new segments, seal old ones, let go of what need not be kept, drop segments whose messages
-are all gone.
-
-Call it every few seconds to minutes, from any number of places: one works on a stream at a time, another passes it over. Nothing breaks
-when it is late, the newest segment only becomes larger. Without a stream's name it takes up to 100 streams that need it, so
-that one call cannot fill the server's lock table; call again while it returns more than 0. A stream that somebody has locked is put off,
-with a warning.
-
-Returns  how many steps were taken.
-Raises   PB404 for a named stream that does not exist, PB412 outside READ COMMITTED: a segment would be sealed without messages that
-         committed since the snapshot, and they would never be read.
-*/
-declare
-    only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
-    due_id integer;
-    step_count integer := 0;
-begin
-    perform postbus_data.check_isolation();
-    for due_id in
-        select d.id from postbus_data.streams_due(only_id) as d (id) limit 100
-    loop
-        begin
-            step_count := step_count + postbus_data.maintain_log(due_id);
-        exception when lock_not_available or out_of_memory or undefined_table then
-            raise warning 'maintenance of stream % is put off: %', due_id, sqlerrm;
-        end;
-    end loop;
-    return step_count;
-end
 $$;
 
 create or replace function postbus_data.maintain_log(stream_id integer)
@@ -10935,7 +10324,7 @@ Point publishers at the newest segment when the register names one that does not
 moved on while the tables were being dumped.
 */
 declare
-    named integer := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id)) >> 35;
+    named integer := postbus_data.layout_segment(pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id)));
     newest postbus_data.segment;
 begin
     select s.* into newest
@@ -10973,9 +10362,9 @@ declare
 begin
     perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(0), stream_id);
     layout := postbus_data.sequence_value('postbus_data.layout_' || stream_id::text);
-    new_base := (layout >> 11) & 16777215;
-    if partition_count <> layout & 2047 then
-        new_base := new_base + (layout & 2047)::integer;
+    new_base := postbus_data.layout_base(layout);
+    if partition_count <> postbus_data.layout_count(layout) then
+        new_base := new_base + postbus_data.layout_count(layout);
     end if;
     if new_base + partition_count > 16777215 then
         raise exception using errcode = 'PB409', message = 'the partitions of this stream were changed too often', hint = 'create another stream';
@@ -10985,9 +10374,9 @@ begin
     set partition_base = new_base,
         partition_count = partition_count
     where s.stream_id = stream_id
-        and s.number = (layout >> 35) + 1;
-    if not found and partition_count <> layout & 2047 then
-        perform postbus_data.prepare_segment(stream_id, (layout >> 35)::integer + 1, new_base, partition_count);
+        and s.number = postbus_data.layout_segment(layout) + 1;
+    if not found and partition_count <> postbus_data.layout_count(layout) then
+        perform postbus_data.prepare_segment(stream_id, postbus_data.layout_segment(layout) + 1, new_base, partition_count);
     end if;
 end
 $$;
@@ -11004,7 +10393,7 @@ A publisher that still writes to a rolled segment took its horizon lock before i
 last_value after the roll. When no such lock is left, all messages of the segment are committed and there will be no more.
 */
 declare
-    current_number integer := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id)) >> 35;
+    current_number integer := postbus_data.layout_segment(pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id)));
     last_value bigint := pg_sequence_last_value(sequence);
     oldest bigint;
     segment postbus_data.segment;
@@ -11189,6 +10578,46 @@ streams: sizes and ages come from the catalog and from the newest segment's row.
         )
     -- In no order, so that streams which cannot get on do not keep the others waiting.
     order by random()
+$$;
+
+create or replace function postbus.maintain(stream text default null)
+returns integer
+language plpgsql
+volatile
+security definer
+set lock_timeout = '500ms'
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Do what is due on the logs: begin new segments, seal old ones, let go of what need not be kept, drop segments whose messages
+are all gone.
+
+Call it every few seconds to minutes, from any number of places: one works on a stream at a time, another passes it over. Nothing breaks
+when it is late, the newest segment only becomes larger. Without a stream's name it takes up to 100 streams that need it, so
+that one call cannot fill the server's lock table; call again while it returns more than 0. A stream that somebody has locked is put off,
+with a warning.
+
+Returns  how many steps were taken.
+Raises   PB404 for a named stream that does not exist, PB412 outside READ COMMITTED: a segment would be sealed without messages that
+         committed since the snapshot, and they would never be read.
+*/
+declare
+    only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
+    due_id integer;
+    step_count integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    for due_id in
+        select d.id from postbus_data.streams_due(only_id) as d (id) limit 100
+    loop
+        begin
+            step_count := step_count + postbus_data.maintain_log(due_id);
+        exception when lock_not_available or out_of_memory or undefined_table then
+            raise warning 'maintenance of stream % is put off: %', due_id, sqlerrm;
+        end;
+    end loop;
+    return step_count;
+end
 $$;
 
 create or replace function postbus_data.spark_begin_batch(
@@ -11575,9 +11004,9 @@ begin
     end if;
     select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;
     stream_id := entry.stream_id;
-    segment := entry.layout >> 35;
-    partition_base := (entry.layout >> 11) & 16777215;
-    partition_count := entry.layout & 2047;
+    segment := postbus_data.layout_segment(entry.layout);
+    partition_base := postbus_data.layout_base(entry.layout);
+    partition_count := postbus_data.layout_count(entry.layout);
     published_at := timestamptz_send(clock_timestamp());
     first_seq := seqs[1];
     if seqs[message_count] - first_seq = message_count - 1 then
@@ -11911,8 +11340,8 @@ begin
     stream_id := postbus_data.permitted_stream(caller, stream, 'consume', 'read');
     horizon := postbus_data.horizon_of(stream_id);
     layout := postbus_data.sequence_value('postbus_data.layout_' || stream_id::text);
-    partition_base := (layout >> 11) & 16777215;
-    partition_count := layout & 2047;
+    partition_base := postbus_data.layout_base(layout);
+    partition_count := postbus_data.layout_count(layout);
     system := (select c.system_identifier from pg_control_system() as c);
     timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
     select s.data_type, s.start_seq
@@ -11938,6 +11367,48 @@ as $$
     from postbus_data.spark_writer as w
     where w.stream_id = postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read')
         and w.writer = spark_written.writer
+$$;
+
+create or replace function postbus.delete_key(stream text, key text)
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Delete a key of a stream that keeps one message per key. Consumers get a message that says so: with the header postbus-deleted, and without content (null
+in a json stream, else empty).
+
+Returns  the seq of that message; null when there is no such key.
+Raises   PB404, PB409 where a stream does not keep one message per key.
+*/
+declare
+    source postbus_data.stream;
+    last_seq bigint;
+begin
+    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    if not source.one_message_per_key then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" does not keep one message per key', stream);
+    end if;
+    execute format(
+        'select t.seq from postbus_data.state_%s as t where t.key = $1 and t.seq > 0 and not t.is_deleted for update', source.id
+    )
+    into last_seq
+    using key;
+    if last_seq is null then
+        return null;
+    end if;
+    return postbus.publish(
+        stream,
+        key,
+        data => case source.data_type when 'json' then 'null' when 'text' then '' end,
+        bytes => case when source.data_type = 'bytes' then ''::bytea end,
+        headers => '{"postbus-deleted": "true"}'
+    );
+end
 $$;
 
 create or replace function postbus_data.compact_segments(stream_id integer, sequence regclass)
@@ -12016,48 +11487,6 @@ begin
     where g.stream_id = compact_segments.stream_id
         and g.number = chosen;
     return 1;
-end
-$$;
-
-create or replace function postbus.delete_key(stream text, key text)
-returns bigint
-language plpgsql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-/*
-Delete a key of a stream that keeps one message per key. Consumers get a message that says so: with the header postbus-deleted, and without content (null
-in a json stream, else empty).
-
-Returns  the seq of that message; null when there is no such key.
-Raises   PB404, PB409 where a stream does not keep one message per key.
-*/
-declare
-    source postbus_data.stream;
-    last_seq bigint;
-begin
-    select s.* into source from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
-    if not source.one_message_per_key then
-        raise exception using
-            errcode = 'PB409',
-            message = format('stream "%s" does not keep one message per key', stream);
-    end if;
-    execute format(
-        'select t.seq from postbus_data.state_%s as t where t.key = $1 and t.seq > 0 and not t.is_deleted for update', source.id
-    )
-    into last_seq
-    using key;
-    if last_seq is null then
-        return null;
-    end if;
-    return postbus.publish(
-        stream,
-        key,
-        data => case source.data_type when 'json' then 'null' when 'text' then '' end,
-        bytes => case when source.data_type = 'bytes' then ''::bytea end,
-        headers => '{"postbus-deleted": "true"}'
-    );
 end
 $$;
 
@@ -12154,8 +11583,29 @@ begin
         entry.stream_id
     )
     into answers
-    using batch, (entry.layout >> 35)::integer, ((entry.layout >> 11) & 16777215)::integer, (entry.layout & 2047)::integer;
+    using batch, postbus_data.layout_segment(entry.layout), postbus_data.layout_base(entry.layout), postbus_data.layout_count(entry.layout);
     return answers;
+end
+$$;
+
+create or replace function postbus_data.superseded(stream_id integer, messages postbus.delivery[])
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/* The seqs of those messages that are not the present version of their key; none where a stream does not keep one message per key. */
+declare
+    seqs bigint[];
+begin
+    if (select s.one_message_per_key from postbus_data.stream as s where s.id = stream_id) then
+        execute format(
+            'select array_agg(m.seq)
+            from unnest($1) as m
+            where not exists (select from postbus_data.state_%s as t where t.key = m.key and t.seq = m.seq)',
+            stream_id
+        ) into seqs using messages;
+    end if;
+    return coalesce(seqs, '{}');
 end
 $$;
 
@@ -12228,27 +11678,6 @@ begin
         where g.stream_id = source.id
     )
     using after_key, key, key_regex, max_messages;
-end
-$$;
-
-create or replace function postbus_data.superseded(stream_id integer, messages postbus.delivery[])
-returns bigint[]
-language plpgsql
-volatile
-as $$
-/* The seqs of those messages that are not the present version of their key; none where a stream does not keep one message per key. */
-declare
-    seqs bigint[];
-begin
-    if (select s.one_message_per_key from postbus_data.stream as s where s.id = stream_id) then
-        execute format(
-            'select array_agg(m.seq)
-            from unnest($1) as m
-            where not exists (select from postbus_data.state_%s as t where t.key = m.key and t.seq = m.seq)',
-            stream_id
-        ) into seqs using messages;
-    end if;
-    return coalesce(seqs, '{}');
 end
 $$;
 
@@ -12335,84 +11764,6 @@ begin
     from postbus_data.segment as g
     join postbus_data.stream as s on s.id = g.stream_id
     where g.stream_id = altered;
-end
-$$;
-
-create or replace function postbus_data.check_limits(
-    partitions integer,
-    max_message_bytes integer,
-    segment_bytes bigint,
-    segment_age interval
-)
-returns void
-language plpgsql
-immutable
-as $$
-/* Refuse stream settings outside their range (PB400). Null is not checked: it stands for "as it is". */
-declare
-    problem text;
-begin
-    problem := case
-        when partitions not between 1 and 1024
-            then format('partitions = %s is not between 1 and 1024', partitions)
-        when max_message_bytes not between 1 and 268435456
-            then format('max_message_bytes = %s is not between 1 and 268435456 (256 MiB)', max_message_bytes)
-        when segment_bytes not between 65536 and 1099511627776
-            then format('segment_bytes = %s is not between 65536 (64 KiB) and 1099511627776 (1 TiB)', segment_bytes)
-        when segment_age not between interval '1 second' and interval '3650 days'
-            then format('segment_age = %s is not between 1 second and 3650 days', segment_age)
-    end;
-    if problem is not null then
-        raise exception using errcode = 'PB400', message = problem;
-    end if;
-end
-$$;
-
-create or replace function postbus_data.check_name(kind text, name text)
-returns void
-language plpgsql
-immutable
-as $$
-/* Refuse a name that is not 1 to 63 of the characters A-Z a-z 0-9 _ - (PB400). Every name of Postbus is checked here. */
-begin
-    if name is null or name !~ '^[A-Za-z0-9_-]{1,63}$' then
-        raise exception using
-            errcode = 'PB400',
-            message = format('%s name %s is not allowed', kind, coalesce('"' || left(name, 80) || '"', 'null')),
-            hint = 'use 1 to 63 letters, digits, "_" or "-"';
-    end if;
-end
-$$;
-
-create or replace function postbus_data.check_retention(
-    retain_up_to interval,
-    retain_at_least interval,
-    max_messages bigint,
-    max_storage bigint,
-    when_full text
-)
-returns void
-language plpgsql
-immutable
-as $$
-/* Refuse what a stream keeps when it is outside its range (PB400). Null is not checked. */
-declare
-    problem text;
-begin
-    problem := case
-        when retain_up_to not between interval '1 second' and interval '36500 days'
-            then format('retain_up_to = %s is not between 1 second and 36500 days', retain_up_to)
-        when retain_at_least not between interval '0' and interval '36500 days'
-            then format('retain_at_least = %s is not between 0 and 36500 days', retain_at_least)
-        when retain_at_least > retain_up_to
-            then format('retain_at_least = %s is longer than retain_up_to = %s', retain_at_least, retain_up_to)
-        when max_messages < 1 then format('max_messages = %s is not at least 1', max_messages)
-        when max_storage < 1048576 then format('max_storage = %s is not at least 1048576 (1 MiB)', max_storage)
-        when when_full not in ('evict', 'refuse') then format('when_full = %L is not one of evict, refuse', when_full)
-    end;
-    if problem is not null then
-        raise exception using errcode = 'PB400', message = problem;
-    end if;
 end
 $$;
 
@@ -12572,6 +11923,115 @@ begin
 end
 $$;
 
+create or replace function postbus_data.check_limits(
+    partitions integer,
+    max_message_bytes integer,
+    segment_bytes bigint,
+    segment_age interval
+)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse stream settings outside their range (PB400). Null is not checked: it stands for "as it is". */
+declare
+    problem text;
+begin
+    problem := case
+        when partitions not between 1 and 1024
+            then format('partitions = %s is not between 1 and 1024', partitions)
+        when max_message_bytes not between 1 and 268435456
+            then format('max_message_bytes = %s is not between 1 and 268435456 (256 MiB)', max_message_bytes)
+        when segment_bytes not between 65536 and 1099511627776
+            then format('segment_bytes = %s is not between 65536 (64 KiB) and 1099511627776 (1 TiB)', segment_bytes)
+        when segment_age not between interval '1 second' and interval '3650 days'
+            then format('segment_age = %s is not between 1 second and 3650 days', segment_age)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_name(kind text, name text)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse a name that is not 1 to 63 of the characters A-Z a-z 0-9 _ - (PB400). Every name of Postbus is checked here. */
+begin
+    if name is null or name !~ '^[A-Za-z0-9_-]{1,63}$' then
+        raise exception using
+            errcode = 'PB400',
+            message = format('%s name %s is not allowed', kind, coalesce('"' || left(name, 80) || '"', 'null')),
+            hint = 'use 1 to 63 letters, digits, "_" or "-"';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_retention(
+    retain_up_to interval,
+    retain_at_least interval,
+    max_messages bigint,
+    max_storage bigint,
+    when_full text
+)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse what a stream keeps when it is outside its range (PB400). Null is not checked. */
+declare
+    problem text;
+begin
+    problem := case
+        when retain_up_to not between interval '1 second' and interval '36500 days'
+            then format('retain_up_to = %s is not between 1 second and 36500 days', retain_up_to)
+        when retain_at_least not between interval '0' and interval '36500 days'
+            then format('retain_at_least = %s is not between 0 and 36500 days', retain_at_least)
+        when retain_at_least > retain_up_to
+            then format('retain_at_least = %s is longer than retain_up_to = %s', retain_at_least, retain_up_to)
+        when max_messages < 1 then format('max_messages = %s is not at least 1', max_messages)
+        when max_storage < 1048576 then format('max_storage = %s is not at least 1048576 (1 MiB)', max_storage)
+        when when_full not in ('evict', 'refuse') then format('when_full = %L is not one of evict, refuse', when_full)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.raise_unknown_stream(stream text)
+returns void
+language plpgsql
+stable
+as $$
+/* Raise PB404 for a stream that does not exist, or that the caller must not know of. */
+begin
+    raise exception using
+        errcode = 'PB404',
+        message = format('stream "%s" does not exist', stream),
+        hint = format('create it with: select postbus.create_stream(%L)', stream);
+end
+$$;
+
+create or replace function postbus_data.stream_id(stream text)
+returns integer
+language plpgsql
+stable
+as $$
+/* The id of a stream. Raises PB404 when there is none of that name. */
+declare
+    id integer;
+begin
+    select s.id into id from postbus_data.stream as s where s.name = stream_id.stream;
+    if id is null then
+        perform postbus_data.raise_unknown_stream(stream);
+    end if;
+    return id;
+end
+$$;
+
 create or replace function postbus.list_streams(
     after_name text default '',
     max_streams integer default 200,
@@ -12672,37 +12132,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.raise_unknown_stream(stream text)
-returns void
-language plpgsql
-stable
-as $$
-/* Raise PB404 for a stream that does not exist, or that the caller must not know of. */
-begin
-    raise exception using
-        errcode = 'PB404',
-        message = format('stream "%s" does not exist', stream),
-        hint = format('create it with: select postbus.create_stream(%L)', stream);
-end
-$$;
-
-create or replace function postbus_data.stream_id(stream text)
-returns integer
-language plpgsql
-stable
-as $$
-/* The id of a stream. Raises PB404 when there is none of that name. */
-declare
-    id integer;
-begin
-    select s.id into id from postbus_data.stream as s where s.name = stream_id.stream;
-    if id is null then
-        perform postbus_data.raise_unknown_stream(stream);
-    end if;
-    return id;
-end
-$$;
-
 create or replace function postbus.stream_info(stream text, caller postbus.caller default postbus.current_caller())
 returns postbus.stream_info
 language plpgsql
@@ -12727,7 +12156,7 @@ begin
     select
         s.name, s.id, s.data_type, s.max_message_bytes, s.segment_bytes, s.segment_age, s.retain_up_to, s.retain_at_least,
         s.max_messages, s.max_storage, s.until_acked, s.when_full, s.dedup_window, s.one_message_per_key, s.process_unmodified, s.is_full, s.start_seq, s.created_at,
-        pg_sequence_last_value(to_regclass('postbus_data.layout_' || s.id)) & 2047,
+        postbus_data.layout_count(pg_sequence_last_value(to_regclass('postbus_data.layout_' || s.id))),
         pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id))
     into
         info.name, info.id, info.data_type, info.max_message_bytes, info.segment_bytes, info.segment_age, info.retain_up_to,
@@ -12856,8 +12285,671 @@ begin
 end
 $$;
 
+create or replace function postbus_data.claim_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/claim.sql. */
+    select $template$
+-- Leases messages of one partition in one segment, or only reads them. See create_claim_function.
+create or replace function postbus_data.claim_{stream_id}_{segment}(reader postbus_data.consumer, claim postbus_data.receive_state)
+returns postbus_data.batch
+language plpgsql
+volatile
+as $body$
+#variable_conflict use_variable
+declare
+    partition integer := (claim.place).partition;
+    after_seq bigint := claim.after_seq;
+    to_seq bigint := claim.to_seq;
+    wanted integer := claim.wanted;
+    has_expired boolean;
+    seqs bigint[];
+    keys text[];
+    expired bigint[];
+    last_seq bigint;
+    scanned integer;
+    picked postbus_data.chosen_messages;
+    batch postbus_data.batch;
+begin
+    if claim.scan is null and claim.blocked is null and ({is_unversioned} or claim.lease_until is null) then
+        if wanted > {array_limit} then
+            -- An array holds less than 1 GiB.
+            select greatest(count(*), 1)
+            into wanted
+            from (
+                select sum(octet_length(l.data::{data_type})) over (order by l.seq) as size
+                from {log_table} as l
+                where l.partition = partition
+                    and l.seq > after_seq
+                    and l.seq <= to_seq
+                order by l.seq
+                limit wanted
+            ) as m
+            where m.size < 268435456;
+        end if;
+        select
+            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+            bool_or(m.expires_at <= clock_timestamp())
+        into batch.seqs, batch.keys, batch.{data_column}, batch.headers, batch.published_at, has_expired
+        from (
+            select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at, l.expires_at
+            from {log_table} as l
+            where l.partition = partition
+                and l.seq > after_seq
+                and l.seq <= to_seq
+            order by l.seq
+            limit wanted
+        ) as m;
+        batch.partition := partition;
+        -- Whoever has no lease to give only wants to look.
+        if batch.seqs is null or claim.lease_until is null then
+            return batch;
+        end if;
+        if has_expired is not true then
+            batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
+            return batch;
+        end if;
+    end if;
+
+    -- Some may be filtered out, parked or expired.
+    select
+        array_agg(m.seq) filter (where m.matches and not m.expired),
+        array_agg(m.key) filter (where m.matches and not m.expired),
+        array_agg(m.seq) filter (where m.matches and m.expired),
+        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
+        count(*)
+    into seqs, keys, expired, last_seq, scanned
+    from (
+        select
+            l.seq,
+            l.key,
+            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+            and {matches_data}
+            and {is_current} as matches
+        from {log_table} as l
+        where l.partition = partition
+            and l.seq > after_seq
+            and l.seq <= to_seq
+        order by l.seq
+        limit coalesce(claim.scan, wanted)
+    ) as m;
+    picked := postbus_data.choose_messages(reader, claim, seqs, keys, expired, last_seq);
+    if picked.seqs is null then
+        if picked.last_seq > (picked.place).read_to_seq then
+            perform postbus_data.advance_position(picked.place, picked.last_seq);
+        end if;
+        -- It has moved on by itself, and says how many it looked at.
+        batch := null;
+        batch.attempts := array[scanned];
+        return batch;
+    end if;
+    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
+    into batch.seqs, batch.keys, batch.{data_column}, batch.headers, batch.published_at
+    from (
+        select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at
+        from {log_table} as l
+        where l.partition = partition
+            and l.seq = any (picked.seqs)
+        order by l.seq
+    ) as m;
+    batch.partition := partition;
+    claim.place := picked.place;
+    batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, picked.last_seq);
+    return batch;
+end
+$body$;
+$template$
+$function$;
+
+create or replace function postbus_data.publish_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/publish.sql. */
+    select $template$
+-- What postbus.publish does, for one stream whose table, partitions and limits are known. See create_publish_functions.
+create or replace function postbus_data.publish_{stream_id}(key text, data {data_type}, headers jsonb)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $body$
+#variable_conflict use_variable
+declare
+    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    seq bigint;
+begin
+    if {is_refused}
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared({lock_class}, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass)))
+                else postbus_data.lock_horizon({stream_id}, 'postbus_data.seq_{stream_id}'::regclass)
+            end
+        ) is not true
+        or (pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint) is not true
+        or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
+        or (octet_length(data) <= {max_message_bytes}) is not true
+        or headers is not null
+    then
+        return postbus.publish({stream_name}, key, {data_argument} => data, headers => headers);
+    end if;
+    seq := nextval('postbus_data.seq_{stream_id}'::regclass);
+    if pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) <> {layout}::bigint then
+        -- See publish. This number stays unused.
+        return postbus.publish({stream_name}, key, {data_argument} => data);
+    end if;
+    insert into {log_table} (seq, published_at, partition, key, data)
+    values (
+        seq,
+        clock_timestamp(),
+        {partition_base} + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), {partition_count}), mod(seq, {partition_count}::bigint)::integer),
+        key,
+        {content}
+    );
+    return seq;
+end
+$body$;
+$template$
+$function$;
+
+create or replace function postbus_data.publish_many_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/publish_many.sql. */
+    select $template$
+-- What postbus.publish_many does, for one stream whose table, partitions and limits are known. See create_publish_functions.
+create or replace function postbus_data.publish_many_{stream_id}(keys text[], data {data_type}[], headers jsonb[])
+returns bigint[]
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $body$
+#variable_conflict use_variable
+declare
+    message_count integer := cardinality(data);
+    published_at timestamptz;
+    seqs bigint[];
+begin
+    if {is_refused}
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared({lock_class}, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass)))
+                else postbus_data.lock_horizon({stream_id}, 'postbus_data.seq_{stream_id}'::regclass)
+            end
+        ) is not true
+        or (pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint) is not true
+        or (message_count between 1 and 10000) is not true
+        or (cardinality(keys) = message_count) is not true
+        or array_ndims(keys) + array_ndims(data) > 2
+        or (postbus_data.tokens_are_valid(array_to_string(keys, '.'::text)) is false and num_nonnulls(variadic keys) > 0)
+        or headers is not null
+        or (
+            select max(length(m.key)) > 255
+                or count(m.data) < message_count
+                or max(octet_length(m.data)) > {max_message_bytes}
+            from (select unnest(keys) as key, unnest(data) as data) as m
+        )
+    then
+        return postbus.publish_many({stream_name}, keys, {data_argument} => data, headers => headers);
+    end if;
+    select array_agg(nextval('postbus_data.seq_{stream_id}'::regclass)) into seqs from generate_series(1, message_count);
+    if pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) <> {layout}::bigint then
+        -- See publish. These numbers stay unused.
+        return postbus.publish_many({stream_name}, keys, {data_argument} => data);
+    end if;
+    published_at := clock_timestamp();
+    insert into {log_table} (seq, published_at, partition, key, data)
+    select
+        m.seq,
+        published_at,
+        {partition_base} + coalesce(mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), {partition_count}), mod(m.seq, {partition_count}::bigint)::integer),
+        m.key,
+        {contents}
+    from (
+        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
+        from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
+        offset 0
+    ) as m;
+    return seqs;
+end
+$body$;
+$template$
+$function$;
+
+create or replace function postbus_data.receive_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/receive.sql. */
+    select $template$
+-- What ack_and_receive does, for one stream and its newest segment. See create_receive_function.
+create or replace function postbus_data.ack_and_receive_{stream_id}(
+    stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[], by_position boolean
+)
+returns table (
+    acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
+    published_at timestamptz[]
+)
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $body$
+#variable_conflict use_variable
+declare
+    reader record;
+    place record;
+    first integer := floor(random() * {partition_count});
+    chosen integer := {partition_base} + first;
+    is_plain boolean;
+    is_ready boolean := false;
+    is_busy boolean;
+    is_over boolean;
+    begin_with integer;
+    partitions integer[];
+    horizon bigint;
+    remaining integer;
+    is_whole boolean;
+    has_expired boolean;
+    token bigint;
+    lease_until timestamptz;
+begin
+    -- Each expression outside a statement is set up anew in every transaction, which takes longer than to evaluate it: so they are few.
+    select
+        c.id,
+        c.epoch,
+        c.ordering = 'key'::text as is_keyed,
+        c.is_group,
+        c.expire_after,
+        c.max_ack_pending / ({partition_count} + 1) as quota,
+        s.start_seq - 1 as start_after,
+        not c.is_group or ack_wait is not null as is_leased,
+        clock_timestamp() + case when c.is_group then ack_wait else c.ack_wait end as lease_until,
+        {is_plain}
+        and c.is_plain
+        and c.max_ack_pending / ({partition_count} + 1) >= 100
+        and max_messages between 1 and 1000
+        and c.is_group = by_position
+        and case
+            when by_position then (ack_wait between interval '1 millisecond' and interval '7 days') is not false
+            else ack_wait is null and c.ordering <> 'partition'::text
+        end
+        and not exists (
+            select
+            from postbus_data.due as d
+            where d.consumer_id = c.id
+                and d.epoch = c.epoch
+                and d.n > coalesce(
+                    (
+                        select p.read_to_n
+                        from postbus_data.redelivery_position as p
+                        where p.consumer_id = c.id
+                            and p.epoch = c.epoch
+                        order by p.read_to_n desc
+                        limit 1
+                    ),
+                    0
+                )
+        ) as is_plain
+    into reader
+    from postbus_data.consumer as c
+    join postbus_data.stream as s on s.id = {stream_id}
+    where c.stream_name = {stream_name}
+        and c.name = consumer;
+    acked := 0;
+    if ack_ids is not null and reader.id is not null then
+        -- As ack_deliveries does, which takes longer to call than to run: nearly always one lease as a whole.
+        delete from postbus_data.lease as l
+        where l.token = postbus_data.parse_token(ack_ids[1])
+            and l.piece = 0
+            and l.consumer_id + 0 = reader.id
+            and l.epoch = reader.epoch
+            and not l.has_history
+            and not l.is_split
+            and cardinality(ack_ids) = 1
+        returning l.token, cardinality(l.seqs) into token, acked;
+        if token is null then
+            acked := postbus_data.ack_deliveries(reader.id, reader.epoch, ack_ids);
+        elsif exists (select from postbus_data.settled as s where s.token = token) then
+            -- In a later statement: the first has waited for whoever was settling some of its messages.
+            with settled as (delete from postbus_data.settled as s where s.token = token returning s.seq)
+            select acked - count(*) into acked from settled as s;
+        end if;
+    end if;
+
+    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
+    is_plain := reader.is_plain
+        and current_setting('transaction_isolation'::text) = 'read committed'::text
+        and (
+            random() < 0.9::float8
+            or (reader.is_group and reader.expire_after is null)
+            or not postbus_data.run_periodic_work(postbus_data.find_consumer(stream, consumer))
+        );
+    if is_plain then
+        lease_until := reader.lease_until;
+        is_ready := pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), chosen);
+        for turn in 1 .. 2 loop
+            if is_ready then
+                select
+                    p.read_to_seq, p.horizon, p.pending_bound, p.segment, p.leases, p.parked_from, p.expired_count, p.missed_count, p.pending_since,
+                    p.horizon - p.read_to_seq >= max_messages::bigint * {partition_count} as has_enough,
+                    p.leases is null
+                    and not reader.is_keyed
+                    and p.segment = {segment}
+                    and p.read_to_seq >= reader.start_after
+                    and p.parked_from is null
+                    and p.horizon - p.read_to_seq >= max_messages::bigint * {partition_count} as is_simple
+                into place
+                from postbus_data.position as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = chosen
+                order by p.read_to_seq desc
+                limit 1;
+                exit when place.is_simple;
+                if (place.segment = {segment} and place.read_to_seq >= reader.start_after) is not true then
+                    -- It has its turn, also when others have enough.
+                    begin_with := chosen;
+                elsif place.parked_from is not null then
+                    -- So it has, unless a lease in flight may be what they are parked behind.
+                    begin_with := (select chosen where not exists (select from postbus_data.lease as l where l.token = any (place.leases)));
+                elsif not place.has_enough
+                    and pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass) - place.horizon >= max_messages::bigint * {partition_count}
+                then
+                    -- So much was published since somebody looked that some of it is probably here.
+                    horizon := postbus_data.horizon_of({stream_id});
+                    place.horizon := horizon;
+                end if;
+                is_ready := begin_with is null and place.parked_from is null and place.horizon - place.read_to_seq >= max_messages::bigint * {partition_count};
+                if is_ready and reader.is_keyed then
+                    -- One snapshot for both: a nack makes a failure of a lease, and then its key is held by either.
+                    select
+                        exists (select from postbus_data.lease as l where l.token = any (place.leases)),
+                        not exists (
+                            select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = chosen
+                        ){no_older_failures}
+                    into is_busy, is_ready;
+                    begin_with := case when not is_busy and not is_ready then chosen end;
+                    is_ready := is_ready and not is_busy;
+                elsif is_ready and reader.is_group and place.leases is not null then
+                    select count(*) > 0, bool_or(l.deadline <= clock_timestamp())
+                    into is_busy, is_over
+                    from postbus_data.lease as l
+                    where l.token = any (place.leases);
+                    begin_with := case when is_over then chosen end;
+                    is_ready := not is_busy;
+                end if;
+            end if;
+            exit when is_ready or turn = 2 or begin_with is not null;
+            -- Somebody else is at it, or too little is left: one that has enough, and in order "key" nothing in flight.
+            chosen := (
+                select p.partition
+                from (
+                    select p.partition
+                    from generate_series(1, least(16, {partition_count} - 1)) as n
+                    cross join lateral (
+                        select p.partition, p.read_to_seq, p.horizon - p.read_to_seq as distance, p.segment, p.leases
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = {partition_base} + mod(chosen - {partition_base} + n, {partition_count})
+                        order by p.read_to_seq desc
+                        limit 1
+                    ) as p
+                    where p.distance >= max_messages::bigint * {partition_count}
+                        and p.segment = {segment}
+                        and (
+                            not (reader.is_keyed or reader.is_group)
+                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
+                        )
+                    order by p.read_to_seq
+                    offset 0
+                ) as p
+                where pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), p.partition)
+                limit 1
+            );
+            is_ready := chosen is not null;
+        end loop;
+    end if;
+    if is_ready then
+        if place.pending_bound + max_messages > reader.quota then
+            select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
+            from postbus_data.count_in_flight(
+                reader.id, reader.epoch, chosen, {partition_base}, case when reader.is_keyed then coalesce(place.leases, '{}'::bigint[]) end,
+                place.pending_since
+            ) as r;
+        end if;
+        if max_messages > {array_limit} then
+            -- If all were as large as they may be, they would not fit into an array.
+            select sum(octet_length(m.data)) < 67108864
+            into is_ready
+            from (
+                select l.data::{data_type} as data
+                from {log_table} as l
+                where l.partition = chosen
+                    and l.seq > place.read_to_seq
+                    and l.seq <= place.horizon
+                order by l.seq
+                limit max_messages
+            ) as m;
+        end if;
+        -- The register is read after the horizon: what lies below that is in this segment.
+        if is_ready
+            and place.pending_bound + max_messages <= reader.quota
+            and pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint
+        then
+            select
+                array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+                bool_or(m.expires_at <= clock_timestamp())
+            into seqs, keys, {data_column}, headers, published_at, has_expired
+            from (
+                select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at, l.expires_at
+                from {log_table} as l
+                where l.partition = chosen
+                    and l.seq > place.read_to_seq
+                    and l.seq <= place.horizon
+                order by l.seq
+                limit max_messages
+            ) as m;
+            if cardinality(seqs) = max_messages and has_expired is not true then
+                token := postbus_data.new_token();
+                with last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = chosen
+                        and p.read_to_seq = place.read_to_seq
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    select
+                        token, reader.id, reader.epoch, chosen, seqs, case when reader.is_keyed then keys end, clock_timestamp(), lease_until
+                    where reader.is_leased
+                )
+                insert into postbus_data.position (
+                    consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
+                )
+                values (
+                    reader.id, reader.epoch, chosen, seqs[cardinality(seqs)], place.horizon,
+                    case when reader.is_group then 0 else place.pending_bound + cardinality(seqs) end, {segment},
+                    case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[token] end, place.expired_count, place.missed_count,
+                    case when place.pending_since is not null then least(place.pending_since, lease_until) end
+                );
+                lease := lpad(to_hex(token), 16, '0'::text);
+                partition := chosen;
+                return next;
+                return;
+            end if;
+            if seqs is null then
+                -- Lest it look full the next time.
+                with last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = chosen
+                        and p.read_to_seq = place.read_to_seq
+                )
+                insert into postbus_data.position (
+                    consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
+                )
+                values (
+                    reader.id, reader.epoch, chosen, place.horizon, place.horizon, place.pending_bound, {segment}, place.leases,
+                    place.expired_count, place.missed_count, place.pending_since
+                );
+            end if;
+        end if;
+    end if;
+
+    remaining := max_messages;
+    -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
+    -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
+    if is_plain and begin_with is null then
+        is_whole := true;
+        for turn in 0 .. ({partition_count} - 1) / {partitions_at_once} loop
+            exit when remaining = 0;
+            partitions := array(
+                select {partition_base} + mod(g.n, {partition_count})
+                from generate_series(first + turn * {partitions_at_once}, first + least((turn + 1) * {partitions_at_once}, {partition_count}) - 1) as g (n)
+                where pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), {partition_base} + mod(g.n, {partition_count}))
+            );
+            horizon := coalesce(horizon, postbus_data.horizon_of({stream_id}));
+            is_ready := pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint;
+            is_whole := is_whole and is_ready;
+            exit when not is_ready;
+            for lease, partition, seqs, keys, {data_column}, headers, published_at in
+                with place as materialized (
+                    select
+                        n as partition, p.read_to_seq, p.horizon, p.pending_bound, p.expired_count, p.missed_count, p.pending_since,
+                        p.segment = {segment}
+                        and p.read_to_seq >= reader.start_after
+                        and p.pending_bound + remaining <= reader.quota
+                        and p.parked_from is null
+                        and (
+                            not (reader.is_keyed or reader.is_group)
+                            or not exists (select from postbus_data.lease as l where l.token = any (p.leases))
+                        )
+                        and (
+                            not reader.is_keyed
+                            or (
+                                not exists (
+                                    select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = n
+                                ){no_older_failures}
+                            )
+                        ) as is_usable
+                    from unnest(partitions) as n
+                    left join lateral (
+                        select p.*
+                        from postbus_data.position as p
+                        where p.consumer_id = reader.id
+                            and p.epoch = reader.epoch
+                            and p.partition = n
+                        order by p.read_to_seq desc
+                        limit 1
+                    ) as p on true
+                    where p.read_to_seq < horizon
+                        or (p.read_to_seq is null and exists (select from {log_table} as l where l.partition = n))
+                ),
+                message as materialized (
+                    select l.*
+                    from place as p
+                    cross join lateral (
+                        select l.partition, l.seq, l.key, l.data, l.headers, l.published_at, l.expires_at
+                        from {log_table} as l
+                        where l.partition = p.partition
+                            and l.seq > p.read_to_seq
+                            and l.seq <= horizon
+                        order by l.seq
+                        limit remaining
+                    ) as l
+                    where p.is_usable
+                    order by l.seq
+                    limit remaining
+                ),
+                -- What is not so simple: some have expired, or they are too large together for an array.
+                unfit as materialized (
+                    select from message as m where m.expires_at <= clock_timestamp()
+                    union all
+                    select from message as m having sum(octet_length(m.data::{data_type})) >= 67108864
+                ),
+                found as materialized (
+                    select
+                        postbus_data.new_token() as token, m.partition, array_agg(m.seq) as seqs, array_agg(m.key) as keys,
+                        array_agg(m.data::{data_type}) as data, array_agg(m.headers) as headers, array_agg(m.published_at) as published_at
+                    from (select m.* from message as m order by m.partition, m.seq) as m
+                    where not exists (select from unfit)
+                    group by m.partition
+                ),
+                last_place as (
+                    delete from postbus_data.position as p
+                    where p.consumer_id = reader.id
+                        and p.epoch = reader.epoch
+                        and p.partition = any (array(select f.partition from found as f))
+                        and p.read_to_seq = any (array(select p.read_to_seq from found as f join place as p on p.partition = f.partition))
+                ),
+                leased as (
+                    insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, keys, received_at, deadline)
+                    select
+                        f.token, reader.id, reader.epoch, f.partition, f.seqs, case when reader.is_keyed then f.keys end, clock_timestamp(),
+                        lease_until
+                    from found as f
+                    where reader.is_leased
+                ),
+                moved as (
+                    insert into postbus_data.position (
+                        consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, segment, leases, expired_count, missed_count, pending_since
+                    )
+                    select
+                        reader.id, reader.epoch, f.partition, f.seqs[cardinality(f.seqs)], greatest(p.horizon, horizon),
+                        case when reader.is_group then 0 else p.pending_bound + cardinality(f.seqs) end, {segment},
+                        case when reader.is_keyed or (reader.is_group and reader.is_leased) then array[f.token] end, p.expired_count, p.missed_count,
+                        case when p.pending_since is not null then least(p.pending_since, lease_until) end
+                    from found as f
+                    join place as p on p.partition = f.partition
+                )
+                select lpad(to_hex(f.token), 16, '0'::text), f.partition, f.seqs, f.keys, f.data, f.headers, f.published_at
+                from found as f
+                union all
+                -- Something is left that is not so simple.
+                select null, null, null, null, null, null, null
+                where exists (select from unfit) or exists (select from place as p where p.is_usable is not true)
+            loop
+                if lease is null then
+                    is_whole := false;
+                else
+                    remaining := remaining - cardinality(seqs);
+                    return next;
+                end if;
+            end loop;
+        end loop;
+        if remaining = 0 or (remaining < max_messages and is_whole) then
+            return;
+        end if;
+    end if;
+    return query
+    select acked, b.*
+    from postbus_data.receive_with_decisions(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
+    if not found and remaining = max_messages then
+        lease := null;
+        return next;
+    end if;
+end
+$body$;
+$template$
+$function$;
+
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('36b8eab8875e8160')
+insert into postbus_data.installation (functions_digest) values ('c110778c7dd06e9d')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -12875,7 +12967,7 @@ select postbus_data.apply_grants(s.id) from postbus_data.stream as s;
 select postbus_data.comment_functions();
 comment on table postbus_data.migration is 'A row is one numbered step that this database has taken, by a fresh install (which takes them all at once) or an upgrade.';
 comment on table postbus_data.installation is 'The one row says which text the functions were made from, so that code and database can be compared on connect.';
-comment on table postbus_data.stream is 'A row is one stream. Beside it stand, named by its id: postbus_data.seq_<id>     the sequence that numbers its messages postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions. Its value is read live, whatever the reader''s snapshot (a table row would not be). postbus_data.log_<id>_<n> its segments postbus_data.publish_<id>, postbus_data.publish_many_<id> functions that publish to it; see functions/message/create_publish_functions.sql postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key postbus_data.serve_<id>   a function that receives from it; see functions/delivery/create_receive_function.sql Ids are never used again, so a name left behind by one stream cannot be mistaken for another''s.';
+comment on table postbus_data.stream is 'A row is one stream. Beside it stand, named by its id: postbus_data.seq_<id>     the sequence that numbers its messages postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions. Its value is read live, whatever the reader''s snapshot (a table row would not be). postbus_data.log_<id>_<n> its segments postbus_data.publish_<id>, postbus_data.publish_many_<id> functions that publish to it; see functions/message/internal/create_publish_functions.sql postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key postbus_data.serve_<id>   a function that receives from it; see functions/delivery/internal/create_receive_function.sql Ids are never used again, so a name left behind by one stream cannot be mistaken for another''s.';
 comment on table postbus_data.segment is 'A row is one table of a stream''s log. A segment''s life: prepared (its table exists, nobody writes to it), current (the layout register names it), rolled (the register has moved on, late publishers may still write), sealed (nobody can). At most one segment is rolled and not sealed, so a message''s seq lies in one of at most two segments.';
 comment on table postbus_data.kept is 'A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked behind another. It goes when none does.';
 comment on table postbus_data.dropped is 'A row is what a dropped segment held: how many messages of each partition. It tells a consumer that comes too late how many it has missed. The oldest two of a stream become one when there are more than a hundred.';

@@ -50,7 +50,7 @@ def test_a_message_that_commits_late_is_not_skipped(url: str, plain: postbus.Bus
 
 def test_without_the_horizon_lock_a_message_is_lost(server: servers.Server) -> None:
     """The guarantee above rests on the lock: the same steps without it lose the late message for ever."""
-    source = files("postbus.sql").joinpath("functions/horizon/lock_horizon.sql").read_text()
+    source = files("postbus.sql").joinpath("functions/horizon/internal/lock_horizon.sql").read_text()
     unlocked = re.sub(r"if not pg_try_advisory_xact_lock_shared\(.*? then", "if false then", source, flags=re.S)
     assert unlocked != source
     with servers.database(server.url) as url:

@@ -1,6 +1,6 @@
 -- A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.
 create table postbus_data.consumer (
-    -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/consumer_lock_class.sql.
+    -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/internal/consumer_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
     stream_id integer not null references postbus_data.stream on delete cascade,
     -- Streams keep their names, so a consumer is found by both in one probe.

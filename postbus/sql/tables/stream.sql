@@ -4,13 +4,13 @@
 --                             Its value is read live, whatever the reader's snapshot (a table row would not be).
 --   postbus_data.log_<id>_<n> its segments
 --   postbus_data.publish_<id>, postbus_data.publish_many_<id>
---                             functions that publish to it; see functions/message/create_publish_functions.sql
+--                             functions that publish to it; see functions/message/internal/create_publish_functions.sql
 --   postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window
 --   postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key
---   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/create_receive_function.sql
+--   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/internal/create_receive_function.sql
 -- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
 create table postbus_data.stream (
-    -- Publishers' locks use 2^30 + id as their class; see functions/horizon/publisher_lock_class.sql.
+    -- Publishers' locks use 2^30 + id as their class; see functions/horizon/internal/publisher_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
     name text collate "C" not null unique,
     data_type text collate "C" not null check (data_type in ('json', 'text', 'bytes')),

@@ -41,7 +41,7 @@ Raises   PB404, PB412 outside READ COMMITTED.
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     layout bigint := postbus_data.reading_layout(reader);
-    partition_count integer := layout & 2047;
+    partition_count integer := postbus_data.layout_count(layout);
     end_seq bigint;
     total_lag bigint := 0;
     total_expired bigint := 0;
@@ -61,11 +61,11 @@ begin
             from postbus_data.segment as g
             where g.stream_id = reader.stream_id
                 and g.partition_base > reader.partition_base
-                and g.number <= layout >> 35
+                and g.number <= postbus_data.layout_segment(layout)
         )
     );
     for place in 0 .. partition_count - 1 loop
-        partition := ((layout >> 11) & 16777215) + place;
+        partition := postbus_data.layout_base(layout) + place;
         position_seq := null;
         select p.read_to_seq, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
         from postbus_data.position as p

@@ -39,9 +39,9 @@ that at 20 µs (docs/decisions/0003).
 #variable_conflict use_variable
 declare
     entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type, caller);
-    place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || (entry.layout >> 35)::text
+    place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || postbus_data.layout_segment(entry.layout)::text
         || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
-    partition_count integer := entry.layout & 2047::bigint;
+    partition_count integer := postbus_data.layout_count(entry.layout);
     -- partition_of written out: a call of it costs as much as the insert.
     hash bytea := sha256(convert_to(key, 'UTF8'::name));
     partition integer := mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), partition_count);
@@ -82,7 +82,7 @@ begin
         -- Others may have published to a new layout and have lower numbers. A key's messages of the old one are read first, so this is not to go there.
         return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, caller => caller);
     end if;
-    partition := ((entry.layout >> 11) & 16777215::bigint)::integer
+    partition := postbus_data.layout_base(entry.layout)
         + coalesce(partition, mod(seq, partition_count::bigint)::integer);
     if entry.data_type = 'json' then
         execute place using seq, clock_timestamp(), partition, key, content, headers, clock_timestamp() + ttl;

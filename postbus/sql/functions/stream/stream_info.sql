@@ -22,7 +22,7 @@ begin
     select
         s.name, s.id, s.data_type, s.max_message_bytes, s.segment_bytes, s.segment_age, s.retain_up_to, s.retain_at_least,
         s.max_messages, s.max_storage, s.until_acked, s.when_full, s.dedup_window, s.one_message_per_key, s.process_unmodified, s.is_full, s.start_seq, s.created_at,
-        pg_sequence_last_value(to_regclass('postbus_data.layout_' || s.id)) & 2047,
+        postbus_data.layout_count(pg_sequence_last_value(to_regclass('postbus_data.layout_' || s.id))),
         pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id))
     into
         info.name, info.id, info.data_type, info.max_message_bytes, info.segment_bytes, info.segment_age, info.retain_up_to,

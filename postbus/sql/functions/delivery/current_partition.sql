@@ -1,9 +1,0 @@
-create or replace function postbus_data.current_partition(layout bigint, key text, seq bigint)
-returns integer
-language sql
-immutable
-as $$
-/* The partition of a layout that a message belongs to, whichever it was published to. */
-    select ((layout >> 11) & 16777215)::integer
-        + coalesce(postbus.partition_of(key, (layout & 2047)::integer), mod(seq, layout & 2047)::integer)
-$$;

@@ -1,0 +1,164 @@
+create or replace function postbus_data.claim_batches(
+    reader postbus_data.consumer,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    begin_with integer
+)
+returns setof postbus_data.batch
+language plpgsql
+volatile
+as $$
+/*
+Lease the next messages of a consumer: what postbus.receive does, with a row for each lease.
+
+begin_with  the partition that is looked at first; null for a random one, so that none starves.
+*/
+#variable_conflict use_variable
+declare
+    claim postbus_data.receive_state;
+    partition_base integer;
+    partition_count integer;
+    first integer;
+    step_count integer;
+    partition integer;
+    remaining integer := max_messages;
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+    scan_left integer := 65536;
+    batch postbus_data.batch;
+    found_count integer;
+    last_claim postbus_data.receive_state;
+    busy_due boolean;
+    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    busy_ones integer[];
+    awaited integer[];
+begin
+    claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
+    end if;
+    if reader.paused then
+        return;
+    end if;
+    if claim.quota is null then
+        remaining := postbus_data.free_capacity(reader, max_messages);
+    end if;
+    -- A busy consumer is asked many times a second: most need not even look whether it was swept.
+    if random() < 0.1 and postbus_data.sweep_now_and_then(reader) then
+        claim.has_due := true;
+    end if;
+
+    while remaining > 0 loop
+        busy_due := false;
+        busy_ones := '{}';
+        partition_base := postbus_data.layout_base(claim.layout);
+        partition_count := postbus_data.layout_count(claim.layout);
+        first := case
+            when begin_with - partition_base between 0 and partition_count - 1 then begin_with - partition_base
+            else floor(random() * partition_count)
+        end;
+        -- In order "key" idle partitions come first: there, nothing has to be parked.
+        step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
+        if claim.has_due then
+            claim := postbus_data.claim_due(reader, claim, remaining);
+            busy_due := claim.busy and postbus_data.has_due(reader.id, reader.epoch);
+            if claim.messages is not null then
+                return query select b.* from postbus_data.as_batches(claim.messages) as b;
+                remaining := remaining - cardinality(claim.messages);
+            end if;
+        end if;
+        for step in 0 .. step_count - 1 loop
+            exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
+            partition := partition_base + mod(first + step, partition_count);
+            continue when not partition = any (awaited);
+            continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
+            last_claim := null;
+            loop
+                claim := postbus_data.claim_partition(reader, claim, partition, remaining);
+                if claim.busy then
+                    busy_ones := busy_ones || partition;
+                end if;
+                if claim.messages is not null then
+                    return query select b.* from postbus_data.as_batches(claim.messages) as b;
+                    remaining := remaining - cardinality(claim.messages);
+                end if;
+                -- Also when the last look has changed nothing: as many are parked as may be.
+                exit when claim.wanted is null
+                    or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
+                execute 'select b.* from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2) as b'
+                into batch
+                using reader, claim;
+                found_count := coalesce(cardinality(batch.seqs), 0);
+                if found_count > 0 then
+                    return next batch;
+                    remaining := remaining - found_count;
+                end if;
+                exit when found_count = claim.wanted;
+                last_claim := claim;
+                if claim.scan is not null then
+                    -- It has moved on as far as it has looked, which costs a little also where there was nothing; look at more at a time.
+                    scan_left := scan_left - coalesce(batch.attempts[1], claim.scan) - 16;
+                    exit when scan_left <= 0;
+                    claim.scan := least(4 * claim.scan, 16384);
+                elsif claim.blocked is not null then
+                    -- It has moved on behind what it has parked; there may be free keys further on.
+                    null;
+                elsif batch.partition is null then
+                    -- All that it looked at had expired, and it has moved on behind it.
+                    scan_left := scan_left - batch.attempts[1];
+                    exit when scan_left <= 0;
+                elsif claim.to_seq < (claim.place).horizon then
+                    -- The segment is read to its end.
+                    if found_count = 0 then
+                        perform postbus_data.advance_position(claim.place, claim.to_seq);
+                    end if;
+                else
+                    -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
+                    if claim.horizon is not null then
+                        if found_count = 0 and (
+                            (claim.place).read_to_seq = reader.start_after
+                            or (claim.place).horizon - (claim.place).read_to_seq >= remaining * partition_count
+                        ) then
+                            -- Lest it look new, or full, the next time.
+                            perform postbus_data.advance_position(claim.place, (claim.place).horizon);
+                        end if;
+                        exit;
+                    end if;
+                    claim.horizon := postbus_data.horizon_of(reader.stream_id);
+                end if;
+            end loop;
+        end loop;
+        exit when remaining < max_messages or scan_left <= 0;
+
+        -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
+        if busy_ones <> '{}' and not postbus_data.is_behind(reader) then
+            claim.horizon := postbus_data.horizon_of(reader.stream_id);
+            busy_ones := array(
+                select p from unnest(busy_ones) as p where postbus_data.has_more(reader, p, claim.start_seq, claim.horizon)
+            );
+        end if;
+        if busy_due or busy_ones <> '{}' then
+            -- One alone waits for all of the old partitions, when it is time to go on to new ones.
+            exit when clock_timestamp() > wait_until
+                or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('change layout')));
+            awaited := busy_ones;
+            perform pg_sleep(0.0005);
+        else
+            awaited := null;
+            if postbus_data.is_behind(reader) then
+                reader := postbus_data.change_layout(reader);
+            end if;
+            if claim.layout <> postbus_data.reading_layout(reader) then
+                claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+                if claim.quota is null then
+                    remaining := postbus_data.free_capacity(reader, max_messages);
+                end if;
+            elsif postbus_data.sweep_consumer(reader) = 0 then
+                exit;
+            end if;
+        end if;
+        claim.has_due := true;
+        claim.horizon := null;
+    end loop;
+end
+$$;

@@ -1,0 +1,142 @@
+create or replace function postbus_data.claim_by_key(reader postbus_data.consumer, claim postbus_data.receive_state, wanted integer)
+returns postbus_data.receive_state
+language plpgsql
+volatile
+as $$
+/*
+In order "key": find out which keys of a partition are not free, and lease what waits behind a key that has become free.
+
+A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead letter
+holds it. What has failed or is parked goes first, in order of its seq, up to the first message of the key that is not due yet.
+
+When the number of partitions was changed, failed messages of older partitions belong to the one that their key has now. They are leased under the partition
+that they were published to, and those of one such partition at a time: what is taken back with a message that fails is in its lease.
+
+Its caller holds the partition's mutex. Leases are read before failures: a nack that commits in between leaves its key blocked twice, not free.
+Returns  the claim, with claim.blocked; its place is null when nothing new may be given now.
+Touches  lease, position (insert), waiting, parked (delete).
+*/
+declare
+    place postbus_data.position := claim.place;
+    partition_base integer := postbus_data.layout_base(claim.layout);
+    in_flight text[];
+    origin integer;
+    seqs bigint[];
+    attempts integer[];
+    exceptional text[];
+    parked_left bigint;
+begin
+    claim.blocked := null;
+    if place.leases is not null then
+        select
+            array_agg(distinct l.token),
+            array_agg(distinct m.key) filter (where m.key is not null and not exists (
+                select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq
+            ))
+        into place.leases, in_flight
+        -- One probe for each token. A join with unnest would be planned as a walk through the whole index.
+        from postbus_data.lease as l
+        cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+        where l.token = any (place.leases);
+    end if;
+
+    if place.parked_from is not null
+        or reader.on_dead = 'hold'
+        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = place.partition)
+        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < partition_base)
+    then
+        with held as (
+            select w.partition, w.seq, w.key, w.attempts, w.due_at <= clock_timestamp() as is_due
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = place.partition
+            union all
+            select w.partition, w.seq, w.key, w.attempts, w.due_at <= clock_timestamp()
+            from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition < partition_base
+                and postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
+            union all
+            select p.partition, p.seq, p.key, 0, true
+            from postbus_data.parked as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = place.partition
+                and p.seq >= place.parked_from
+            union all
+            -- Holds its key, and is never given itself.
+            select d.partition, d.seq, d.key, 0, false
+            from postbus_data.dead_letter as d
+            where reader.on_dead = 'hold'
+                and d.consumer_id + 0 = reader.id
+                and d.partition = place.partition
+                and d.key is not null
+            union all
+            select d.partition, d.seq, d.key, 0, false
+            from postbus_data.dead_letter as d
+            where reader.on_dead = 'hold'
+                and d.consumer_id + 0 = reader.id
+                and d.partition < partition_base
+                and d.key is not null
+        ),
+        by_key as (
+            -- Messages without a key stand alone.
+            select h.*, case when h.key is null then h.seq end as alone,
+                first_value(h.partition) over (partition by h.key, case when h.key is null then h.seq end order by h.seq) as key_origin
+            from held as h
+        ),
+        judged as (
+            select
+                k.*,
+                bool_and(k.is_due and k.partition = k.key_origin and (k.key = any (in_flight)) is not true) over so_far
+                and row_number() over so_far <= coalesce(reader.max_per_key, wanted) as is_free
+            from by_key as k
+            window so_far as (partition by k.key, k.alone order by k.seq)
+        )
+        select
+            array_agg(j.seq order by j.seq) filter (where j.is_free and j.partition = j.origin),
+            array_agg(j.attempts + 1 order by j.seq) filter (where j.is_free and j.partition = j.origin),
+            array_agg(distinct j.key),
+            min(j.origin)
+        into seqs, attempts, exceptional, origin
+        from (select j.*, first_value(j.partition) over (order by j.is_free desc, j.seq) as origin from judged as j) as j;
+    end if;
+    if seqs is not null then
+        seqs := seqs[1:wanted];
+        attempts := attempts[1:wanted];
+        delete from postbus_data.waiting as w
+        where w.consumer_id = reader.id
+            and w.partition = origin
+            and w.seq = any (seqs);
+        if place.parked_from is not null then
+            with taken as (
+                delete from postbus_data.parked as p
+                where p.consumer_id = reader.id
+                    and p.epoch = reader.epoch
+                    and p.partition = place.partition
+                    and p.seq = any (seqs)
+                returning p.seq
+            )
+            select place.parked_count - count(*) into place.parked_count from taken;
+            select p.seq into parked_left
+            from postbus_data.parked as p
+            where p.consumer_id = reader.id
+                and p.epoch = reader.epoch
+                and p.partition = place.partition
+                and p.seq >= place.parked_from
+            order by p.seq
+            limit 1;
+            place.parked_from := parked_left;
+        end if;
+        claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
+        claim.place := null;
+        return claim;
+    end if;
+
+    if in_flight is not null or exceptional is not null or reader.max_per_key is not null then
+        claim.blocked := coalesce(in_flight, '{}') || array_remove(coalesce(exceptional, '{}'), null);
+    end if;
+    claim.place := place;
+    return claim;
+end
+$$;

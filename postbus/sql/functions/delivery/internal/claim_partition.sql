@@ -1,0 +1,96 @@
+create or replace function postbus_data.claim_partition(
+    reader postbus_data.consumer,
+    claim postbus_data.receive_state,
+    partition integer,
+    wanted integer
+)
+returns postbus_data.receive_state
+language plpgsql
+volatile
+as $$
+/*
+Find what may be leased of one partition, for the segment's own function; claim.wanted is null for nothing. What can be had only in another
+way (failed messages, or the overlap of two segments) is leased here: claim.messages. Hot.
+
+Touches  as claim_by_key, claim_by_partition and claim_overlap, if it calls them.
+Locks    the partition's mutex; busy when somebody else has it.
+
+Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
+*/
+#variable_conflict use_variable
+declare
+    place postbus_data.position;
+    newest integer;
+begin
+    claim.messages := null;
+    claim.wanted := null;
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition);
+    if claim.busy then
+        return claim;
+    end if;
+    place := (
+        select p
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.read_to_seq desc
+        limit 1
+    );
+    if place.read_to_seq is null then
+        place := postbus_data.first_position(reader, partition, reader.start_after);
+    elsif place.read_to_seq = 9223372036854775807 then
+        -- Meanwhile somebody has changed the layout.
+        return claim;
+    end if;
+
+    if place.pending_bound + wanted > claim.quota then
+        select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
+        from postbus_data.count_in_flight(
+            reader.id, reader.epoch, partition, postbus_data.layout_base(claim.layout),
+            case when reader.ordering <> 'none' then coalesce(place.leases, '{}') end, place.pending_since
+        ) as r;
+        wanted := least(wanted, claim.quota - place.pending_bound);
+        if wanted <= 0 then
+            return claim;
+        end if;
+    end if;
+    if reader.ordering <> 'none' then
+        claim.place := place;
+        if reader.ordering = 'key' then
+            claim := postbus_data.claim_by_key(reader, claim, wanted);
+        else
+            claim := postbus_data.claim_by_partition(reader, claim, wanted);
+        end if;
+        if claim.place is null then
+            return claim;
+        end if;
+        place := claim.place;
+    end if;
+
+    -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.
+    if claim.horizon is null and place.horizon - place.read_to_seq < wanted * postbus_data.layout_count(claim.layout) then
+        claim.horizon := postbus_data.horizon_of(reader.stream_id);
+    end if;
+    place.horizon := greatest(place.horizon, claim.horizon);
+    claim.after_seq := greatest(place.read_to_seq, claim.start_seq - 1);
+    if claim.start_seq - 1 > place.read_to_seq then
+        place.missed_count := place.missed_count + postbus_data.missed_between(
+            reader.stream_id, partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
+        );
+    end if;
+    if place.horizon <= claim.after_seq then
+        return claim;
+    end if;
+    -- Read after the horizon: what lies below it is in this segment or an older one.
+    newest := postbus_data.layout_segment(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)));
+    claim.segment := newest;
+    claim.to_seq := place.horizon;
+    claim.wanted := wanted;
+    if place.segment <> newest then
+        return postbus_data.claim_older(reader, claim, place, newest);
+    end if;
+    claim.place := place;
+    return claim;
+end
+$$;
