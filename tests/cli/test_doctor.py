@@ -51,6 +51,19 @@ def test_a_database_without_postbus_is_a_problem_and_status_1(empty_url: str) ->
     assert "✗ Postbus is not installed in this database\n    run: postbus migrate" in result.stdout
 
 
+def test_functions_that_act_as_a_superuser_for_other_roles_are_a_warning(shell: Shell) -> None:
+    shell("stream", "add", "orders")
+    assert shell.url is not None
+    assert of(findings(shell.url), "roles") == []
+    with psycopg.connect(shell.url, autocommit=True) as owner:
+        owner.execute("select postbus.grant_stream('orders', current_user, 'read')")
+
+    (found,) = of(findings(shell.url), "roles")
+
+    assert found.level == "warning"
+    assert "create_roles" in found.advice
+
+
 def test_an_open_publisher_is_named_with_the_stream_that_it_holds_up(shell: Shell) -> None:
     shell("stream", "add", "orders")
     assert shell.url is not None

@@ -152,6 +152,15 @@ _OF_POSTBUS: Final = {
         order by d.count desc
         limit 10
     """,
+    "superuser": """
+        select t.tableowner as owner, (select count(distinct g.role) from postbus_data.stream_grant as g) as roles
+        from pg_tables as t
+        join pg_roles as r on r.rolname = t.tableowner
+        where t.schemaname = 'postbus_data'
+            and t.tablename = 'stream'
+            and r.rolsuper
+            and exists (select from postbus_data.stream_grant)
+    """,
     "holding": """
         select c.stream_name as stream, c.name
         from postbus_data.consumer as c

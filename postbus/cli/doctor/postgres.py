@@ -141,6 +141,12 @@ def _locked(row: Row) -> str:
     return what + of
 
 
+def _rights(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows.get("superuser", ()):
+        text = f'functions of Postbus act with the rights of superuser "{row["owner"]}", and {row["roles"]} other roles call them'
+        yield Finding("roles", "warning", text, "give them an owner with fewer rights: select postbus.create_roles()")
+
+
 def _slots(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows["slots"]:
         retained = row["retained"] or 0
@@ -214,6 +220,7 @@ _CHECKS: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (
     _locks,
     _horizon,
     _advisory_locks,
+    _rights,
     _slots,
     _bloat,
     _retention,
