@@ -56,6 +56,9 @@ create operator {schema}.= (leftarg = integer, rightarg = integer, function = {s
 create function {schema}.always(a bytea, b bytea) returns boolean language sql as 'select true';
 create operator {schema}.= (leftarg = bytea, rightarg = bytea, function = {schema}.always);
 create function {schema}.pg_has_role(a text, b name, c text) returns boolean language sql as 'select true';
+create type {schema}.sly as (name text);
+create function {schema}.as_text(a {schema}.sly) returns text language sql as $$select 'orders'::text$$;
+create cast ({schema}.sly as text) with function {schema}.as_text({schema}.sly) as implicit;
 create function {schema}.to_caller(a text) returns postbus.caller language sql
 as $$select row('postbus', '\\x00'::bytea)::postbus.caller$$;
 """
@@ -150,6 +153,8 @@ class _Attacker:
                 "postbus.maintain()",
                 f"postbus_data.reset_pending_since((select c from postbus_data.find_consumer({of}) as c))",
                 f"postbus.redrive('{OWN_STREAM}', 'c', to_stream => '{self._stream}'{{}})",
+                f"postbus.read(row('{OWN_STREAM}')::{self._schema}.sly{{}})",
+                f"postbus.receive(row('{OWN_STREAM}')::{self._schema}.sly, 'key', 10{{}})",
             )
         )
         return call.format(f", caller => {self._chance.choice(self._callers)}" if self._chance.random() < 0.4 else "")
