@@ -4,10 +4,10 @@
 set client_encoding = 'UTF8';
 begin;
 
--- postbus: the functions that users call. postbus_data: everything stored, and what only Postbus calls.
+-- postbus: the functions that users call. postbus_data: all tables, and internal functions.
 do $$
 begin
-    -- In another encoding most messages could not be stored, and in SQL_ASCII nobody could say what they mean.
+    -- Other encodings cannot store most messages, and in SQL_ASCII the meaning of bytes is unknown.
     if getdatabaseencoding() <> 'UTF8' then
         raise exception using
             errcode = 'PB505',
@@ -20,30 +20,34 @@ $$;
 create schema postbus;
 create schema postbus_data;
 
--- A row is one numbered step that this database has taken, by a fresh install (which takes them all at once) or an upgrade.
+-- A row is one numbered step that this database has taken, in a fresh install (which takes all of them at once) or an upgrade.
 create table postbus_data.migration (
     number integer primary key,
     name text not null,
     applied_at timestamptz not null default clock_timestamp()
 );
 
--- The one row says which text the functions were made from, so that code and database can be compared on connect.
+-- The one row has a digest of the functions' text, so that the library can compare code and database when it connects.
 create table postbus_data.installation (
     singleton boolean primary key default true check (singleton),
     functions_digest text not null
 );
 
--- A row is one stream. Beside it stand, named by its id:
---   postbus_data.seq_<id>     the sequence that numbers its messages
---   postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions.
---                             Its value is read live, whatever the reader's snapshot (a table row would not be).
---   postbus_data.log_<id>_<n> its segments
+-- Beside each stream stand, named by its id:
+--   postbus_data.seq_<id>      the sequence that numbers its messages
+--   postbus_data.layout_<id>   a sequence used as a register: which segment publishers write to and how keys map to partitions.
+--                              Its value is read live, whatever the reader's snapshot (a table row would not be).
+--   postbus_data.log_<id>_<n>  its segments
 --   postbus_data.publish_<id>, postbus_data.publish_many_<id>
---                             functions that publish to it; see functions/message/internal/create_publish_functions.sql
---   postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window
---   postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key
---   postbus_data.serve_<id>   a function that receives from it; see functions/delivery/internal/create_receive_function.sql
--- Ids are never used again, so a name left behind by one stream cannot be mistaken for another's.
+--                              functions that publish to it; see functions/message/internal/create_publish_functions.sql
+--   postbus_data.ack_and_receive_<id>
+--                              a function that receives from it; see functions/delivery/internal/create_receive_function.sql
+--   postbus_data.dedup_<id>    with a dedup_window: a register like layout_<id>, which names the table that takes message ids,
+--                              dedup_<id>_<n>
+--   postbus_data.state_<id>    with one_message_per_key: which version of each key is current
+-- Ids are never used again, so an object left behind by one stream cannot be mistaken for another's.
+
+-- A row is one stream, with its settings. Its sequences, functions and log tables have its id in their names.
 create table postbus_data.stream (
     -- Publishers' locks use 2^30 + id as their class; see functions/horizon/internal/publisher_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
@@ -53,37 +57,39 @@ create table postbus_data.stream (
     -- The log rolls to a new segment when the newest one is this large or this old.
     segment_bytes bigint not null check (segment_bytes between 65536 and 1099511627776),
     segment_age interval not null check (segment_age between interval '1 second' and interval '3650 days'),
-    -- What is kept; nulls set no bound. Older than retain_up_to goes; younger than retain_at_least stays, whatever else is said. until_acked lets
-    -- go of what all consumers have finished. Beyond max_messages or max_storage the oldest go (evict) or new ones are refused (refuse).
+    -- Retention; null sets no limit. Messages older than retain_up_to are evicted; those younger than retain_at_least stay,
+    -- whatever the limits say. until_acked drops what all consumers have finished. At max_messages or max_storage the
+    -- oldest are evicted (evict) or new ones refused (refuse).
     retain_up_to interval,
     retain_at_least interval,
     max_messages bigint,
     max_storage bigint,
     until_acked boolean not null default false,
     when_full text collate "C" not null default 'evict',
-    -- A message whose id was published within this time is not published again; null does not look.
+    -- A message whose id was published within this time is not published again; null: ids are not checked.
     dedup_window interval,
-    -- Publishing a key replaces it: consumers get its latest version only. The same data again is ignored, unless process_unmodified.
+    -- A new message of a key replaces the one before: consumers get only its latest version. Unchanged data is ignored,
+    -- unless process_unmodified.
     one_message_per_key boolean not null default false,
     process_unmodified boolean not null default false,
     -- New messages are refused until maintenance finds room.
     is_full boolean not null default false,
     -- Messages below this seq were purged; their segments are dropped when no live message is left in them.
     start_seq bigint not null default 0,
-    -- Messages below this seq were removed by somebody, not by retention: nobody gets them again.
+    -- Messages below this seq were purged on request, not by retention: nobody gets them again.
     purged_seq bigint not null default 0,
-    -- Maintenance is asked to begin a new segment, so that a segment whose messages are all purged can be dropped.
+    -- Maintenance should begin a new segment, so that a segment whose messages are all gone can be dropped.
     roll_due boolean not null default false,
     created_at timestamptz not null default clock_timestamp()
 );
 
--- A row is one table of a stream's log. A segment's life: prepared (its table exists, nobody writes to it), current (the
--- layout register names it), rolled (the register has moved on, late publishers may still write), sealed (nobody can).
--- At most one segment is rolled and not sealed, so a message's seq lies in one of at most two segments.
+-- A row is one table of a stream's log. In its life a segment is prepared (its table exists, nobody writes to it), current
+-- (the layout register names it), rolled (the register has moved on, late publishers may still write) and sealed (nobody can
+-- write). At most one segment is rolled and not sealed, so a message's seq lies in one of at most two segments.
 create table postbus_data.segment (
     stream_id integer not null references postbus_data.stream on delete cascade,
     number integer not null check (number between 1 and 536870911),
-    -- Partitions base … base + count - 1: a new layout starts a new segment, and numbers are never used again.
+    -- Partitions base … base + count - 1. A new layout begins a new segment, and partition numbers are never reused.
     partition_base integer not null check (partition_base between 0 and 16777215),
     partition_count integer not null check (partition_count between 1 and 1024),
     -- Every message here has a seq above this: last_value of the stream's sequence when publishers were pointed at it,
@@ -98,12 +104,13 @@ create table postbus_data.segment (
     sealed_at timestamptz,
     last_seq bigint,
     last_published_at timestamptz,
-    -- Where a stream keeps one message per key: up to where it had grown when old versions were last looked for here.
+    -- With one message per key: the length of the stream when this segment was last searched for replaced versions.
     compacted_at_seq bigint,
     primary key (stream_id, number)
 );
 
--- A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked behind another. It goes when none does.
+-- A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked. It is deleted
+-- when no consumer holds it.
 create table postbus_data.kept (
     stream_id integer not null references postbus_data.stream on delete cascade,
     partition integer not null,
@@ -117,11 +124,11 @@ create table postbus_data.kept (
     primary key (stream_id, partition, seq)
 );
 
--- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
+-- To find the segments with messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
 create index segment_last_seq on postbus_data.segment (stream_id, last_seq, number);
 
--- A row is what a dropped segment held: how many messages of each partition. It tells a consumer that comes too late how many it has
--- missed. The oldest two of a stream become one when there are more than a hundred.
+-- A row counts what a dropped segment held: the messages of each partition. It tells a consumer that comes too late how many
+-- it has missed. When a stream has more than a hundred rows, the oldest two are merged.
 create table postbus_data.dropped (
     stream_id integer not null references postbus_data.stream on delete cascade,
     number integer not null,
@@ -132,8 +139,9 @@ create table postbus_data.dropped (
     primary key (stream_id, number)
 );
 
--- A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one
--- before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.
+-- A row is a table of a stream's message ids, postbus_data.dedup_<stream id>_<number>. New ids go to the table that the
+-- register dedup_<stream id> names. The one before it is still searched while it may hold ids within the window. Old tables are
+-- dropped, so ids are never deleted one by one.
 create table postbus_data.dedup (
     stream_id integer not null references postbus_data.stream on delete cascade,
     number integer not null,
@@ -147,8 +155,8 @@ create table postbus_data.dedup (
     primary key (stream_id, number)
 );
 
--- A row is a message that waits outside the log until its time: one row, however many consumers its stream has. When due it is published, and
--- gets its seq then. The content is kept as it was given, already checked.
+-- A row is a message that waits outside the log until its time: one row, however many consumers the stream has. When it is due
+-- it is published and gets its seq. The content is stored as given, already checked.
 create table postbus_data.scheduled (
     stream_id integer not null references postbus_data.stream on delete cascade,
     id bigint generated always as identity,
@@ -162,10 +170,10 @@ create table postbus_data.scheduled (
     primary key (stream_id, id)
 );
 
--- What is due next.
+-- To find the messages due next.
 create index scheduled_due on postbus_data.scheduled (stream_id, deliver_at, id);
 
--- A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.
+-- A row is one consumer: a named reader of a stream. The tables below hold what it has read and what it holds, by its id.
 create table postbus_data.consumer (
     -- Mutexes use 2^30 + 2^29 + id as their class; see functions/consumer/internal/consumer_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
@@ -176,49 +184,50 @@ create table postbus_data.consumer (
     ordering text collate "C" not null,
     ack_wait interval not null,
     max_ack_pending integer not null,
-    -- Null delivers for ever.
+    -- Null: no limit.
     max_deliver integer,
-    -- How long a message waits after its first, second, … failure; the last one repeats. With a factor, backoff[1] grows by it at
-    -- each failure up to the cap. jitter 0.2 makes each delay up to 20 % shorter or longer.
+    -- How long a message waits after its first, second, … failure; the last delay repeats. With a factor, backoff[1] grows
+    -- by it at each failure, up to the cap. jitter 0.2 makes each delay up to 20 % shorter or longer.
     backoff interval[] not null,
     backoff_factor double precision,
     backoff_cap interval,
     backoff_jitter double precision not null,
-    -- Null keeps dead letters for ever.
+    -- Null: indefinitely.
     retain_dead interval,
-    -- In order "key": how many messages of a key a batch may hold (null for any number), how many messages may be parked, and whether a
-    -- dead letter lets its key go on (continue) or holds it (hold).
+    -- In order "key": how many messages of a key a batch may hold (null: no limit), how many messages may be parked, and
+    -- whether a dead letter lets its key continue (continue) or holds it (hold).
     max_per_key integer,
     max_waiting integer not null,
     on_dead text collate "C" not null,
-    -- Which messages it wants; nulls let all through. The regular expression is made from the pattern. A message must have all of
-    -- filter_headers, and none of the one-pair objects of filter_headers_not.
+    -- Which messages it wants; null accepts all. The regular expression is made from the pattern. A message must have all
+    -- of filter_headers, and none of the one-pair objects of filter_headers_not.
     filter_key_pattern text collate "C",
     filter_key_regex text collate "C",
     filter_headers jsonb,
     filter_headers_not jsonb[],
     filter_data jsonpath,
-    -- What becomes of a message whose time to live is over: skip or bury.
+    -- Whether a message whose time to live is over is skipped (skip) or becomes a dead letter (bury).
     on_expired text collate "C" not null,
-    -- The stream keeps what it has not finished.
+    -- The stream keeps every message that it has not finished.
     keep_unread boolean not null default false,
-    -- It is removed when nobody has received from it for so long; null never.
+    -- It is removed when nobody has received from it for this long; null: never.
     expire_after interval,
-    -- For how long it is remembered what became of each delivery; null for not at all.
+    -- How long the outcome of each delivery is remembered; null: not at all.
     keep_history interval,
     -- It is read by position: claim, fetch, commit.
     is_group boolean not null default false,
     paused boolean not null default false,
-    -- Seeking begins a new epoch: positions, leases and retries of an older one count no more.
+    -- Seeking begins a new epoch: positions, leases and retries of an older epoch no longer count.
     epoch integer not null default 1,
-    -- Where partitions without a position are read from: above this seq.
+    -- Partitions without a position are read from above this seq.
     start_after bigint not null,
-    -- Which partitions it reads: base … base + count - 1. They are older than those that publishers write to until it has read them to their end;
-    -- see change_layout.
+    -- The partitions it reads: base … base + count - 1. After a change of their number they are older than the ones
+    -- publishers write to, until it has read them to their end; see change_layout.
     partition_base integer not null,
     partition_count integer not null,
     created_at timestamptz not null default clock_timestamp(),
-    -- Nothing has to be decided about its messages: they are given as they come. Only for such consumers receiving goes the shortest way.
+    -- Its messages need no decisions: no filter, history, hold or limit per key. Only such consumers receive by the fast
+    -- path.
     is_plain boolean generated always as (
         not paused
         and on_dead <> 'hold'
@@ -235,8 +244,9 @@ create table postbus_data.consumer (
 -- The consumers of a stream.
 create index consumer_stream on postbus_data.consumer (stream_id);
 
--- A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: a claim, under the partition's mutex, inserts the next row and
--- deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.
+-- A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: under the partition's mutex, a claim
+-- inserts the next row and deletes the last one. A reader takes the right edge of the index, however many dead rows lie to the
+-- left of it.
 create table postbus_data.position (
     consumer_id integer not null,
     epoch integer not null,
@@ -244,49 +254,50 @@ create table postbus_data.position (
     read_to_seq bigint not null,
     -- The horizon last seen: up to it, no look at pg_locks is needed.
     horizon bigint not null,
-    -- At most so many messages of the partition are in flight.
+    -- An upper bound on how many messages of the partition are in flight.
     pending_bound integer not null,
-    -- The segment that holds all that is published above read_to_seq, as long as the layout register still names it; 0 says nothing.
+    -- The segment that holds everything published above read_to_seq, while the layout register still names it; 0: unknown.
     segment integer not null default 0,
-    -- In the orders "key" and "partition": the leases that were in flight after the claim. No other may be.
+    -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others.
     leases bigint[],
-    -- In order "key": the lowest seq that is parked, null for none, and how many are.
+    -- In order "key": the lowest parked seq (null if none is), and how many are parked.
     parked_from bigint,
     parked_count integer not null default 0,
-    -- How many messages were passed over because their time to live was over.
+    -- How many messages were skipped because their time to live was over.
     expired_count bigint not null default 0,
-    -- About how many were gone from the stream before it came to them.
+    -- About how many messages were gone from the stream before the consumer reached them.
     missed_count bigint not null default 0,
-    -- In order "none": no lease of the partition's first deliveries that is in flight ends before this; null says nothing. See count_in_flight.
+    -- In order "none": no lease in flight of the partition's first deliveries ends before this; null: unknown. See
+    -- count_in_flight.
     pending_since timestamptz,
     primary key (consumer_id, epoch, partition, read_to_seq)
 );
 
--- A row says how far a consumer has read its redelivery log, the table due. Insert-only, as position.
+-- A row says how far a consumer has read its redelivery log, the table due. Insert-only, like position.
 create table postbus_data.redelivery_position (
     consumer_id integer not null,
     epoch integer not null,
     read_to_n bigint not null,
-    -- At most so many redelivered messages are in flight.
+    -- An upper bound on how many redelivered messages are in flight.
     pending_bound integer not null,
     primary key (consumer_id, epoch, read_to_n)
 );
 
--- A row says up to which time a consumer's expired leases and due retries were swept up. Insert-only, as position.
+-- A row says up to which time a consumer's expired leases and due retries were swept. Insert-only, like position.
 create table postbus_data.sweep_state (
     consumer_id integer not null,
     epoch integer not null,
     swept_to timestamptz not null,
-    -- When a sweep last looked at all times, and when one last looked some seconds back.
+    -- When a sweep last covered all times, and when one last looked a few seconds back.
     full_sweep_at timestamptz not null,
     wide_sweep_at timestamptz not null,
-    -- The sum of the consumer's positions then (see position_sum), and how many messages a second it had been given before.
+    -- The sum of the consumer's positions then (see position_sum), and how many messages per second it had received before.
     position_sum bigint not null,
     delivery_rate integer not null,
     primary key (consumer_id, epoch, swept_to)
 );
 
--- A row says when a consumer with expire_after was last used. Insert-only, as position.
+-- A row says when a consumer with expire_after was last used. Insert-only, like position.
 create table postbus_data.consumer_use (
     consumer_id integer not null,
     epoch integer not null,
@@ -296,11 +307,12 @@ create table postbus_data.consumer_use (
     primary key (consumer_id, epoch, used_at)
 );
 
--- A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled
--- already is in the table settled.
+-- A row is one delivery of a batch from one partition, until it is acked or nacked or the lease expires. It lists its
+-- messages; the table settled has those that are settled already.
 create table postbus_data.lease (
     token bigint not null,
-    -- Extending some messages of a lease moves them to a piece of their own; the first piece, 0, remembers that there are others.
+    -- Extending some messages of a lease moves them to a piece of their own; the first piece, 0, records that there are
+    -- others.
     piece integer not null default 0,
     is_split boolean not null default false,
     consumer_id integer not null,
@@ -309,51 +321,52 @@ create table postbus_data.lease (
     seqs bigint[] not null,
     -- In order "key": the key of each message.
     keys text[] collate "C",
-    -- Which delivery of each message this is; null when it is the first of all.
+    -- The attempt of each message; null when all are first deliveries.
     attempts integer[],
     received_at timestamptz not null,
     deadline timestamptz not null,
-    -- The table history is told what becomes of it.
+    -- Its outcome is recorded in the table history.
     has_history boolean not null default false,
     primary key (token, piece)
 );
 
--- A lease lives for moments: to compress the seqs of a large one takes longer than to write them.
+-- A lease lives for moments: compressing the seqs of a large one would take longer than writing them.
 alter table postbus_data.lease alter column seqs set storage external;
 
--- The leases of a consumer that have expired, and how many there are in all. Who looks for a token writes consumer_id + 0: when the table was
--- last analyzed with few rows in it, this index looks as good as the key, and would lead through all leases.
+-- To find expired leases of a consumer, and to count its leases. A query by token must say consumer_id + 0: if the table was
+-- last analyzed with few rows, the planner rates this index as good as the primary key, and would scan all leases.
 create index lease_deadline on postbus_data.lease (consumer_id, deadline);
 
--- A row is a message of a lease that was acked or nacked one by one. Inserted beside the lease instead of updated into it, so that
--- two workers that ack parts of a batch do not wait for each other and an open ack does not hold up a heartbeat.
+-- A row is a message of a lease that was acked or nacked individually. It is inserted beside the lease and not updated into
+-- it, so that two workers that ack parts of a batch do not wait for each other, and an open ack does not block a heartbeat.
 create table postbus_data.settled (
     token bigint not null,
     seq bigint not null,
     primary key (token, seq)
 );
 
--- A row is a message that failed (was nacked, or its lease expired) and waits for its time to be delivered again.
+-- A row is a message that failed (it was nacked, or its lease expired) and waits until it is due for redelivery.
 create table postbus_data.waiting (
     consumer_id integer not null,
     partition integer not null,
     seq bigint not null,
-    -- How many times it was delivered.
+    -- How many deliveries it has had.
     attempts integer not null,
     due_at timestamptz not null,
     reason text,
     failed_at timestamptz not null default clock_timestamp(),
-    -- In order "key", what it holds back.
+    -- In order "key": the key that it holds.
     key text collate "C",
-    -- In order "partition" the first one that waits decides whether the partition goes on.
+    -- In order "partition", the first waiting message decides whether the partition continues.
     primary key (consumer_id, partition, seq)
 );
 
--- What is due. Here and below + 0, so that only who means it uses it: with few rows every index looks as good as the key.
+-- To find retries that are due. Here and below the index is on consumer_id + 0, so that only queries that say so use it: with
+-- few rows, the planner rates every index as good as the primary key.
 create index waiting_due on postbus_data.waiting ((consumer_id + 0), due_at);
 
--- A row is a message that, in order "key", came up while its key was in flight or had failed: it waits behind it. Written and deleted under the
--- partition's mutex only, and read from position.parked_from on.
+-- A row is a message that, in order "key", was reached while its key was in flight or had failed, and waits behind it. Written
+-- and deleted only under the partition's mutex, and read from position.parked_from on.
 create table postbus_data.parked (
     consumer_id integer not null,
     epoch integer not null,
@@ -363,8 +376,8 @@ create table postbus_data.parked (
     primary key (consumer_id, epoch, partition, seq)
 );
 
--- A row is a message to be delivered again now: the redelivery log, read by position like a stream. The sweeper numbers its rows under a
--- mutex, so a reader passes none that commits late.
+-- A row is a message that is due for redelivery: the redelivery log, read by position like a stream. The sweeper numbers its
+-- rows under a mutex, so a reader misses no row that commits late.
 create table postbus_data.due (
     consumer_id integer not null,
     epoch integer not null,
@@ -391,20 +404,21 @@ create table postbus_data.dead_letter (
     primary key (consumer_id, seq)
 );
 
--- In order "key" with on_dead = hold: the keys of a partition that are held.
+-- In order "key" with on_dead = hold: to find the keys of a partition that are held.
 create index dead_letter_partition on postbus_data.dead_letter ((consumer_id + 0), partition);
 
--- Dead letters past their retention.
+-- To find dead letters past their retention.
 create index dead_letter_died on postbus_data.dead_letter ((consumer_id + 0), died_at);
 
--- A row is what became of a delivery: of a batch that was acked, or of a single message that failed. Only of consumers that keep a history.
+-- A row is the outcome of a delivery: of a batch that was acked, or of one message that failed. Only for consumers with
+-- keep_history.
 create table postbus_data.history (
     consumer_id integer not null,
     partition integer not null,
     -- The lowest of seqs.
     first_seq bigint not null,
     seqs bigint[] not null,
-    -- Which delivery of each message it was; null when it was the first of all.
+    -- The attempt of each message; null when all were first deliveries.
     attempts integer[],
     received_at timestamptz not null,
     finished_at timestamptz not null default clock_timestamp(),
@@ -413,21 +427,21 @@ create table postbus_data.history (
     reason text
 );
 
--- It has no key; where somebody publishes all tables of the database, rows can be deleted all the same.
+-- The table has no key. Rows can be deleted even where a publication includes all tables.
 alter table postbus_data.history replica identity full;
 
--- The newest, and what is old enough to go.
+-- To find the newest entries, and those old enough to delete.
 create index history_finished on postbus_data.history (consumer_id, finished_at);
 
--- What the log has to keep for it, and the failures of a message.
+-- To find what the log must keep for the history, and the failures of a message.
 create index history_first_seq on postbus_data.history (consumer_id, first_seq);
 
--- A row is a worker of a group, for as long as it is heard of.
+-- A row is a live worker of a group: one that has called join_group within its session.
 create table postbus_data.group_worker (
     consumer_id integer not null references postbus_data.consumer on delete cascade,
     worker text collate "C" not null,
     joined_at timestamptz not null default clock_timestamp(),
-    -- It is taken for dead after this.
+    -- It counts as dead after this.
     expires_at timestamptz not null,
     primary key (consumer_id, worker)
 );
@@ -440,18 +454,18 @@ create table postbus_data.group_owner (
     primary key (consumer_id, partition)
 );
 
--- A row is up to 10,000 messages that one attempt at a task of Spark wants to publish, until its batch commits or is given up. A row for each
--- message would have to be deleted again one by one.
--- Unlogged: rows that a crash of Postgres takes away are missed when the batch is published, which then fails and is run again.
+-- A row is up to 10,000 messages that one attempt of a Spark task wants to publish, until its batch commits or is given up.
+-- One row per message would have to be deleted one by one. Unlogged: if Postgres crashes and loses rows, the batch finds them
+-- missing when it is published, fails and is run again.
 create unlogged table postbus_data.spark_staging (
-    -- A task that was run twice has two attempts, of which the batch names one.
+    -- A task that ran twice has two attempts; the batch names one of them.
     attempt uuid not null,
     chunk integer not null,
-    -- The stream and the writer, as stream/writer: one may write to several streams.
+    -- The stream and the writer, as stream/writer: a writer may write to several streams.
     writer text collate "C" not null,
     batch_id bigint not null,
     message_count integer not null,
-    -- Side by side, as publish_many takes them; data of text.
+    -- Parallel arrays, as publish_many takes them. data is text data.
     keys text[],
     data text[],
     headers jsonb[],
@@ -459,11 +473,11 @@ create unlogged table postbus_data.spark_staging (
     -- Null when no message has one.
     deliver_at timestamptz[],
     staged_at timestamptz not null default clock_timestamp(),
-    -- Data of JSON.
+    -- JSON data.
     contents json[],
-    -- What decides on the partition of each key: see partition_of, which takes it modulo their number.
+    -- The hash of each key, which decides its partition: see partition_of, which takes it modulo the partition count.
     hashes integer[],
-    -- Instead of all these: rows of a segment as COPY takes them, and the stream that they were checked for.
+    -- Instead of all these: rows of a segment in the format of COPY, and the stream for which they were checked.
     encoded_for integer,
     encoded bytea,
     primary key (attempt, chunk)
@@ -479,44 +493,44 @@ alter table postbus_data.spark_staging
     alter column hashes set storage external,
     alter column encoded set storage external;
 
--- What is left of earlier batches of a writer.
+-- To find leftovers of earlier batches of a writer.
 create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);
 
--- A row says which batch of a writer was published last to a stream. Batch ids grow, so lower ones were published too.
+-- A row is the last batch that a writer has published to a stream. Batch ids grow, so all lower ones are published too.
 create table postbus_data.spark_writer (
     stream_id integer not null references postbus_data.stream on delete cascade,
     writer text collate "C" not null,
     -- The streaming query whose batches are counted; null for a writer of batches.
     query text,
     batch_id bigint not null,
-    -- The name was made up for one batch and will not come again.
+    -- The name was generated for one batch and will not be used again.
     is_once boolean not null,
     message_count bigint not null,
     published_at timestamptz not null default clock_timestamp(),
     primary key (stream_id, writer)
 );
 
--- Rows of writers that will not come again.
+-- To find writers that will not be used again.
 create index spark_writer_once on postbus_data.spark_writer (published_at) where is_once;
 
--- A row is one pipeline: a job of Spark from or to a stream, under the name by which it is run again and goes on.
+-- A row is one pipeline: a Spark job that reads or writes a stream, under the name by which a later run continues it.
 create table postbus_data.pipeline (
     name text collate "C" primary key,
     kind text collate "C" not null,
     stream_id integer not null references postbus_data.stream on delete cascade,
-    -- Whose lag is the pipeline's; null when it has an end instead.
+    -- The consumer whose lag is the pipeline's; null when the pipeline has an end.
     consumer text collate "C",
     options jsonb not null,
     state text collate "C" not null check (state in ('running', 'done', 'stopped', 'failed')),
-    -- The newest run. An older one that still lives finds out here that it was replaced.
+    -- The newest run. An older run that is still alive finds out here that it was replaced.
     run uuid not null,
-    -- Of this run, and of all.
+    -- Messages of this run, and of all runs.
     run_count bigint not null default 0,
     message_count bigint not null default 0,
-    -- How many messages this run is about to do, as far as is known.
+    -- About how many messages this run will process, if that is known.
     total_estimate bigint,
     position_seq bigint,
-    -- What a pipeline with an end has to do, decided when it first began.
+    -- The plan of a pipeline that has an end, decided when it first began.
     plan jsonb,
     last_error text,
     started_at timestamptz not null default clock_timestamp(),
@@ -524,32 +538,32 @@ create table postbus_data.pipeline (
     ended_at timestamptz
 );
 
--- A row is the archive of a stream: files in a lake that hold its messages from start_after (excluded) to position_seq.
+-- A row is the archive of a stream: files in a lake that hold its messages from start_after (exclusive) to position_seq.
 create table postbus_data.archive (
     stream_id integer primary key references postbus_data.stream on delete cascade,
-    -- The folder that paths of files are relative to.
+    -- The folder to which the paths of files are relative.
     root text not null,
     start_after bigint not null,
     position_seq bigint not null,
     created_at timestamptz not null default clock_timestamp(),
-    -- With delta, the folder is a Delta table too, whose log follows what is listed here.
+    -- With delta, the folder is also a Delta table, whose log follows the files listed here.
     format text collate "C" not null default 'parquet' check (format in ('parquet', 'delta'))
 );
 
--- A row is one step of an archive: every message with after_seq < seq <= to_seq went into files, in the transaction that wrote this row. Steps follow
--- each other without a gap.
+-- A row is one step of an archive: in the transaction that wrote this row, every message with after_seq < seq <= to_seq was
+-- listed in files. Steps follow each other without a gap.
 create table postbus_data.archive_batch (
     stream_id integer not null references postbus_data.archive on delete cascade,
     after_seq bigint not null,
     to_seq bigint not null check (to_seq > after_seq),
     message_count bigint not null,
-    -- Its messages were purged before they were archived.
+    -- The messages were purged before they were archived.
     is_lost boolean not null,
     archived_at timestamptz not null default clock_timestamp(),
     primary key (stream_id, to_seq)
 );
 
--- A row is a file of an archive. What is not listed here, or is removed, does not count.
+-- A row is a file of an archive. A file that is not listed here, or is marked as removed, does not count.
 create table postbus_data.archive_file (
     id bigint generated always as identity primary key,
     stream_id integer not null references postbus_data.archive on delete cascade,
@@ -561,7 +575,7 @@ create table postbus_data.archive_file (
     first_published_at timestamptz not null,
     last_published_at timestamptz not null,
     added_at timestamptz not null default clock_timestamp(),
-    -- Since then another file holds its messages, or nobody wants them. Readers that began before may still be at it.
+    -- Since then other files hold its messages, or retention has removed it. Readers that began earlier may still read it.
     removed_at timestamptz,
     unique (stream_id, path)
 );
@@ -569,7 +583,7 @@ create table postbus_data.archive_file (
 -- The files that hold a range of seqs.
 create index archive_file_seq on postbus_data.archive_file (stream_id, last_seq) where removed_at is null;
 
--- A row says what a file holds of a partition. The checksum is that of its messages, however they are ordered.
+-- A row says what a file holds of a partition. The checksum covers its messages and does not depend on their order.
 create table postbus_data.archive_part (
     file_id bigint not null references postbus_data.archive_file on delete cascade,
     partition integer not null,
@@ -580,22 +594,22 @@ create table postbus_data.archive_part (
     primary key (file_id, partition)
 );
 
--- A row is a file that a pipeline has taken to publish its rows. The files of a step are read at once, and a step never gets other ones, so that whoever runs
--- it again publishes the same.
+-- A row is a file that a pipeline has taken, to publish its rows. The files of a step are read together and never change, so
+-- that another run of the step publishes the same messages.
 create table postbus_data.ingest_file (
     pipeline text collate "C" not null references postbus_data.pipeline on delete cascade,
-    -- In whose name the steps are published, and their number there.
+    -- The Spark writer under which the steps are published, and the number of the step.
     writer text collate "C" not null,
     step bigint not null,
     path text collate "C" not null,
-    -- As it was when it was taken.
+    -- As they were when the file was taken.
     bytes bigint not null,
     modified_at timestamptz not null,
     taken_at timestamptz not null default clock_timestamp(),
     done_at timestamptz,
     -- It was deleted before it was read.
     is_gone boolean not null default false,
-    -- When it was first seen with another size or time. What was added to it is not read.
+    -- When it was first seen with another size or time. The new content is not read.
     changed_at timestamptz,
     primary key (writer, path)
 );
@@ -603,34 +617,34 @@ create table postbus_data.ingest_file (
 -- The files of a step.
 create index ingest_file_step on postbus_data.ingest_file (writer, step);
 
--- A row is a snapshot of a source at which ranges of a backfill were read, all by one run.
+-- A row is a snapshot of a source, at which one run of a backfill read its ranges.
 create table postbus_data.backfill_snapshot (
     id bigint generated always as identity primary key,
     pipeline text collate "C" not null references postbus_data.pipeline on delete cascade,
     run uuid not null,
-    -- The transactions of the source whose effects were read.
+    -- The transactions of the source that the snapshot sees.
     snapshot pg_snapshot not null,
-    -- Where the WAL of the source was just before.
+    -- The source's WAL position just before the snapshot.
     wal_lsn pg_lsn not null,
     opened_at timestamptz not null default clock_timestamp(),
-    -- No range is begun any more.
+    -- Since then no range may begin at this snapshot.
     closed_at timestamptz
 );
 
--- A row is a range of a backfill's key: rows with after_key < key <= to_key in the order of the source. Decided when it first began, so that every row of
--- the source belongs to one range for ever.
+-- A row is a range of a backfill's key: rows with after_key < key <= to_key in the order of the source. Ranges are decided
+-- when the backfill first begins, so every row of the source always belongs to one range.
 create table postbus_data.backfill_range (
     pipeline text collate "C" not null references postbus_data.pipeline on delete cascade,
-    -- Names one backfill: doing it again is another.
+    -- Names one execution of the backfill; running it again has another name.
     writer text collate "C" not null,
     number integer not null,
-    -- The values of the key's columns as text. Null is before the first, and behind the last row.
+    -- The values of the key columns as text. Null is before the first row or after the last.
     after_key text[],
     to_key text[],
-    -- Instead, the rows that have no value in a column of the key.
+    -- The range is instead of the rows that have no value in a column of the key.
     is_of_nulls boolean not null,
-    -- Since the transaction that published it: the snapshot at which it was read, and what it had. No foreign key: that transaction may be at the
-    -- snapshot, which is older than its row.
+    -- Set by the transaction that published the range: its snapshot and counts. No foreign key: that transaction may run at
+    -- the snapshot, which is older than its row.
     snapshot_id bigint,
     message_count bigint,
     bad_count bigint,
@@ -638,9 +652,9 @@ create table postbus_data.backfill_range (
     primary key (writer, number)
 );
 
--- What functions hand to each other and to users.
+-- Types that functions pass to each other and return to users.
 
--- A stream as its users see it. stream_info says what each field means.
+-- A stream as users see it. See stream_info for the fields.
 create type postbus.stream_info as (
     name text,
     id integer,
@@ -677,8 +691,8 @@ create type postbus_data.publish_target as (
     one_message_per_key boolean
 );
 
--- Messages to be published, column by column, of which some may turn out to be duplicates or unchanged versions. answers has what the publisher is told
--- of those, and null for the others, whose seqs are in seqs; published_at is when these were drawn.
+-- Messages to publish, column by column; some may turn out to be duplicates or unchanged versions. answers has the result for
+-- those, and null for the others, whose seqs are in seqs. published_at is when the seqs were drawn.
 create type postbus_data.publish_batch as (
     keys text[],
     data text[],
@@ -692,7 +706,7 @@ create type postbus_data.publish_batch as (
     layout bigint
 );
 
--- A message as readers get it. data is null in a bytes stream, bytes in any other. resume: see read.
+-- A message as readers get it. data is null in a bytes stream, bytes in any other. For resume see read.
 create type postbus.message as (
     seq bigint,
     partition integer,
@@ -704,7 +718,7 @@ create type postbus.message as (
     resume text
 );
 
--- What a message must be to be read. A row of nulls lets everything through.
+-- The conditions of a read. A row of nulls accepts every message.
 create type postbus_data.read_filter as (
     key text,
     key_regex text,
@@ -713,7 +727,7 @@ create type postbus_data.read_filter as (
     to_time timestamptz
 );
 
--- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery of it, and no other.
+-- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery only.
 create type postbus.delivery as (
     ack_id text,
     attempt integer,
@@ -726,8 +740,8 @@ create type postbus.delivery as (
     published_at timestamptz
 );
 
--- The messages of one lease, column by column: a row for each would cost the server twice as much. lease is what their ack ids begin with;
--- attempts is null when all are delivered for the first time; of data and bytes one is null.
+-- The messages of one lease, column by column: one row for each would cost the server twice as much. lease is the first part of
+-- their ack ids; attempts is null when all are delivered for the first time; one of data and bytes is null.
 create type postbus_data.batch as (
     lease text,
     partition integer,
@@ -770,28 +784,29 @@ create type postbus.consumer_info as (
     created_at timestamptz
 );
 
--- What a receive has found out so far, handed from one of its steps to the next.
+-- What a receive has found out so far, passed from one step to the next.
 create type postbus_data.receive_state as (
     data_type text,
     start_seq bigint,
-    -- Where publishers write and how many partitions there are, as the register says.
+    -- The layout register: where publishers write, and how many partitions there are.
     layout bigint,
     lease_until timestamptz,
     -- How many messages of a partition may be in flight; null when max_ack_pending is counted for all partitions together.
     quota integer,
-    -- The redelivery log has something to give.
+    -- Whether the redelivery log has a message for this receive.
     has_due boolean,
-    -- The horizon, once this receive has looked.
+    -- The horizon, once this receive has read it.
     horizon bigint,
-    -- The step could not look, because somebody else was at it.
+    -- The step could not look: another session holds the mutex.
     busy boolean,
-    -- The step's messages, when it has read them itself; null for none.
+    -- The step's messages, if it has read them itself; otherwise null.
     messages postbus.delivery[],
-    -- What the step found to lease: up to wanted messages with after_seq < seq <= to_seq, all of one segment; wanted is null for nothing.
+    -- What the step found to lease: at most wanted messages with after_seq < seq <= to_seq, all in one segment. wanted is
+    -- null if it found nothing.
     place postbus_data.position,
-    -- In order "key": keys that are not free; null when all are.
+    -- In order "key": the keys that are not free; null when all are.
     blocked text[],
-    -- How many messages a look at a partition may scan for those that pass the filter.
+    -- How many messages of a partition may be scanned for some that pass the filter.
     scan integer,
     segment integer,
     after_seq bigint,
@@ -799,7 +814,7 @@ create type postbus_data.receive_state as (
     wanted integer
 );
 
--- Which of some messages are taken: the rest is parked, filtered out or expired, and done with up to last_seq.
+-- Which messages are taken. The others, up to last_seq, are parked, filtered out or expired, and need no further look.
 create type postbus_data.chosen_messages as (
     seqs bigint[],
     keys text[],
@@ -807,7 +822,7 @@ create type postbus_data.chosen_messages as (
     last_seq bigint
 );
 
--- A message that a consumer gave up, with its story.
+-- A message that a consumer gave up, and why.
 create type postbus.dead_letter as (
     seq bigint,
     partition integer,
@@ -821,8 +836,8 @@ create type postbus.dead_letter as (
     died_at timestamptz
 );
 
--- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when a lease ends or a retry is due. ack_id names the
--- delivery that is in flight, so that somebody who looks on can settle what a worker never will.
+-- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when the lease ends or the retry is
+-- due. ack_id names the delivery in flight, so that an operator can settle it if its worker never will.
 create type postbus.peeked as (
     seq bigint,
     partition integer,
@@ -838,7 +853,7 @@ create type postbus.peeked as (
     ack_id text
 );
 
--- A pipeline and how it is getting on. list_pipelines says what each field means.
+-- A pipeline and its progress. See list_pipelines for the fields.
 create type postbus.pipeline_info as (
     name text,
     kind text,
@@ -856,7 +871,7 @@ create type postbus.pipeline_info as (
     ended_at timestamptz
 );
 
--- What became of a delivery. data and bytes are null when the message is gone from the stream.
+-- The outcome of a delivery. data and bytes are null when the message is gone from the stream.
 create type postbus.history_entry as (
     seq bigint,
     partition integer,
@@ -873,7 +888,7 @@ create type postbus.history_entry as (
     last_error text
 );
 
--- A range of a partition that a group has given to one of its workers. token names it for commit; null when it was given for good.
+-- A range of a partition claimed by a group's worker. token names it for commit; null when it was claimed without a lease.
 create type postbus.claimed as (
     partition integer,
     from_seq bigint,
@@ -883,28 +898,28 @@ create type postbus.claimed as (
     deadline timestamptz
 );
 
--- A row is a token with which somebody may use the HTTP server. The token itself is not here, only its SHA-256.
+-- A row is a token that allows requests to the HTTP server. Only its SHA-256 is stored, not the token itself.
 create table postbus_data.token (
     id integer generated always as identity primary key,
     name text collate "C" not null,
     -- The SHA-256 of the token, in hexadecimal.
     digest text collate "C" not null,
-    -- Of publish, consume, manage.
+    -- Some of publish, consume, manage.
     scopes text[] collate "C" not null,
     -- Names of streams, in which "*" stands for any characters.
     streams text[] collate "C" not null,
-    -- Requests per second; null for any number.
+    -- Requests per second; null: no limit.
     rate_limit double precision,
     created_at timestamptz not null default clock_timestamp(),
-    -- Null never expires.
+    -- Null: never.
     expires_at timestamptz,
     revoked_at timestamptz
 );
 
--- The token that a request carries.
+-- To find the token of a request.
 create unique index token_digest on postbus_data.token (digest);
 
--- What create_token, list_tokens and find_token say of a token.
+-- What create_token, list_tokens and find_token return.
 create type postbus.token_info as (
     id integer,
     name text,
@@ -917,7 +932,7 @@ create type postbus.token_info as (
     revoked_at timestamptz
 );
 
--- A row lets a role publish to a stream, consume it or read it; a null stream means all of them.
+-- A row allows a role to publish to a stream, to consume it or to read it; a null stream means all streams.
 create table postbus_data.stream_grant (
     stream_id integer references postbus_data.stream on delete cascade,
     role text collate "C" not null,
@@ -925,10 +940,10 @@ create table postbus_data.stream_grant (
     unique nulls not distinct (stream_id, role, may)
 );
 
--- As that of history.
+-- As for history.
 alter table postbus_data.stream_grant replica identity full;
 
--- The one row is the secret by which functions recognize a caller that this database has named itself.
+-- The one row is the secret with which this database signs the names of callers, and by which functions recognize them.
 create table postbus_data.caller_key (
     singleton boolean primary key default true check (singleton),
     secret bytea not null
@@ -936,15 +951,17 @@ create table postbus_data.caller_key (
 insert into postbus_data.caller_key (secret)
 values (sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
 
--- Who calls a function: a role, and a signature that only this database can make, good in one transaction of one session. Functions that act with the
--- rights of their owner take it as their last argument, because to them the current user is that owner. Leave the argument out: its default is right.
+-- The caller of a function: a role, and a signature that only this database can make, valid in one transaction of one session.
+-- Functions that act with the rights of their owner take it as their last argument, because to them the current user is that
+-- owner. Omit the argument: its default is right.
 create type postbus.caller as (
     role text,
     signature bytea
 );
 
--- The caller, as seen by whoever selects from it. A view reads tables with the rights of its owner, and evaluates current_user as who uses it.
--- The signed text begins with parts of fixed length, and ends with the secret, so that no signature can be extended to that of another role.
+-- The caller, as seen by the role that selects from it. A view reads tables with its owner's rights but evaluates current_user
+-- as the role that uses it. The signed text begins with parts of fixed length and ends with the secret, so that no signature
+-- can be extended to that of another role.
 create view postbus_data.current_caller with (security_barrier) as
 select
     row(
@@ -964,9 +981,11 @@ language plpgsql
 stable
 as $$
 /*
-The role that calls, signed so that functions which act with the rights of their owner can trust it. It is the default of their last argument.
+The calling role, signed so that functions that act with their owner's rights can trust it. It is the default of their last
+argument.
 
-It runs with the caller's rights and settings: whatever a caller changes about it only yields a signature that no function accepts.
+It runs with the caller's rights and settings. Whatever a caller changes about it only yields a signature that no function
+accepts.
 */
 begin
     return (select c.caller from postbus_data.current_caller as c);
@@ -1547,14 +1566,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The ranges of a backfill, in order of the key, and at which snapshot of the source each was read.
+The ranges of a backfill, in order of the key, each with the snapshot of the source at which it was read.
 
-after_key, to_key  rows with after_key < key <= to_key: the values of the key's columns as text; null is before the first, and behind the last row. With
-                   is_of_nulls, the rows that have no value in a column of the key.
-snapshot           null until the range is published. A change of the source is in a row of the range if pg_visible_in_snapshot(its transaction, snapshot): who
-                   follows the WAL passes over it, and takes all other changes of the range.
-wal_lsn            where the source's WAL was just before. A commit may be written shortly before its effects can be seen, so following has to begin earlier: with a
-                   replication slot that was there before the backfill.
+after_key, to_key  the range holds rows with after_key < key <= to_key. Bounds are the key's column values as text; null is before
+                   the first row or after the last. With is_of_nulls, the rows that have no value in a column of the key.
+snapshot           null until the range is published. The range includes a change of the source if
+                   pg_visible_in_snapshot(the change's transaction, snapshot). To continue with change data capture, skip these
+                   changes and apply all others.
+wal_lsn            the source's WAL position just before the snapshot. A commit may be in the WAL shortly before its effects are
+                   visible, so start earlier: with a replication slot created before the backfill.
+
+Returns  a row for each range of the pipeline's latest plan; none for an unknown pipeline.
 */
     select r.number, r.after_key, r.to_key, r.is_of_nulls, r.message_count, r.bad_count, s.snapshot, s.wal_lsn, r.done_at
     from postbus_data.backfill_range as r
@@ -1841,13 +1863,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Change settings of a consumer; null leaves one as it is. They hold for deliveries and failures from now on; a filter, for messages that
-were not delivered yet. A backoff is changed as a whole: its factor and cap are those given with it. The ordering cannot be changed: what is in flight was given out under it.
+Change settings of a consumer; null leaves a setting unchanged. See create_consumer for what each means.
 
-unset    the names of settings to put back to "none": max_deliver, backoff, backoff_factor, backoff_cap, retain_dead, max_per_key,
+New settings apply to deliveries and failures from now on, and a new filter to messages not delivered yet. A backoff is replaced
+as a whole: its factor and cap are the ones given in this call. The ordering cannot be changed, because messages in flight were
+delivered under it.
+
+unset    the names of settings to clear: max_deliver, backoff, backoff_factor, backoff_cap, retain_dead, max_per_key,
          filter_key_pattern, filter_headers, filter_headers_not, filter_data, expire_after, keep_history.
 
-Raises   PB400 for a value that is not allowed, PB404.
+Raises   PB400 for an invalid value, PB404 for an unknown stream or consumer.
+Touches  consumer (update).
 */
 declare
     settings postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
@@ -1928,10 +1954,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-About how many messages a consumer or group has to do: not given out yet, in flight, or waiting for another delivery. One number, at constant cost, for
-whoever starts and stops workers by it. 0 is exact.
+About how many messages a consumer or group has left to do: not delivered yet, in flight, or waiting for redelivery. One number,
+at constant cost, for autoscalers.
 
-Raises   PB404, PB412 outside READ COMMITTED.
+Returns  the estimate; 0 is exact.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED, PB503 on a
+         standby.
 */
     select s.lag_estimate + s.in_flight + s.waiting
     from postbus.stats(backlog.stream, backlog.consumer, caller) as s
@@ -1949,7 +1977,11 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* A consumer's settings. Raises PB404. */
+/*
+A consumer's settings.
+
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer.
+*/
 declare
     found_id integer := (postbus_data.permitted_consumer(caller, stream, consumer)).id;
     info postbus.consumer_info;
@@ -1978,11 +2010,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Where all consumers of a stream stand, by name: what stats says of each as a whole.
+One row for each consumer of a stream, in order of their names: the totals that stats reports for one.
 
-redelivering  how many of those in flight were delivered before.
+redelivering  how many of the messages in flight were delivered before.
 
-Raises   PB404, PB412 outside READ COMMITTED.
+Raises   PB403 without the right to consume, PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 #variable_conflict use_column
 declare
@@ -2035,25 +2067,29 @@ as $$
 /*
 Create a consumer of a stream. It costs publishers nothing.
 
-ordering         key: messages of one key in order; one that fails holds its key. none: any message that is not in flight. partition: one batch
-                 of a partition at a time, and a message that fails holds its partition. It stays as it is.
-ack_wait         how long a delivery is leased before it is given to somebody else.
+ordering         key: the messages of a key are delivered in order, and a failed message holds its key. none: any message that
+                 is not in flight. partition: one batch of a partition at a time, and a failed message holds its partition. It
+                 cannot be changed later.
+ack_wait         how long a delivery is leased before it may go to another worker.
 max_ack_pending  how many messages may be in flight.
-max_deliver      how many deliveries before a message becomes a dead letter; null for ever.
-backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make it grow.
-retain_dead      how long dead letters are kept; null for ever.
-max_per_key      in order "key", how many messages of a key a batch may hold; null for any number.
+max_deliver      after how many deliveries a message becomes a dead letter; null: no limit.
+backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
+retain_dead      how long dead letters are kept; null: indefinitely.
+max_per_key      in order "key", how many messages of a key a batch may hold; null: no limit.
 max_waiting      in order "key", how many messages may be parked behind others of their key before reading ahead stops.
-on_dead          in order "key", whether a dead letter lets its key go on (continue) or holds it until it is redriven or discarded (hold).
-filter_…         which messages it wants: a key pattern; headers that a message must have, with these values; headers that it must not have
-                 with these values; a JSON path of which it must yield an item other than false and null. Messages that do not pass are skipped.
-on_expired       what becomes of a message whose time to live is over: skip or bury (a dead letter).
-keep_unread      the stream keeps what this consumer has not finished, whatever its retention says.
-expire_after     it is removed when nobody has received from it for so long; null never.
-keep_history     for how long postbus.history knows what became of each delivery; null for not at all.
-start            earliest (the default) or latest; or from_seq, or from_time.
+on_dead          in order "key", whether a dead letter lets its key continue (continue) or holds it until it is redriven or
+                 discarded (hold).
+filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
+                 have; a JSON path that must yield an item other than false and null. Other messages are skipped.
+on_expired       whether a message whose time to live is over is skipped (skip) or becomes a dead letter (bury).
+keep_unread      the stream keeps every message that this consumer has not finished, whatever its retention says.
+expire_after     remove the consumer when nobody has received from it for this long; null: never.
+keep_history     how long postbus.history remembers the outcome of each delivery; null: not at all.
+start            earliest (the default) or latest; or give from_seq or from_time instead.
 
-Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it exists.
+Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when the consumer exists. With start =>
+         'latest', PB412 outside READ COMMITTED and PB503 on a standby.
+Touches  consumer (insert).
 */
 declare
     settings postbus_data.consumer;
@@ -2116,7 +2152,12 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Remove a consumer with its position, leases and dead letters. Acks for it are refused from now on. Raises PB404. */
+/*
+Remove a consumer with its position, leases, history and dead letters. Acks for it are refused from now on.
+
+Raises   PB404 for an unknown stream or consumer.
+Touches  consumer and all its rows (delete).
+*/
 declare
     dropped integer := (postbus_data.find_consumer(stream, consumer)).id;
 begin
@@ -2144,15 +2185,15 @@ set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-What became of a consumer's deliveries, the newest first: acked, failed (it comes again) or dead. Known for as long as the consumer's keep_history
-says, from the moment that was set.
+The outcomes of a consumer's deliveries, newest first: acked, failed (the message is redelivered) or dead. They are kept for the
+consumer's keep_history, starting when that was set.
 
-outcome      only these.
-before_time  only what was finished before.
+outcome      only deliveries with this outcome.
+before_time  only deliveries finished before this time.
 
-last_error is the reason of a failure; of an acked message, that of its failure before.
+last_error is why the delivery failed. For an acked message, it is why the message failed before.
 
-Raises   PB400 for arguments out of range, PB404.
+Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or consumer.
 */
 #variable_conflict use_variable
 declare
@@ -2666,7 +2707,11 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* The consumers of a stream, by name. Raises PB404. */
+/*
+The consumers of a stream and their settings, in order of their names.
+
+Raises   PB403 without the right to consume, PB404 for an unknown stream.
+*/
 declare
     listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
 begin
@@ -2688,7 +2733,12 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Give a consumer no more messages until resume. What is in flight may be acked. Raises PB404. */
+/*
+Stop delivering messages to a consumer until it is resumed. Messages in flight can still be acked.
+
+Raises   PB404 for an unknown stream or consumer.
+Touches  consumer (update).
+*/
 declare
     paused_id integer := (postbus_data.find_consumer(stream, consumer)).id;
 begin
@@ -2712,14 +2762,15 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Messages as a consumer sees them, in order of seq above after_seq, without touching anything.
+Messages as a consumer sees them, in order of seq, above after_seq. Changes nothing.
 
-state    available (to be received), delivered (leased and not settled), waiting (for another delivery) or dead; null for all.
+state    available (can be received), delivered (leased and not settled), waiting (for redelivery) or dead; null for all.
 
-A lease that has expired is shown as available. With a key pattern a page may hold fewer messages than there are: go on from its last seq, or
-from after_seq + 10,000 when it was empty.
+A lease that has expired is shown as available. With a key pattern, a page may hold fewer messages than there are: continue from
+its last seq, or from after_seq + 10,000 when it was empty.
 
-Raises   PB400, PB404, PB412 outside READ COMMITTED.
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
+         stream or consumer, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 #variable_conflict use_variable
 declare
@@ -2780,14 +2831,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Deliver messages again that a consumer has already been given, while it goes on with the rest: those of a range of seqs or times whose key
-matches. Their deliveries are counted anew. What is in flight, waits or was not given yet comes anyway, and is left alone; a dead letter is
-redriven, not replayed. In order "key" a replayed message comes before later ones of its key that are still to come.
+Deliver messages again that a consumer has already received, while it continues with new ones: the messages of a range of seqs or
+times whose key matches.
 
-It takes a page of messages at a time: call it again with next_resume until that is null.
+Their attempts are counted from 1 again. Messages that are in flight, waiting or not delivered yet are left alone, and so are
+dead letters, which are redriven instead. In order "key", a replayed message comes before later messages of its key that are
+still to come.
 
-Returns  how many of the page are delivered again, and where to go on.
-Raises   PB400, PB404, PB412 outside READ COMMITTED.
+It takes one page at a time: call it again with next_resume until that is null.
+
+Returns  how many messages of the page are delivered again, and where to continue.
+Raises   PB400 for an argument out of range, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED, PB503 on a
+         standby.
 Touches  waiting (insert).
 */
 #variable_conflict use_column
@@ -2849,7 +2904,12 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Let a paused consumer go on. Raises PB404. */
+/*
+Deliver messages to a paused consumer again.
+
+Raises   PB404 for an unknown stream or consumer.
+Touches  consumer (update).
+*/
 declare
     resumed_id integer := (postbus_data.find_consumer(stream, consumer)).id;
 begin
@@ -2870,13 +2930,15 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Make a consumer read on from another position: start => 'earliest' or 'latest', from_seq, or from_time.
+Move a consumer to another position: start => 'earliest' or 'latest', from_seq, or from_time.
 
-What is in flight or waits for another delivery is given up: its acks are refused. Dead letters stay. It begins a new epoch, so a
-receive that runs at the same moment may still return messages of the old one, whose acks are refused too.
+Everything in flight or waiting for redelivery is given up, and its acks are refused. Dead letters stay. Seeking begins a new
+epoch: a receive running at the same moment may still return messages of the old one, whose acks are refused too.
 
-Returns  the seq after which it reads on.
-Raises   PB400 unless exactly one position is given, PB404, PB412 outside READ COMMITTED.
+Returns  the seq after which the consumer reads on.
+Raises   PB400 unless exactly one position is given, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED,
+         PB503 on a standby.
+Touches  consumer (update); position, lease, settled, waiting, parked, due and the consumer's other state (delete).
 */
 declare
     sought postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
@@ -2917,21 +2979,23 @@ set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Where a consumer stands: a row for each partition that it reads, and one with partition null for the consumer as a whole. Its cost does not depend on the
-depth of the stream.
+How far a consumer has come: one row for each partition that it reads, and one with partition null for the whole consumer. The
+cost does not depend on the length of the stream.
 
-position_seq         up to here the partition was given out.
-lag_estimate         about how many messages are left: seqs are shared by all partitions, so it assumes that they are spread evenly. 0 is exact.
-oldest_unread_at     when the next message to be given out was published.
+position_seq         the partition was delivered up to this seq.
+lag_estimate         about how many messages are not delivered yet. Partitions share one range of seqs, so the estimate assumes
+                     that messages are spread evenly. 0 is exact.
+oldest_unread_at     when the next message to be delivered was published.
 in_flight            how many messages are leased and not settled.
-waiting, dead        how many failed messages wait for another delivery, and how many were given up; 10,000 stands for that many or more.
+waiting, dead        how many failed messages wait for redelivery, and how many were given up; 10,000 means that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
-rate_estimate        about how many messages a second were given out in the last seconds; null for a group.
-missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them. Numbers without a message
-                     do not count; what is estimated, and what is exact, is said in postbus_data.missed_between.
+rate_estimate        about how many messages per second were delivered in the last seconds; null for a group.
+missed_estimate      about how many messages retention or a purge removed before the consumer reached them. Seqs without a
+                     message do not count; postbus_data.missed_between says what is exact and what is estimated.
 
-Raises   PB404, PB412 outside READ COMMITTED.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED, PB503 on a
+         standby.
 */
 #variable_conflict use_column
 declare
@@ -3045,10 +3109,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-A page of a consumer's dead letters, in order of seq: those above after_seq.
+A page of a consumer's dead letters, in order of seq, above after_seq.
 
-seqs, key_pattern, reason_like   only these; reason_like is a pattern of LIKE, such as 'timeout%'.
-Raises   PB400, PB404.
+seqs, key_pattern, reason_like   only these; reason_like is a LIKE pattern, such as 'timeout%'. Null matches all.
+
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
+         stream or consumer.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
@@ -3075,7 +3141,14 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Remove dead letters, up to max_messages of them: see dead_letters for which. Returns how many. Raises PB400, PB404. */
+/*
+Remove at most max_messages dead letters. See dead_letters for how to choose them.
+
+Returns  how many were removed.
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
+         stream or consumer.
+Touches  dead_letter (delete).
+*/
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     discarded integer;
@@ -3140,14 +3213,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Give dead letters another chance, the oldest first and up to max_messages of them: to their consumer, counting deliveries anew, or
-published again to a stream. See dead_letters for which.
+Give dead letters another chance, oldest first, at most max_messages of them: deliver them to their consumer again with attempts
+counted from 1, or publish them to a stream. See dead_letters for how to choose them.
 
-To go at a rate, call it for a few at a time.
+To limit the rate, call it for a few messages at a time.
 
-Returns  how many were moved. One whose message was purged since cannot go back to the consumer and stays; it can go to a stream.
-Raises   PB400, PB404 for stream, consumer or to_stream, PB409 when to_stream holds another type of data.
-Touches  dead_letter (delete), waiting or the log of to_stream (insert).
+Returns  how many were moved. A dead letter whose message was purged cannot go back to the consumer and stays; it can go to a
+         stream.
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume (or to publish to
+         to_stream), PB404 for an unknown stream, consumer or to_stream, PB409 when to_stream holds another data type; as
+         publish, for to_stream.
+Touches  dead_letter (delete), waiting and kept, or the log of to_stream (insert).
+Locks    the dead letters it moves; those that another transaction has locked are passed over. With to_stream, as publish.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
@@ -3538,12 +3615,12 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Finish the deliveries named by these ack ids, in the caller's transaction.
+Ack deliveries by their ack ids, in the caller's transaction: they are finished.
 
-Returns  how many were finished by this call. One that was acked or nacked before, or has expired and been swept, is not counted: it
-         may be with somebody else by now.
-Raises   PB404, PB412 outside READ COMMITTED.
-Touches  lease, settled (delete), or settled (insert) for part of a lease.
+Returns  how many this call finished. A delivery that was settled before, or whose lease expired and was swept, is not counted:
+         another worker may have the message by now.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
+Touches  lease, settled (delete), or settled (insert) for part of a lease; history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.
 */
 declare
@@ -3572,14 +3649,15 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Lease deliveries for longer: from now on for ack_wait, or as long as the consumer's setting says.
+Extend leases: they now end ack_wait from now, by default the consumer's setting.
 
-shorten  let a lease end earlier too; without it a lease is never shortened.
+shorten  also let a lease end earlier; otherwise a lease is never shortened.
 
-Returns  how many messages are leased until then (or longer already).
-Raises   PB400 for an ack_wait that is not between 1 millisecond and 7 days, PB404, PB412 outside READ COMMITTED.
+Returns  how many messages are leased until then or longer.
+Raises   PB400 for an ack_wait not between 1 millisecond and 7 days, PB403 without the right to consume, PB404 for an unknown
+         stream or consumer, PB412 outside READ COMMITTED.
 Touches  lease (update; insert of a piece, when only some messages of a lease are extended); position, with shorten.
-Locks    with shorten the mutex of each partition, until the transaction ends.
+Locks    the leases; with shorten, the mutex of each partition, until the transaction ends.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
@@ -5790,17 +5868,20 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Give deliveries back: they have failed and are delivered again, or become dead letters after max_deliver.
+Nack deliveries: they have failed, and their messages are redelivered or, after max_deliver, become dead letters.
 
-In order "key", later messages of the same key in the same lease are taken back with them, and come again behind them.
+In order "key", later messages of the same key in the same lease are returned with them and are redelivered after them.
 
-delay    how long each waits first; null takes the consumer's backoff.
+delay    how long each message waits first; null means the consumer's backoff.
 reason   why; kept with the message.
-untried  nobody has worked on them: this delivery does not count, and without a delay they come again at once.
+untried  nobody has worked on the messages: the delivery does not count as an attempt, and without a delay they are available at
+         once.
 
-Returns  how many were given back by this call, as ack counts.
-Raises   PB400 for a delay that is not between 0 and 30 days, PB404, PB412 outside READ COMMITTED.
-Touches  settled, waiting, dead_letter (insert), lease (delete).
+Returns  how many this call returned; see ack for what is not counted.
+Raises   PB400 for a delay not between 0 and 30 days, PB403 without the right to consume, PB404 for an unknown stream or consumer,
+         PB412 outside READ COMMITTED.
+Touches  settled, waiting, dead_letter (insert), lease (delete); history (insert) when the consumer keeps one.
+Locks    the leases, in order of their tokens.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
@@ -5848,18 +5929,20 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Lease the next messages of a consumer: nobody else gets them until they are acked, nacked or the lease ends.
+Lease the next messages of a consumer. No other worker gets them until they are nacked or the lease expires; an ack finishes them.
 
 max_messages   1 to 10,000, in order within each partition.
-ack_wait       how long they are leased; null takes the consumer's setting.
-expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
+ack_wait       how long they are leased; null means the consumer's setting.
+expected_type  raise PB409 if the stream has another data type; null accepts any.
 
-No rows mean that there was nothing: a partition that somebody else was just claiming is waited for, and what has expired or is due again
-is swept up first. With a filter, that nothing of the next 65,536 messages passed; the next receive goes on behind them.
-
-Raises   PB400, PB404, PB409, PB412 outside READ COMMITTED, PB503 on a standby.
-Touches  lease, position (insert), the consumer's other tables when it sweeps.
-Locks    the mutex of each partition it takes from, until the transaction ends: keep it short, or others wait for those partitions.
+Returns  no rows when nothing is available: it waits for partitions that another receive has just locked, and first sweeps expired
+         leases and due retries. With a filter, no rows may also mean that none of the next 65,536 messages passed; the next
+         receive continues after them.
+Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB409
+         for a group or another data type, PB412 outside READ COMMITTED, PB503 on a standby.
+Touches  lease, position (insert); the consumer's other tables when it sweeps.
+Locks    the mutex of each partition it takes from, until the transaction ends. Keep it short: other receives skip these
+         partitions.
 */
     select
         s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
@@ -5887,9 +5970,10 @@ as $$
 /*
 Make deliveries dead letters at once, whatever max_deliver says.
 
-Returns  how many were buried by this call, as ack counts.
-Raises   PB404, PB412 outside READ COMMITTED.
-Touches  settled, dead_letter (insert), lease (delete).
+Returns  how many this call buried; see ack for what is not counted.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
+Touches  settled, dead_letter (insert), lease (delete); history (insert) when the consumer keeps one.
+Locks    the leases, in order of their tokens.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
@@ -5933,16 +6017,18 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Claim the next messages of a group: ranges of partitions, of up to max_messages messages together, to be read with fetch.
+Claim the next messages of a group: ranges of partitions, together at most max_messages messages, to read with fetch.
 
-lease    without one the group moves on at once: a range whose claimer dies is lost (at most once). With one, a range that is not committed in this time is
-         given again (at least once), and nobody gets more of its partition before.
-worker   only partitions that are assigned to this worker; see join_group.
+lease    null: the group moves on at once, and a range whose worker dies is lost (at most once). Otherwise a range that is not
+         committed within the lease is claimed again (at least once), and nobody gets more of its partition until then.
+worker   only partitions assigned to this worker; see join_group.
 
-Returns  no rows when there is nothing. Which partition comes first is random, so that none starves.
-Raises   PB400 for arguments out of range, PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
+Returns  the claimed ranges; no rows when nothing is available. The first partition is chosen at random, so that none starves.
+Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a
+         consumer that is not a group, PB412 outside READ COMMITTED, PB503 on a standby.
 Touches  position, lease (insert, delete).
-Locks    the partition's mutex, until the transaction ends; partitions that somebody else claims from are passed over.
+Locks    the mutex of each partition it claims from, until the transaction ends; partitions that another claim has locked are
+         skipped.
 */
 begin
     return query
@@ -5968,11 +6054,13 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Finish ranges that were claimed with a lease, in the caller's transaction: all of each, or only up to a seq.
+Finish ranges that were claimed with a lease, in the caller's transaction: each of them as a whole, or only up to a seq.
 
-Returns  how many counted. One whose lease has expired and was given to somebody else does not: a late commit moves nothing back.
-Raises   PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
-Touches  lease (delete, or update for a part).
+Returns  how many ranges counted. A range whose lease expired and was claimed again is not counted: a late commit moves nothing
+         back.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group, PB412
+         outside READ COMMITTED.
+Touches  lease (delete, or update for part of a range).
 */
 #variable_conflict use_variable
 declare
@@ -6021,10 +6109,15 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer. It gets every
-message of the log, also those whose time to live is over and, where a stream keeps one message per key, versions that were replaced.
+Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. See create_consumer for its
+settings.
 
-Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when a group or consumer of that name exists.
+A group gets every message of the log, including messages whose time to live is over and, in a stream with one message per key,
+versions that were replaced.
+
+Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when a group or consumer of that name exists.
+         With start => 'latest', PB412 outside READ COMMITTED and PB503 on a standby.
+Touches  consumer (insert).
 */
 begin
     perform postbus.create_consumer(
@@ -6056,9 +6149,9 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The messages of a range that was claimed, in order. What is gone from the stream since is left out.
+The messages of a claimed range, in order. Messages removed from the stream since then are left out.
 
-Raises   PB404, PB409 for another type of data.
+Raises   PB403 without the right to consume or read, PB404 for an unknown stream, PB409 for another data type.
 */
 #variable_conflict use_variable
 declare
@@ -6394,14 +6487,16 @@ set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Be a worker of a group, and say so again before the session is over: the partitions are shared out evenly among the workers that are alive. A worker keeps
-what it has as far as its share allows, gives up the rest and takes what is free. Then claim with the worker's name.
+Join a group as a worker, and call again before the session ends to stay in it. Partitions are shared evenly among the live
+workers: a worker keeps its partitions up to its share, gives up the others and takes free ones. Then claim with the worker's
+name.
 
-A worker that is not heard of for its session is taken for dead, and the next that calls this takes its place. What it has claimed stays its own until it is
-committed or the lease is over, so a partition never has two readers.
+A worker that does not call within its session counts as dead, and the next call by another worker takes its share. Ranges that it
+has claimed stay its own until they are committed or their leases expire, so a partition never has two readers.
 
-Returns  the partitions of the worker.
-Raises   PB400 for a name or session that is not allowed, PB404, PB409 for a consumer that is not a group.
+Returns  the worker's partitions.
+Raises   PB400 for an invalid name or session, PB403 without the right to consume, PB404 for an unknown stream or group, PB409
+         for a consumer that is not a group, PB412 outside READ COMMITTED.
 Touches  group_worker, group_owner (insert, update, delete).
 Locks    the group's assignment, until the transaction ends.
 */
@@ -6471,7 +6566,13 @@ security definer
 set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
-/* Be a worker of a group no more: the others take its partitions when they call join_group again. Raises PB404, PB409. */
+/*
+Leave a group. The other workers take over the partitions when they next call join_group.
+
+Raises   PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group.
+Touches  group_worker, group_owner (delete).
+Locks    the group's assignment, until the transaction ends.
+*/
 declare
     reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
 begin
@@ -6495,10 +6596,11 @@ set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Give ranges back that were claimed with a lease: the next claim gets them.
+Give back ranges that were claimed with a lease. The next claim gets them.
 
-Returns  how many counted.
-Raises   PB404, PB409 for a consumer that is not a group.
+Returns  how many ranges counted.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group.
+Touches  lease (update).
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
@@ -6522,9 +6624,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The seq up to which a stream may be read: no publishing transaction at or below it is still open.
+The seq up to which a stream can be read: no transaction that publishes at or below it is still open.
 
-Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+Raises   PB404 for an unknown stream or one on which the caller has no right, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 begin
     return postbus_data.horizon_of(postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read'));
@@ -6548,12 +6650,12 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Who keeps readers of a stream from going on, the one that holds it furthest back first.
+The publishers that hold back the readers of a stream, the one furthest back first.
 
-A holder is a transaction that has published and not ended, or a prepared one (pid is null). Query and application are null
-for other users' sessions unless you have pg_read_all_stats.
+A holder is a transaction that has published and is still open, or is prepared (then pid is null). Query and application of other
+users' sessions are null unless you have pg_read_all_stats.
 
-Raises   PB404.
+Raises   PB404 for an unknown stream.
 */
 declare
     id integer := postbus_data.stream_id(stream);
@@ -6841,18 +6943,19 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Who holds advisory locks of Postbus, on one stream or on all, the oldest transaction first. It only reads.
+The sessions that hold Postbus's advisory locks, on one stream or on all, the oldest transaction first. Read-only.
 
-purpose   publish (readers wait behind it), claim (of a partition), redeliver, sweep, count (near max_ack_pending), share out (a group's
-          partitions), change layout, maintain or schedule.
-mode      shared or exclusive. Publishers take shared locks, all else takes exclusive ones.
-warning   why it is not a lock of Postbus's own, as far as that can be told; null if nothing speaks against it. Any role may take such a
-          lock, and whoever waits for it cannot tell.
-held_for  how long its transaction has been open; of a lock that outlives transactions, since the session last did something.
+purpose   publish (readers wait for it), claim (of a partition), redeliver, sweep, count (near max_ack_pending), share out (a
+          group's partitions), change layout, maintain or schedule.
+mode      shared or exclusive. Publishers take shared locks, everything else takes exclusive ones.
+warning   why the lock is probably not one that Postbus took; null if nothing indicates that. Any role can take such a lock, and a
+          session that waits for it cannot tell.
+held_for  how long its transaction has been open; for a lock that outlives transactions, the time since the session's last
+          activity.
 
-pid is null for a prepared transaction. What other users run, and since when, is null unless you have pg_read_all_stats.
+pid is null for a prepared transaction. Other users' query and times are null unless you have pg_read_all_stats.
 
-Raises   PB404.
+Raises   PB404 for an unknown stream.
 */
 #variable_conflict use_column
 declare
@@ -6934,9 +7037,11 @@ as $$
 /*
 The files that a pipeline has taken, in the order in which it reads them.
 
-bytes, modified_at  as they were when it was taken.
-state               taken (to be read, or being read), done, gone (deleted before it was read), or changed: it was done, and has another size or time since;
-                    what was added to it is not read.
+bytes, modified_at  as they were when the file was taken.
+state               taken (still to be read, or being read), done, gone (deleted before it was read), or changed (its size or
+                    time has changed since it was done; the new content is not read).
+
+Returns  a row for each file of the pipeline's latest plan; none for an unknown pipeline.
 */
     select
         i.path,
@@ -7260,10 +7365,11 @@ language sql
 immutable strict parallel safe
 as $$
 /*
-Where a key belongs among that many partitions, counted from 0: the first three bytes of the key's SHA-256, modulo their number.
+The partition of a key among that many partitions, counted from 0: the first three bytes of the key's SHA-256, modulo their
+number.
 
-The same in every language and for ever. SHA-256 because Postgres, Python and Spark all have it, and a server in FIPS mode too
-(it has no MD5; Postgres's own hash functions are not the same everywhere).
+It is the same in every language and never changes. SHA-256 is available in Postgres, Python and Spark, and on a server in FIPS
+mode, which has no MD5. Postgres's own hash functions differ between platforms.
 */
     select mod((get_byte(h.hash, 0) << 16) | (get_byte(h.hash, 1) << 8) | get_byte(h.hash, 2), partitions)
     from (select sha256(convert_to(key, 'UTF8'::name)) as hash offset 0) as h
@@ -7811,25 +7917,28 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Append one message to a stream, in the caller's transaction.
+Publish one message to a stream, in the caller's transaction.
 
-key            routes and orders the message; null puts it in any partition.
+key            decides the message's partition, and so its order; null: any partition.
 data, bytes    the content: data in a json or text stream, bytes in a bytes stream.
 headers        a JSON object of strings.
-expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
-ttl            how long it lives: a consumer that comes to it later skips it, or makes it a dead letter. From when it is published.
-deliver_at     keep it outside the log until then; null or a time that has passed publishes it now.
+expected_type  raise PB409 if the stream has another data type; null accepts any.
+ttl            how long the message lives after it is published: later, consumers skip it or make it a dead letter.
+deliver_at     keep the message outside the log until this time; null or a past time publishes it now.
+dedup_id       a name for the message: if it was published within the stream's dedup_window, it is not published again.
 
-dedup_id       names the message: if it was published within the stream's dedup_window, it is not published again.
+Returns  the message's seq, or with deliver_at its schedule id. For a duplicate, the negated seq of the message published before
+         (0 if that one was scheduled). The same in a stream with one message per key, when the data equals that of the current
+         version.
+Raises   PB400 with the reason for an invalid message, PB403 without the right to publish, PB404 for an unknown stream, PB409
+         for another data type or a dedup_id where the stream has no dedup_window, PB413 when the message is too large, PB503
+         when another application holds a lock that the stream needs, PB507 when the stream is full.
+Touches  the current segment of the stream (insert), or scheduled (insert).
+Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other, except those of the
+         same dedup_id, or of the same key in a stream with one message per key.
 
-Returns  the message's seq; or, with deliver_at, the number under which it is scheduled. For a duplicate, the seq of the message that was published,
-         negated (0 for one that was scheduled). So too where a stream keeps one message per key and the data is that of the version that stands.
-Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
-Touches  the current segment of the stream (insert).
-Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
-
-Hot: the table's name is dynamic, so the insert is planned each call; a bare VALUES with a seq drawn beforehand keeps
-that at 20 µs (docs/decisions/0003).
+Hot: the table's name is dynamic, so the insert is planned at each call. A bare VALUES with a seq drawn beforehand keeps that at
+20 µs (docs/decisions/0003).
 */
 #variable_conflict use_variable
 declare
@@ -7908,16 +8017,16 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
+Publish at most 10,000 messages to a stream, all or none, in order, in the caller's transaction.
 
-The arrays run side by side: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys and headers may be
-left out, or be null for some messages; so may dedup_ids. See publish for what a message may hold; ttl and deliver_at hold for all.
+The arrays are parallel: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys, headers and dedup_ids
+may be omitted, or be null for some messages. See publish for what a message may hold; ttl and deliver_at apply to all of them.
 
-Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages. For
-         duplicates and versions of keys see publish.
-Raises   PB400 with the place and the reason for a message that is not allowed, PB404, PB413.
-Touches  the current segment of the stream (insert).
-Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
+Returns  the messages' seqs, in order, or with deliver_at their schedule ids; an empty array for no messages. For duplicates and
+         unchanged versions see publish.
+Raises   as publish; PB400 and PB413 name the message's place in the batch. PB413 also for more than 10,000 messages.
+Touches  the current segment of the stream (insert), or scheduled (insert).
+Locks    as publish.
 */
 #variable_conflict use_variable
 declare
@@ -7977,12 +8086,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Remove the messages below a seq, or published before a time (those of its last second may stay), or everything that is complete now.
+Remove the messages below a seq, those published before a time (the last second before it may stay), or everything up to the
+horizon.
 
-They are gone for readers at once; their space is freed by maintenance, which drops the segments that hold nothing else.
+Readers no longer see them from now on. Maintenance frees their space when it drops the segments that hold nothing else.
 
 Returns  the stream's new start: messages below this seq are gone. It never moves back.
-Raises   PB400 unless exactly one of the three is given, PB404, PB412 outside READ COMMITTED.
+Raises   PB400 unless exactly one of the three is given, PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a
+         standby.
 Touches  stream (update).
 */
 declare
@@ -8036,20 +8147,20 @@ set jit = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-A page of a stream's messages in order of seq, or backwards. Reading changes nothing.
+A page of a stream's messages, in order of seq, or newest first with backwards. Reading changes nothing.
 
-from_seq, to_seq      inclusive.
+from_seq, to_seq      both inclusive.
 from_time, to_time    from_time <= published_at < to_time.
-key, key_pattern      only messages of this key, or of keys that match ("*" one token, ">" one or more at the end).
+key, key_pattern      only messages with this key, or with keys that match ("*" is one token, ">" one or more at the end).
 max_messages          1 to 10,000.
 resume                the page after the one that ended with this token.
 
-A page looks at no more than 100,000 seqs, however rare the key. The resume token for the next page stands on the last row; when
-a page has come far but found nothing, that row is empty but for its token. No rows at all mean the end. Forwards, the
-last token stays good for reading what is published later.
+A page examines at most 100,000 seqs, however rare the key. The last row carries the resume token for the next page; when a page
+has come far but found nothing, its only row is empty except for the token. No rows at all mean the end. Reading forwards, the
+last token stays valid for messages published later.
 
-Raises   PB400 for an argument that is not allowed, PB404, PB409 when expected_type is not the stream's, PB412 outside READ
-         COMMITTED, PB503 on a standby.
+Raises   PB400 for an invalid argument, PB403 without the right to consume or read, PB404 for an unknown stream, PB409 when
+         expected_type is not the stream's, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 #variable_conflict use_variable
 declare
@@ -8315,13 +8426,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The pipelines, by name.
+The pipelines, in order of their names.
 
-state           running, done, stopped (by a signal, and will go on), failed (see last_error), or lost: it was running, and has said nothing for a minute.
-message_count   how many messages it has done in all its runs; run_count in the last one, of about total_estimate.
+state           running, done, stopped (by a signal; it continues when it is run again), failed (see last_error), or lost (it was
+                running, and has reported nothing for a minute).
+message_count   how many messages it has processed in all its runs; run_count in the last run, of about total_estimate.
 rate            messages per second of the last run.
-lag_estimate    how many messages are left for a pipeline that follows its stream; null for one that has an end.
-noted_at        when it last said how far it is.
+lag_estimate    how many messages a pipeline that follows its stream has left; null for a pipeline that has an end.
+noted_at        when it last reported its progress.
 */
     select
         p.name,
@@ -8785,13 +8897,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Redeliver what has expired or come due, for the consumers of a stream or of all streams, and publish what was scheduled and is due.
+Redeliver messages whose lease has expired or whose retry is due, for the consumers of one stream or of all streams, and publish
+scheduled messages that are due.
 
-Any number of callers may run it, one at a time does each consumer. receive does the same for its consumer, so this is only needed
-for wake-ups and for dead letters of consumers that nobody receives from.
+Any number of callers may run it; each consumer is swept by one at a time. receive sweeps its own consumer, so a separate sweep is
+only needed for wake-ups and for dead letters of consumers that nobody receives from.
 
 Returns  how many messages became available.
-Raises   PB404 for a named stream that does not exist.
+Raises   PB404 for an unknown stream.
+Touches  lease, settled, waiting (delete), waiting, due, dead_letter, sweep_state (insert); scheduled (delete), the log (insert).
+Locks    each consumer's sweep mutex and each stream's schedule, one after the other, until the transaction ends; busy ones are
+         skipped.
 */
 declare
     reader postbus_data.consumer;
@@ -9384,11 +9500,14 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Create the roles that people and applications can be made members of, if they do not exist, and give them their rights here: postbus_publisher may publish to
-all streams, postbus_consumer receive from all, postbus_reader read all; postbus_owner owns what Postbus stores, and may do everything. For rights on one
-stream see grant_stream.
+Create the roles that people and applications can be granted, unless they exist, and give them their rights in this database:
+postbus_publisher may publish to all streams, postbus_consumer may receive from all, postbus_reader may read all, and
+postbus_owner owns what Postbus stores and may do everything. For rights on one stream see grant_stream.
 
-Needs the owner of Postbus, with the right to create roles; no superuser. Roles are shared by all databases of a server, their rights are not.
+It must be run by Postbus's owner, with the right to create roles but without superuser. All databases of a server share roles,
+but not their rights.
+
+Touches  stream_grant (insert); the owner of, and the rights on, everything in the schemas postbus and postbus_data.
 */
 declare
     wanted text;
@@ -9417,9 +9536,11 @@ language plpgsql
 stable
 as $$
 /*
-The role that calls, signed so that functions which act with the rights of their owner can trust it. It is the default of their last argument.
+The calling role, signed so that functions that act with their owner's rights can trust it. It is the default of their last
+argument.
 
-It runs with the caller's rights and settings: whatever a caller changes about it only yields a signature that no function accepts.
+It runs with the caller's rights and settings. Whatever a caller changes about it only yields a signature that no function
+accepts.
 */
 begin
     return (select c.caller from postbus_data.current_caller as c);
@@ -9433,10 +9554,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Let a role publish to a stream, consume it (receive and ack, with consumers that exist) or read it; null for all streams, also those to come.
+Allow a role to publish to a stream, to consume it (receive and ack, with existing consumers) or to read it. A null stream means
+all streams, including future ones.
 
-Raises   PB400 for a right that does not exist, PB404.
-Touches  stream_grant (insert); grants the use of the schemas, and rights on the stream's functions and log.
+Raises   PB400 for an unknown right, PB404 for an unknown stream or role.
+Touches  stream_grant (insert); grants usage of the schemas, and rights on the stream's functions and log.
 */
 declare
     granted integer := case when stream is not null then postbus_data.stream_id(stream) end;
@@ -9635,9 +9757,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Take back a right that grant_stream gave. One that the role has by another grant, or by a role it is a member of, stays.
+Take back a right that grant_stream gave. A right that the role has by another grant, or as a member of another role, stays.
 
-Raises   PB404 when the stream does not exist, or the role has no such grant.
+Raises   PB404 for an unknown stream, or when the role has no such grant.
 Touches  stream_grant (delete); revokes rights on the stream's functions and log.
 */
 declare
@@ -9675,8 +9797,8 @@ as $$
 /*
 Cancel scheduled messages.
 
-Returns  how many: one that has been published, or is being published, is not among them.
-Raises   PB404.
+Returns  how many were cancelled; a message that has been published, or is being published, is not counted.
+Raises   PB403 without the right to publish, PB404 for an unknown stream.
 Touches  scheduled (delete).
 */
     with cancelled as (
@@ -9805,11 +9927,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The messages of a stream that wait for their time, the next one first.
+The scheduled messages of a stream, the next one due first.
 
-after_at, after_id  only those behind the last one of the page before.
+after_at, after_id  only messages after this one: the last of the previous page.
 
-Raises   PB400, PB404.
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to publish, PB404 for an unknown
+         stream.
 */
 #variable_conflict use_column
 declare
@@ -9844,10 +9967,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Give scheduled messages another time; one that has passed publishes them at once.
+Give scheduled messages another time. A past time publishes them at the next sweep.
 
-Returns  how many: one that has been published is not among them.
-Raises   PB400 for a time that is missing or infinite, PB404.
+Returns  how many were rescheduled; a message that has been published is not counted.
+Raises   PB400 for a missing or infinite time, PB403 without the right to publish, PB404 for an unknown stream.
 Touches  scheduled (update).
 */
 #variable_conflict use_column
@@ -10594,17 +10717,19 @@ set lock_timeout = '500ms'
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Do what is due on the logs: begin new segments, seal old ones, let go of what need not be kept, drop segments whose messages
-are all gone.
+Maintain the logs: begin new segments, seal old ones, apply retention, and drop segments whose messages are all gone.
 
-Call it every few seconds to minutes, from any number of places: one works on a stream at a time, another passes it over. Nothing breaks
-when it is late, the newest segment only becomes larger. Without a stream's name it takes up to 100 streams that need it, so
-that one call cannot fill the server's lock table; call again while it returns more than 0. A stream that somebody has locked is put off,
-with a warning.
+Call it every few seconds to minutes, from any number of places: a stream that another call is maintaining is skipped. Nothing
+breaks when it is late; only the newest segment grows. Without a stream's name it takes at most 100 streams that need it, so
+that one call cannot fill the server's lock table; call it again while it returns more than 0. A stream that somebody has locked
+is put off, with a warning.
 
 Returns  how many steps were taken.
-Raises   PB404 for a named stream that does not exist, PB412 outside READ COMMITTED: a segment would be sealed without messages that
-         committed since the snapshot, and they would never be read.
+Raises   PB404 for an unknown stream; PB412 outside READ COMMITTED, where a segment could be sealed without messages committed
+         since the snapshot, and they would never be read.
+Touches  stream, segment, kept, dropped and the ids of dedup windows (insert, update, delete); creates and drops tables and
+         functions.
+Locks    each stream's maintenance mutex, and the tables that it drops, until the transaction ends.
 */
 declare
     only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
@@ -11382,11 +11507,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Delete a key of a stream that keeps one message per key. Consumers get a message that says so: with the header postbus-deleted, and without content (null
-in a json stream, else empty).
+Delete a key of a stream that keeps one message per key. Consumers get a message that says so: with the header postbus-deleted and
+without content (null in a json stream, otherwise empty).
 
 Returns  the seq of that message; null when there is no such key.
-Raises   PB404, PB409 where a stream does not keep one message per key.
+Raises   PB404 for an unknown stream, PB409 when the stream does not keep one message per key; as publish.
+Touches  the stream's state (update), the current segment of the stream (insert).
+Locks    the key's state, and the horizon of the stream, shared, until the transaction ends.
 */
 declare
     source postbus_data.stream;
@@ -11631,9 +11758,11 @@ set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The present version of each key of a stream that keeps one message per key, in order of the keys: one key, those that match a pattern, or all, in pages.
+The current version of each key of a stream that keeps one message per key, in order of the keys: one key, the keys that match a
+pattern, or all, in pages.
 
-Raises   PB400 for an argument that is out of range, PB404, PB409 where a stream does not keep one message per key or holds another type of data.
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume or read, PB404 for an
+         unknown stream, PB409 when the stream does not keep one message per key or has another data type.
 */
 #variable_conflict use_variable
 declare
@@ -11708,16 +11837,16 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Change settings of a stream; null leaves a setting as it is. Limits of a message and of segments hold for what is published from now on,
-what is kept from the next maintenance on.
+Change settings of a stream; null leaves a setting unchanged. See create_stream for what each means. Limits of messages and
+segments apply to messages published from now on, retention from the next maintenance.
 
-partitions  takes effect at the next maintenance, for what is published from then on. Each consumer reads what was published before to its end, and then goes on
-            to the new partitions, whose numbers are new: messages of a key stay in order.
-unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
+partitions  takes effect at the next maintenance, for messages published from then on. Each consumer reads the earlier messages to
+            their end and then continues with the new partitions, which have new numbers: messages of a key stay in order.
+unset       the names of settings to clear: retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
 
-Raises   PB400 for a value that is not allowed, PB404.
-Touches  stream (update), segment (insert, update).
-Locks    with partitions, the stream's maintenance mutex until the transaction ends.
+Raises   PB400 for an invalid value, PB404 for an unknown stream, PB409 when its partitions cannot be renumbered any further.
+Touches  stream (update), segment (insert, update); replaces the stream's functions, and creates or drops its tables of ids.
+Locks    with partitions, the stream's maintenance mutex, until the transaction ends.
 */
 declare
     altered integer := postbus_data.stream_id(stream);
@@ -11797,26 +11926,27 @@ as $$
 /*
 Create a stream.
 
-partitions         how many ways its keys are spread, 1 to 1024: order is kept within a partition.
+partitions         how many partitions its keys are spread over, 1 to 1024. Order is kept within a partition.
 data_type          json (any JSON value, stored as given), text, or bytes.
-max_message_bytes  the largest data a message may have.
-segment_bytes,     how large or old a segment of the log becomes before the next one is begun; space is freed by
-segment_age        dropping whole segments.
+max_message_bytes  the size limit of a message's data.
+segment_bytes,     how large or old a segment of the log becomes before the next one begins; space is freed by dropping whole
+segment_age        segments.
 
-retain_up_to       messages older than this go; null keeps them.
+retain_up_to       messages older than this are evicted; null keeps them.
 retain_at_least    messages younger than this stay, whatever the limits say.
-max_messages,      how many messages, or how many bytes on disk, the stream holds at most.
+max_messages,      how many messages, or how many bytes on disk, the stream may hold.
 max_storage
-when_full          at such a limit the oldest messages go (evict), or new ones are refused (refuse).
-until_acked        messages go when all consumers have finished them.
-                   A consumer that is too slow for these misses messages, and its stats say so, unless it has keep_unread.
+when_full          at such a limit, drop the oldest messages (evict) or refuse new ones (refuse).
+until_acked        messages are dropped when all consumers have finished them.
+                   A consumer too slow for these limits misses messages, and its stats say so, unless it has keep_unread.
 
-dedup_window         messages may have ids: one whose id was published within this time is not published again.
-one_message_per_key  publishing a key replaces it: consumers get the latest version of a key only, and postbus.state shows all of them.
-process_unmodified   there, data that has not changed is published all the same.
+dedup_window         messages may have ids: an id published within this time is not published again.
+one_message_per_key  a new message of a key replaces the one before: consumers get only the latest version of a key, and
+                     postbus.state lists all of them.
+process_unmodified   with one_message_per_key, publish a version even if its data is unchanged.
 
-Raises   PB400 for a name or setting that is not allowed, PB409 when the stream exists.
-Touches  stream, segment (insert); creates the stream's two sequences, its first segment and its publisher.
+Raises   PB400 for an invalid name or setting, PB409 when the stream exists.
+Touches  stream, segment (insert); creates the stream's sequences, functions and tables.
 */
 declare
     id integer;
@@ -11887,7 +12017,11 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* What a client has to know of a stream to publish to it. Cheaper than stream_info. Raises PB404. */
+/*
+What a client needs to know of a stream to publish to it. Cheaper than stream_info.
+
+Raises   PB404 for an unknown stream or one on which the caller has no right.
+*/
     select s.id, s.data_type
     from postbus_data.stream as s
     where s.id = postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read')
@@ -11900,11 +12034,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Remove a stream with all its messages.
+Drop a stream with all its messages and consumers.
 
-Raises   PB404.
-Touches  stream, segment, the consumers and all they hold (delete); drops the stream's tables, sequences and publisher.
-Locks    waits for transactions that have published to this stream, and nobody else.
+Raises   PB404 for an unknown stream.
+Touches  stream, segment, the consumers and all their rows (delete); drops the stream's tables, sequences and functions.
+Locks    the stream: it waits for transactions that have published to this stream, and for its maintenance.
 */
 declare
     dropped integer := postbus_data.stream_id(stream);
@@ -12048,7 +12182,10 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* The streams in order of their names, up to max_streams of them after a name: pages of what stream_info says of one. */
+/*
+A page of streams, in order of their names: at most max_streams after after_name, with the columns of stream_info. Only streams on
+which the caller has a right.
+*/
     select i.*
     from (
         select s.name
@@ -12084,9 +12221,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Where streams stand, for those who look again and again: a page in order of their names, far cheaper than list_streams.
+A page of streams with their current figures, in order of their names, at most max_streams after after_name. For monitoring that
+asks often: far cheaper than list_streams. Only streams on which the caller has a right.
 
-sizes    say what they hold, too, which takes a look at the files of each segment; without it message_estimate and bytes are null.
+sizes    also return message_estimate and bytes, which are null otherwise: it examines the files of each segment.
 */
     select
         s.name, s.start_seq, pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id)), s.is_full, s.until_acked,
@@ -12124,9 +12262,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-About how many messages a second were published to a stream in the last minute, or another span: by their seqs, which have gaps.
+About how many messages per second were published to a stream in the last minute, or in another span. Counted by seqs, which
+have gaps.
 
-Raises   PB404, PB412 outside READ COMMITTED.
+Raises   PB404 for an unknown stream or one on which the caller has no right, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 declare
     found_id integer := postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read');
@@ -12147,12 +12286,12 @@ as $$
 /*
 A stream's settings and size.
 
-start_seq         messages below it were purged.
+start_seq         messages below this seq are gone.
 last_seq          the highest seq given out, perhaps to a message that is not committed or never will be.
 message_estimate  how many messages the log holds, by Postgres's own statistics: an estimate, a second or so late.
 bytes             what the log takes on disk.
 
-Raises   PB404.
+Raises   PB404 for an unknown stream or one on which the caller has no right.
 */
 declare
     found_id integer := postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read');
@@ -12201,13 +12340,13 @@ as $$
 /*
 Store a token for the HTTP server.
 
-digest      the SHA-256 of the token, as 64 hexadecimal digits: the token itself never comes here, so no log of Postgres has it.
+digest      the SHA-256 of the token, as 64 hexadecimal digits. The token itself never reaches Postgres, so no log contains it.
 scopes      publish, consume, manage: at least one.
-streams     the names of streams that it is for, in which "*" stands for any characters.
-rate_limit  how many requests per second; null for any number.
+streams     the names of the streams it is for, in which "*" stands for any characters.
+rate_limit  how many requests per second; null: no limit.
 
-Returns  what was stored.
-Raises   PB400 for a value that is not allowed, PB409 when the digest is stored already.
+Returns  the stored token.
+Raises   PB400 for an invalid value, PB409 when the digest is already stored.
 Touches  token (insert).
 */
 #variable_conflict use_variable
@@ -12250,7 +12389,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* The token with this digest, also when it is expired or revoked; no row when there is none. */
+/* The token with this digest, even if it is expired or revoked; no row when there is none. */
     select t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
     from postbus_data.token as t
     where t.digest = find_token.digest
@@ -12263,7 +12402,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* The tokens of the HTTP server that were not revoked, by id. Expired ones are among them. */
+/* The tokens of the HTTP server that are not revoked, by id, including expired ones. */
     select t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
     from postbus_data.token as t
     where t.revoked_at is null
@@ -12277,9 +12416,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Revoke a token for ever. Servers notice within a second.
+Revoke a token permanently. Servers notice within a second.
 
-Returns  whether there is a token with that id; revoking it again changes nothing.
+Returns  whether a token with that id exists; revoking it again changes nothing.
 Touches  token (update).
 */
 begin
@@ -12954,7 +13093,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('70a86f7776f8b302')
+insert into postbus_data.installation (functions_digest) values ('135d2c26762a5b8f')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -12970,40 +13109,40 @@ select postbus_data.close_functions();
 select postbus_data.apply_grants(s.id) from postbus_data.stream as s;
 
 select postbus_data.comment_functions();
-comment on table postbus_data.migration is 'A row is one numbered step that this database has taken, by a fresh install (which takes them all at once) or an upgrade.';
-comment on table postbus_data.installation is 'The one row says which text the functions were made from, so that code and database can be compared on connect.';
-comment on table postbus_data.stream is 'A row is one stream. Beside it stand, named by its id: postbus_data.seq_<id>     the sequence that numbers its messages postbus_data.layout_<id>  a sequence used as a register: which segment publishers write to and how keys map to partitions. Its value is read live, whatever the reader''s snapshot (a table row would not be). postbus_data.log_<id>_<n> its segments postbus_data.publish_<id>, postbus_data.publish_many_<id> functions that publish to it; see functions/message/internal/create_publish_functions.sql postbus_data.dedup_<id>   a register like layout_<id>, of the table that takes ids of messages: dedup_<id>_<n>. Only with a dedup_window postbus_data.state_<id>   which version of each key is the present one. Only with one_message_per_key postbus_data.serve_<id>   a function that receives from it; see functions/delivery/internal/create_receive_function.sql Ids are never used again, so a name left behind by one stream cannot be mistaken for another''s.';
-comment on table postbus_data.segment is 'A row is one table of a stream''s log. A segment''s life: prepared (its table exists, nobody writes to it), current (the layout register names it), rolled (the register has moved on, late publishers may still write), sealed (nobody can). At most one segment is rolled and not sealed, so a message''s seq lies in one of at most two segments.';
-comment on table postbus_data.kept is 'A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked behind another. It goes when none does.';
-comment on table postbus_data.dropped is 'A row is what a dropped segment held: how many messages of each partition. It tells a consumer that comes too late how many it has missed. The oldest two of a stream become one when there are more than a hundred.';
-comment on table postbus_data.dedup is 'A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.';
-comment on table postbus_data.scheduled is 'A row is a message that waits outside the log until its time: one row, however many consumers its stream has. When due it is published, and gets its seq then. The content is kept as it was given, already checked.';
-comment on table postbus_data.consumer is 'A row is one consumer: a named reader of a stream. What it has read and holds is in the tables below, by its id.';
-comment on table postbus_data.position is 'A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: a claim, under the partition''s mutex, inserts the next row and deletes the last, and a reader takes the right edge of the index, however many dead rows lie to the left of it.';
-comment on table postbus_data.redelivery_position is 'A row says how far a consumer has read its redelivery log, the table due. Insert-only, as position.';
-comment on table postbus_data.sweep_state is 'A row says up to which time a consumer''s expired leases and due retries were swept up. Insert-only, as position.';
-comment on table postbus_data.consumer_use is 'A row says when a consumer with expire_after was last used. Insert-only, as position.';
-comment on table postbus_data.lease is 'A row is one delivery of a batch of one partition, until it is acked, nacked or expires. It names its messages; which of them are settled already is in the table settled.';
-comment on table postbus_data.settled is 'A row is a message of a lease that was acked or nacked one by one. Inserted beside the lease instead of updated into it, so that two workers that ack parts of a batch do not wait for each other and an open ack does not hold up a heartbeat.';
-comment on table postbus_data.waiting is 'A row is a message that failed (was nacked, or its lease expired) and waits for its time to be delivered again.';
-comment on table postbus_data.parked is 'A row is a message that, in order "key", came up while its key was in flight or had failed: it waits behind it. Written and deleted under the partition''s mutex only, and read from position.parked_from on.';
-comment on table postbus_data.due is 'A row is a message to be delivered again now: the redelivery log, read by position like a stream. The sweeper numbers its rows under a mutex, so a reader passes none that commits late.';
+comment on table postbus_data.migration is 'A row is one numbered step that this database has taken, in a fresh install (which takes all of them at once) or an upgrade.';
+comment on table postbus_data.installation is 'The one row has a digest of the functions'' text, so that the library can compare code and database when it connects.';
+comment on table postbus_data.stream is 'A row is one stream, with its settings. Its sequences, functions and log tables have its id in their names.';
+comment on table postbus_data.segment is 'A row is one table of a stream''s log. In its life a segment is prepared (its table exists, nobody writes to it), current (the layout register names it), rolled (the register has moved on, late publishers may still write) and sealed (nobody can write). At most one segment is rolled and not sealed, so a message''s seq lies in one of at most two segments.';
+comment on table postbus_data.kept is 'A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked. It is deleted when no consumer holds it.';
+comment on table postbus_data.dropped is 'A row counts what a dropped segment held: the messages of each partition. It tells a consumer that comes too late how many it has missed. When a stream has more than a hundred rows, the oldest two are merged.';
+comment on table postbus_data.dedup is 'A row is a table of a stream''s message ids, postbus_data.dedup_<stream id>_<number>. New ids go to the table that the register dedup_<stream id> names. The one before it is still searched while it may hold ids within the window. Old tables are dropped, so ids are never deleted one by one.';
+comment on table postbus_data.scheduled is 'A row is a message that waits outside the log until its time: one row, however many consumers the stream has. When it is due it is published and gets its seq. The content is stored as given, already checked.';
+comment on table postbus_data.consumer is 'A row is one consumer: a named reader of a stream. The tables below hold what it has read and what it holds, by its id.';
+comment on table postbus_data.position is 'A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: under the partition''s mutex, a claim inserts the next row and deletes the last one. A reader takes the right edge of the index, however many dead rows lie to the left of it.';
+comment on table postbus_data.redelivery_position is 'A row says how far a consumer has read its redelivery log, the table due. Insert-only, like position.';
+comment on table postbus_data.sweep_state is 'A row says up to which time a consumer''s expired leases and due retries were swept. Insert-only, like position.';
+comment on table postbus_data.consumer_use is 'A row says when a consumer with expire_after was last used. Insert-only, like position.';
+comment on table postbus_data.lease is 'A row is one delivery of a batch from one partition, until it is acked or nacked or the lease expires. It lists its messages; the table settled has those that are settled already.';
+comment on table postbus_data.settled is 'A row is a message of a lease that was acked or nacked individually. It is inserted beside the lease and not updated into it, so that two workers that ack parts of a batch do not wait for each other, and an open ack does not block a heartbeat.';
+comment on table postbus_data.waiting is 'A row is a message that failed (it was nacked, or its lease expired) and waits until it is due for redelivery.';
+comment on table postbus_data.parked is 'A row is a message that, in order "key", was reached while its key was in flight or had failed, and waits behind it. Written and deleted only under the partition''s mutex, and read from position.parked_from on.';
+comment on table postbus_data.due is 'A row is a message that is due for redelivery: the redelivery log, read by position like a stream. The sweeper numbers its rows under a mutex, so a reader misses no row that commits late.';
 comment on table postbus_data.dead_letter is 'A row is a message that a consumer gave up, with a copy of it.';
-comment on table postbus_data.history is 'A row is what became of a delivery: of a batch that was acked, or of a single message that failed. Only of consumers that keep a history.';
-comment on table postbus_data.group_worker is 'A row is a worker of a group, for as long as it is heard of.';
+comment on table postbus_data.history is 'A row is the outcome of a delivery: of a batch that was acked, or of one message that failed. Only for consumers with keep_history.';
+comment on table postbus_data.group_worker is 'A row is a live worker of a group: one that has called join_group within its session.';
 comment on table postbus_data.group_owner is 'A row says which worker of a group reads a partition.';
-comment on table postbus_data.spark_staging is 'A row is up to 10,000 messages that one attempt at a task of Spark wants to publish, until its batch commits or is given up. A row for each message would have to be deleted again one by one. Unlogged: rows that a crash of Postgres takes away are missed when the batch is published, which then fails and is run again.';
-comment on table postbus_data.spark_writer is 'A row says which batch of a writer was published last to a stream. Batch ids grow, so lower ones were published too.';
-comment on table postbus_data.pipeline is 'A row is one pipeline: a job of Spark from or to a stream, under the name by which it is run again and goes on.';
-comment on table postbus_data.archive is 'A row is the archive of a stream: files in a lake that hold its messages from start_after (excluded) to position_seq.';
-comment on table postbus_data.archive_batch is 'A row is one step of an archive: every message with after_seq < seq <= to_seq went into files, in the transaction that wrote this row. Steps follow each other without a gap.';
-comment on table postbus_data.archive_file is 'A row is a file of an archive. What is not listed here, or is removed, does not count.';
-comment on table postbus_data.archive_part is 'A row says what a file holds of a partition. The checksum is that of its messages, however they are ordered.';
-comment on table postbus_data.ingest_file is 'A row is a file that a pipeline has taken to publish its rows. The files of a step are read at once, and a step never gets other ones, so that whoever runs it again publishes the same.';
-comment on table postbus_data.backfill_snapshot is 'A row is a snapshot of a source at which ranges of a backfill were read, all by one run.';
-comment on table postbus_data.backfill_range is 'A row is a range of a backfill''s key: rows with after_key < key <= to_key in the order of the source. Decided when it first began, so that every row of the source belongs to one range for ever.';
-comment on table postbus_data.token is 'A row is a token with which somebody may use the HTTP server. The token itself is not here, only its SHA-256.';
-comment on table postbus_data.stream_grant is 'A row lets a role publish to a stream, consume it or read it; a null stream means all of them.';
-comment on table postbus_data.caller_key is 'The one row is the secret by which functions recognize a caller that this database has named itself.';
+comment on table postbus_data.spark_staging is 'A row is up to 10,000 messages that one attempt of a Spark task wants to publish, until its batch commits or is given up. One row per message would have to be deleted one by one. Unlogged: if Postgres crashes and loses rows, the batch finds them missing when it is published, fails and is run again.';
+comment on table postbus_data.spark_writer is 'A row is the last batch that a writer has published to a stream. Batch ids grow, so all lower ones are published too.';
+comment on table postbus_data.pipeline is 'A row is one pipeline: a Spark job that reads or writes a stream, under the name by which a later run continues it.';
+comment on table postbus_data.archive is 'A row is the archive of a stream: files in a lake that hold its messages from start_after (exclusive) to position_seq.';
+comment on table postbus_data.archive_batch is 'A row is one step of an archive: in the transaction that wrote this row, every message with after_seq < seq <= to_seq was listed in files. Steps follow each other without a gap.';
+comment on table postbus_data.archive_file is 'A row is a file of an archive. A file that is not listed here, or is marked as removed, does not count.';
+comment on table postbus_data.archive_part is 'A row says what a file holds of a partition. The checksum covers its messages and does not depend on their order.';
+comment on table postbus_data.ingest_file is 'A row is a file that a pipeline has taken, to publish its rows. The files of a step are read together and never change, so that another run of the step publishes the same messages.';
+comment on table postbus_data.backfill_snapshot is 'A row is a snapshot of a source, at which one run of a backfill read its ranges.';
+comment on table postbus_data.backfill_range is 'A row is a range of a backfill''s key: rows with after_key < key <= to_key in the order of the source. Ranges are decided when the backfill first begins, so every row of the source always belongs to one range.';
+comment on table postbus_data.token is 'A row is a token that allows requests to the HTTP server. Only its SHA-256 is stored, not the token itself.';
+comment on table postbus_data.stream_grant is 'A row allows a role to publish to a stream, to consume it or to read it; a null stream means all streams.';
+comment on table postbus_data.caller_key is 'The one row is the secret with which this database signs the names of callers, and by which functions recognize them.';
 
 commit;

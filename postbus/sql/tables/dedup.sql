@@ -1,5 +1,6 @@
--- A row is a table of ids of a stream, postbus_data.dedup_<stream id>_<number>. Ids go to the one that the register dedup_<stream id> names; the one
--- before is still looked at, for as long as it may hold ids within the window. Old ones are dropped, so that ids are never deleted one by one.
+-- A row is a table of a stream's message ids, postbus_data.dedup_<stream id>_<number>. New ids go to the table that the
+-- register dedup_<stream id> names. The one before it is still searched while it may hold ids within the window. Old tables are
+-- dropped, so ids are never deleted one by one.
 create table postbus_data.dedup (
     stream_id integer not null references postbus_data.stream on delete cascade,
     number integer not null,

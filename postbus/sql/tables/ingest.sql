@@ -1,19 +1,19 @@
--- A row is a file that a pipeline has taken to publish its rows. The files of a step are read at once, and a step never gets other ones, so that whoever runs
--- it again publishes the same.
+-- A row is a file that a pipeline has taken, to publish its rows. The files of a step are read together and never change, so
+-- that another run of the step publishes the same messages.
 create table postbus_data.ingest_file (
     pipeline text collate "C" not null references postbus_data.pipeline on delete cascade,
-    -- In whose name the steps are published, and their number there.
+    -- The Spark writer under which the steps are published, and the number of the step.
     writer text collate "C" not null,
     step bigint not null,
     path text collate "C" not null,
-    -- As it was when it was taken.
+    -- As they were when the file was taken.
     bytes bigint not null,
     modified_at timestamptz not null,
     taken_at timestamptz not null default clock_timestamp(),
     done_at timestamptz,
     -- It was deleted before it was read.
     is_gone boolean not null default false,
-    -- When it was first seen with another size or time. What was added to it is not read.
+    -- When it was first seen with another size or time. The new content is not read.
     changed_at timestamptz,
     primary key (writer, path)
 );

@@ -1,21 +1,21 @@
--- A row is one pipeline: a job of Spark from or to a stream, under the name by which it is run again and goes on.
+-- A row is one pipeline: a Spark job that reads or writes a stream, under the name by which a later run continues it.
 create table postbus_data.pipeline (
     name text collate "C" primary key,
     kind text collate "C" not null,
     stream_id integer not null references postbus_data.stream on delete cascade,
-    -- Whose lag is the pipeline's; null when it has an end instead.
+    -- The consumer whose lag is the pipeline's; null when the pipeline has an end.
     consumer text collate "C",
     options jsonb not null,
     state text collate "C" not null check (state in ('running', 'done', 'stopped', 'failed')),
-    -- The newest run. An older one that still lives finds out here that it was replaced.
+    -- The newest run. An older run that is still alive finds out here that it was replaced.
     run uuid not null,
-    -- Of this run, and of all.
+    -- Messages of this run, and of all runs.
     run_count bigint not null default 0,
     message_count bigint not null default 0,
-    -- How many messages this run is about to do, as far as is known.
+    -- About how many messages this run will process, if that is known.
     total_estimate bigint,
     position_seq bigint,
-    -- What a pipeline with an end has to do, decided when it first began.
+    -- The plan of a pipeline that has an end, decided when it first began.
     plan jsonb,
     last_error text,
     started_at timestamptz not null default clock_timestamp(),
@@ -23,32 +23,32 @@ create table postbus_data.pipeline (
     ended_at timestamptz
 );
 
--- A row is the archive of a stream: files in a lake that hold its messages from start_after (excluded) to position_seq.
+-- A row is the archive of a stream: files in a lake that hold its messages from start_after (exclusive) to position_seq.
 create table postbus_data.archive (
     stream_id integer primary key references postbus_data.stream on delete cascade,
-    -- The folder that paths of files are relative to.
+    -- The folder to which the paths of files are relative.
     root text not null,
     start_after bigint not null,
     position_seq bigint not null,
     created_at timestamptz not null default clock_timestamp(),
-    -- With delta, the folder is a Delta table too, whose log follows what is listed here.
+    -- With delta, the folder is also a Delta table, whose log follows the files listed here.
     format text collate "C" not null default 'parquet' check (format in ('parquet', 'delta'))
 );
 
--- A row is one step of an archive: every message with after_seq < seq <= to_seq went into files, in the transaction that wrote this row. Steps follow
--- each other without a gap.
+-- A row is one step of an archive: in the transaction that wrote this row, every message with after_seq < seq <= to_seq was
+-- listed in files. Steps follow each other without a gap.
 create table postbus_data.archive_batch (
     stream_id integer not null references postbus_data.archive on delete cascade,
     after_seq bigint not null,
     to_seq bigint not null check (to_seq > after_seq),
     message_count bigint not null,
-    -- Its messages were purged before they were archived.
+    -- The messages were purged before they were archived.
     is_lost boolean not null,
     archived_at timestamptz not null default clock_timestamp(),
     primary key (stream_id, to_seq)
 );
 
--- A row is a file of an archive. What is not listed here, or is removed, does not count.
+-- A row is a file of an archive. A file that is not listed here, or is marked as removed, does not count.
 create table postbus_data.archive_file (
     id bigint generated always as identity primary key,
     stream_id integer not null references postbus_data.archive on delete cascade,
@@ -60,7 +60,7 @@ create table postbus_data.archive_file (
     first_published_at timestamptz not null,
     last_published_at timestamptz not null,
     added_at timestamptz not null default clock_timestamp(),
-    -- Since then another file holds its messages, or nobody wants them. Readers that began before may still be at it.
+    -- Since then other files hold its messages, or retention has removed it. Readers that began earlier may still read it.
     removed_at timestamptz,
     unique (stream_id, path)
 );
@@ -68,7 +68,7 @@ create table postbus_data.archive_file (
 -- The files that hold a range of seqs.
 create index archive_file_seq on postbus_data.archive_file (stream_id, last_seq) where removed_at is null;
 
--- A row says what a file holds of a partition. The checksum is that of its messages, however they are ordered.
+-- A row says what a file holds of a partition. The checksum covers its messages and does not depend on their order.
 create table postbus_data.archive_part (
     file_id bigint not null references postbus_data.archive_file on delete cascade,
     partition integer not null,

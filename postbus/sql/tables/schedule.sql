@@ -1,5 +1,5 @@
--- A row is a message that waits outside the log until its time: one row, however many consumers its stream has. When due it is published, and
--- gets its seq then. The content is kept as it was given, already checked.
+-- A row is a message that waits outside the log until its time: one row, however many consumers the stream has. When it is due
+-- it is published and gets its seq. The content is stored as given, already checked.
 create table postbus_data.scheduled (
     stream_id integer not null references postbus_data.stream on delete cascade,
     id bigint generated always as identity,
@@ -13,5 +13,5 @@ create table postbus_data.scheduled (
     primary key (stream_id, id)
 );
 
--- What is due next.
+-- To find the messages due next.
 create index scheduled_due on postbus_data.scheduled (stream_id, deliver_at, id);

@@ -1,7 +1,7 @@
--- postbus: the functions that users call. postbus_data: everything stored, and what only Postbus calls.
+-- postbus: the functions that users call. postbus_data: all tables, and internal functions.
 do $$
 begin
-    -- In another encoding most messages could not be stored, and in SQL_ASCII nobody could say what they mean.
+    -- Other encodings cannot store most messages, and in SQL_ASCII the meaning of bytes is unknown.
     if getdatabaseencoding() <> 'UTF8' then
         raise exception using
             errcode = 'PB505',

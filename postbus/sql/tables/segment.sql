@@ -1,10 +1,10 @@
--- A row is one table of a stream's log. A segment's life: prepared (its table exists, nobody writes to it), current (the
--- layout register names it), rolled (the register has moved on, late publishers may still write), sealed (nobody can).
--- At most one segment is rolled and not sealed, so a message's seq lies in one of at most two segments.
+-- A row is one table of a stream's log. In its life a segment is prepared (its table exists, nobody writes to it), current
+-- (the layout register names it), rolled (the register has moved on, late publishers may still write) and sealed (nobody can
+-- write). At most one segment is rolled and not sealed, so a message's seq lies in one of at most two segments.
 create table postbus_data.segment (
     stream_id integer not null references postbus_data.stream on delete cascade,
     number integer not null check (number between 1 and 536870911),
-    -- Partitions base … base + count - 1: a new layout starts a new segment, and numbers are never used again.
+    -- Partitions base … base + count - 1. A new layout begins a new segment, and partition numbers are never reused.
     partition_base integer not null check (partition_base between 0 and 16777215),
     partition_count integer not null check (partition_count between 1 and 1024),
     -- Every message here has a seq above this: last_value of the stream's sequence when publishers were pointed at it,
@@ -19,12 +19,13 @@ create table postbus_data.segment (
     sealed_at timestamptz,
     last_seq bigint,
     last_published_at timestamptz,
-    -- Where a stream keeps one message per key: up to where it had grown when old versions were last looked for here.
+    -- With one message per key: the length of the stream when this segment was last searched for replaced versions.
     compacted_at_seq bigint,
     primary key (stream_id, number)
 );
 
--- A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked behind another. It goes when none does.
+-- A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked. It is deleted
+-- when no consumer holds it.
 create table postbus_data.kept (
     stream_id integer not null references postbus_data.stream on delete cascade,
     partition integer not null,
@@ -38,11 +39,11 @@ create table postbus_data.kept (
     primary key (stream_id, partition, seq)
 );
 
--- Which segments hold messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
+-- To find the segments with messages above a seq: those with last_seq > seq or not sealed yet, in order of their number.
 create index segment_last_seq on postbus_data.segment (stream_id, last_seq, number);
 
--- A row is what a dropped segment held: how many messages of each partition. It tells a consumer that comes too late how many it has
--- missed. The oldest two of a stream become one when there are more than a hundred.
+-- A row counts what a dropped segment held: the messages of each partition. It tells a consumer that comes too late how many
+-- it has missed. When a stream has more than a hundred rows, the oldest two are merged.
 create table postbus_data.dropped (
     stream_id integer not null references postbus_data.stream on delete cascade,
     number integer not null,

@@ -1,6 +1,6 @@
--- What functions hand to each other and to users.
+-- Types that functions pass to each other and return to users.
 
--- A stream as its users see it. stream_info says what each field means.
+-- A stream as users see it. See stream_info for the fields.
 create type postbus.stream_info as (
     name text,
     id integer,
@@ -37,8 +37,8 @@ create type postbus_data.publish_target as (
     one_message_per_key boolean
 );
 
--- Messages to be published, column by column, of which some may turn out to be duplicates or unchanged versions. answers has what the publisher is told
--- of those, and null for the others, whose seqs are in seqs; published_at is when these were drawn.
+-- Messages to publish, column by column; some may turn out to be duplicates or unchanged versions. answers has the result for
+-- those, and null for the others, whose seqs are in seqs. published_at is when the seqs were drawn.
 create type postbus_data.publish_batch as (
     keys text[],
     data text[],
@@ -52,7 +52,7 @@ create type postbus_data.publish_batch as (
     layout bigint
 );
 
--- A message as readers get it. data is null in a bytes stream, bytes in any other. resume: see read.
+-- A message as readers get it. data is null in a bytes stream, bytes in any other. For resume see read.
 create type postbus.message as (
     seq bigint,
     partition integer,
@@ -64,7 +64,7 @@ create type postbus.message as (
     resume text
 );
 
--- What a message must be to be read. A row of nulls lets everything through.
+-- The conditions of a read. A row of nulls accepts every message.
 create type postbus_data.read_filter as (
     key text,
     key_regex text,
@@ -73,7 +73,7 @@ create type postbus_data.read_filter as (
     to_time timestamptz
 );
 
--- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery of it, and no other.
+-- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery only.
 create type postbus.delivery as (
     ack_id text,
     attempt integer,
@@ -86,8 +86,8 @@ create type postbus.delivery as (
     published_at timestamptz
 );
 
--- The messages of one lease, column by column: a row for each would cost the server twice as much. lease is what their ack ids begin with;
--- attempts is null when all are delivered for the first time; of data and bytes one is null.
+-- The messages of one lease, column by column: one row for each would cost the server twice as much. lease is the first part of
+-- their ack ids; attempts is null when all are delivered for the first time; one of data and bytes is null.
 create type postbus_data.batch as (
     lease text,
     partition integer,
@@ -130,28 +130,29 @@ create type postbus.consumer_info as (
     created_at timestamptz
 );
 
--- What a receive has found out so far, handed from one of its steps to the next.
+-- What a receive has found out so far, passed from one step to the next.
 create type postbus_data.receive_state as (
     data_type text,
     start_seq bigint,
-    -- Where publishers write and how many partitions there are, as the register says.
+    -- The layout register: where publishers write, and how many partitions there are.
     layout bigint,
     lease_until timestamptz,
     -- How many messages of a partition may be in flight; null when max_ack_pending is counted for all partitions together.
     quota integer,
-    -- The redelivery log has something to give.
+    -- Whether the redelivery log has a message for this receive.
     has_due boolean,
-    -- The horizon, once this receive has looked.
+    -- The horizon, once this receive has read it.
     horizon bigint,
-    -- The step could not look, because somebody else was at it.
+    -- The step could not look: another session holds the mutex.
     busy boolean,
-    -- The step's messages, when it has read them itself; null for none.
+    -- The step's messages, if it has read them itself; otherwise null.
     messages postbus.delivery[],
-    -- What the step found to lease: up to wanted messages with after_seq < seq <= to_seq, all of one segment; wanted is null for nothing.
+    -- What the step found to lease: at most wanted messages with after_seq < seq <= to_seq, all in one segment. wanted is
+    -- null if it found nothing.
     place postbus_data.position,
-    -- In order "key": keys that are not free; null when all are.
+    -- In order "key": the keys that are not free; null when all are.
     blocked text[],
-    -- How many messages a look at a partition may scan for those that pass the filter.
+    -- How many messages of a partition may be scanned for some that pass the filter.
     scan integer,
     segment integer,
     after_seq bigint,
@@ -159,7 +160,7 @@ create type postbus_data.receive_state as (
     wanted integer
 );
 
--- Which of some messages are taken: the rest is parked, filtered out or expired, and done with up to last_seq.
+-- Which messages are taken. The others, up to last_seq, are parked, filtered out or expired, and need no further look.
 create type postbus_data.chosen_messages as (
     seqs bigint[],
     keys text[],
@@ -167,7 +168,7 @@ create type postbus_data.chosen_messages as (
     last_seq bigint
 );
 
--- A message that a consumer gave up, with its story.
+-- A message that a consumer gave up, and why.
 create type postbus.dead_letter as (
     seq bigint,
     partition integer,
@@ -181,8 +182,8 @@ create type postbus.dead_letter as (
     died_at timestamptz
 );
 
--- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when a lease ends or a retry is due. ack_id names the
--- delivery that is in flight, so that somebody who looks on can settle what a worker never will.
+-- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when the lease ends or the retry is
+-- due. ack_id names the delivery in flight, so that an operator can settle it if its worker never will.
 create type postbus.peeked as (
     seq bigint,
     partition integer,
@@ -198,7 +199,7 @@ create type postbus.peeked as (
     ack_id text
 );
 
--- A pipeline and how it is getting on. list_pipelines says what each field means.
+-- A pipeline and its progress. See list_pipelines for the fields.
 create type postbus.pipeline_info as (
     name text,
     kind text,
@@ -216,7 +217,7 @@ create type postbus.pipeline_info as (
     ended_at timestamptz
 );
 
--- What became of a delivery. data and bytes are null when the message is gone from the stream.
+-- The outcome of a delivery. data and bytes are null when the message is gone from the stream.
 create type postbus.history_entry as (
     seq bigint,
     partition integer,
@@ -233,7 +234,7 @@ create type postbus.history_entry as (
     last_error text
 );
 
--- A range of a partition that a group has given to one of its workers. token names it for commit; null when it was given for good.
+-- A range of a partition claimed by a group's worker. token names it for commit; null when it was claimed without a lease.
 create type postbus.claimed as (
     partition integer,
     from_seq bigint,

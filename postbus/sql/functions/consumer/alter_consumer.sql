@@ -28,13 +28,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Change settings of a consumer; null leaves one as it is. They hold for deliveries and failures from now on; a filter, for messages that
-were not delivered yet. A backoff is changed as a whole: its factor and cap are those given with it. The ordering cannot be changed: what is in flight was given out under it.
+Change settings of a consumer; null leaves a setting unchanged. See create_consumer for what each means.
 
-unset    the names of settings to put back to "none": max_deliver, backoff, backoff_factor, backoff_cap, retain_dead, max_per_key,
+New settings apply to deliveries and failures from now on, and a new filter to messages not delivered yet. A backoff is replaced
+as a whole: its factor and cap are the ones given in this call. The ordering cannot be changed, because messages in flight were
+delivered under it.
+
+unset    the names of settings to clear: max_deliver, backoff, backoff_factor, backoff_cap, retain_dead, max_per_key,
          filter_key_pattern, filter_headers, filter_headers_not, filter_data, expire_after, keep_history.
 
-Raises   PB400 for a value that is not allowed, PB404.
+Raises   PB400 for an invalid value, PB404 for an unknown stream or consumer.
+Touches  consumer (update).
 */
 declare
     settings postbus_data.consumer := postbus_data.find_consumer(stream, consumer);

@@ -6,10 +6,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-About how many messages a consumer or group has to do: not given out yet, in flight, or waiting for another delivery. One number, at constant cost, for
-whoever starts and stops workers by it. 0 is exact.
+About how many messages a consumer or group has left to do: not delivered yet, in flight, or waiting for redelivery. One number,
+at constant cost, for autoscalers.
 
-Raises   PB404, PB412 outside READ COMMITTED.
+Returns  the estimate; 0 is exact.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED, PB503 on a
+         standby.
 */
     select s.lag_estimate + s.in_flight + s.waiting
     from postbus.stats(backlog.stream, backlog.consumer, caller) as s

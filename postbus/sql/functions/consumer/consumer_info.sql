@@ -9,7 +9,11 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* A consumer's settings. Raises PB404. */
+/*
+A consumer's settings.
+
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer.
+*/
 declare
     found_id integer := (postbus_data.permitted_consumer(caller, stream, consumer)).id;
     info postbus.consumer_info;

@@ -17,11 +17,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Where all consumers of a stream stand, by name: what stats says of each as a whole.
+One row for each consumer of a stream, in order of their names: the totals that stats reports for one.
 
-redelivering  how many of those in flight were delivered before.
+redelivering  how many of the messages in flight were delivered before.
 
-Raises   PB404, PB412 outside READ COMMITTED.
+Raises   PB403 without the right to consume, PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 #variable_conflict use_column
 declare

@@ -33,25 +33,29 @@ as $$
 /*
 Create a consumer of a stream. It costs publishers nothing.
 
-ordering         key: messages of one key in order; one that fails holds its key. none: any message that is not in flight. partition: one batch
-                 of a partition at a time, and a message that fails holds its partition. It stays as it is.
-ack_wait         how long a delivery is leased before it is given to somebody else.
+ordering         key: the messages of a key are delivered in order, and a failed message holds its key. none: any message that
+                 is not in flight. partition: one batch of a partition at a time, and a failed message holds its partition. It
+                 cannot be changed later.
+ack_wait         how long a delivery is leased before it may go to another worker.
 max_ack_pending  how many messages may be in flight.
-max_deliver      how many deliveries before a message becomes a dead letter; null for ever.
-backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make it grow.
-retain_dead      how long dead letters are kept; null for ever.
-max_per_key      in order "key", how many messages of a key a batch may hold; null for any number.
+max_deliver      after how many deliveries a message becomes a dead letter; null: no limit.
+backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
+retain_dead      how long dead letters are kept; null: indefinitely.
+max_per_key      in order "key", how many messages of a key a batch may hold; null: no limit.
 max_waiting      in order "key", how many messages may be parked behind others of their key before reading ahead stops.
-on_dead          in order "key", whether a dead letter lets its key go on (continue) or holds it until it is redriven or discarded (hold).
-filter_…         which messages it wants: a key pattern; headers that a message must have, with these values; headers that it must not have
-                 with these values; a JSON path of which it must yield an item other than false and null. Messages that do not pass are skipped.
-on_expired       what becomes of a message whose time to live is over: skip or bury (a dead letter).
-keep_unread      the stream keeps what this consumer has not finished, whatever its retention says.
-expire_after     it is removed when nobody has received from it for so long; null never.
-keep_history     for how long postbus.history knows what became of each delivery; null for not at all.
-start            earliest (the default) or latest; or from_seq, or from_time.
+on_dead          in order "key", whether a dead letter lets its key continue (continue) or holds it until it is redriven or
+                 discarded (hold).
+filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
+                 have; a JSON path that must yield an item other than false and null. Other messages are skipped.
+on_expired       whether a message whose time to live is over is skipped (skip) or becomes a dead letter (bury).
+keep_unread      the stream keeps every message that this consumer has not finished, whatever its retention says.
+expire_after     remove the consumer when nobody has received from it for this long; null: never.
+keep_history     how long postbus.history remembers the outcome of each delivery; null: not at all.
+start            earliest (the default) or latest; or give from_seq or from_time instead.
 
-Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when it exists.
+Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when the consumer exists. With start =>
+         'latest', PB412 outside READ COMMITTED and PB503 on a standby.
+Touches  consumer (insert).
 */
 declare
     settings postbus_data.consumer;

@@ -4,7 +4,12 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Remove a consumer with its position, leases and dead letters. Acks for it are refused from now on. Raises PB404. */
+/*
+Remove a consumer with its position, leases, history and dead letters. Acks for it are refused from now on.
+
+Raises   PB404 for an unknown stream or consumer.
+Touches  consumer and all its rows (delete).
+*/
 declare
     dropped integer := (postbus_data.find_consumer(stream, consumer)).id;
 begin

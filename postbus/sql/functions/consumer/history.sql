@@ -15,15 +15,15 @@ set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-What became of a consumer's deliveries, the newest first: acked, failed (it comes again) or dead. Known for as long as the consumer's keep_history
-says, from the moment that was set.
+The outcomes of a consumer's deliveries, newest first: acked, failed (the message is redelivered) or dead. They are kept for the
+consumer's keep_history, starting when that was set.
 
-outcome      only these.
-before_time  only what was finished before.
+outcome      only deliveries with this outcome.
+before_time  only deliveries finished before this time.
 
-last_error is the reason of a failure; of an acked message, that of its failure before.
+last_error is why the delivery failed. For an acked message, it is why the message failed before.
 
-Raises   PB400 for arguments out of range, PB404.
+Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or consumer.
 */
 #variable_conflict use_variable
 declare

@@ -5,7 +5,11 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* The consumers of a stream, by name. Raises PB404. */
+/*
+The consumers of a stream and their settings, in order of their names.
+
+Raises   PB403 without the right to consume, PB404 for an unknown stream.
+*/
 declare
     listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
 begin

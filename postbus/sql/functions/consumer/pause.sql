@@ -4,7 +4,12 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Give a consumer no more messages until resume. What is in flight may be acked. Raises PB404. */
+/*
+Stop delivering messages to a consumer until it is resumed. Messages in flight can still be acked.
+
+Raises   PB404 for an unknown stream or consumer.
+Touches  consumer (update).
+*/
 declare
     paused_id integer := (postbus_data.find_consumer(stream, consumer)).id;
 begin

@@ -14,14 +14,15 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Messages as a consumer sees them, in order of seq above after_seq, without touching anything.
+Messages as a consumer sees them, in order of seq, above after_seq. Changes nothing.
 
-state    available (to be received), delivered (leased and not settled), waiting (for another delivery) or dead; null for all.
+state    available (can be received), delivered (leased and not settled), waiting (for redelivery) or dead; null for all.
 
-A lease that has expired is shown as available. With a key pattern a page may hold fewer messages than there are: go on from its last seq, or
-from after_seq + 10,000 when it was empty.
+A lease that has expired is shown as available. With a key pattern, a page may hold fewer messages than there are: continue from
+its last seq, or from after_seq + 10,000 when it was empty.
 
-Raises   PB400, PB404, PB412 outside READ COMMITTED.
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
+         stream or consumer, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 #variable_conflict use_variable
 declare

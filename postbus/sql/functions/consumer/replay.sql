@@ -16,14 +16,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Deliver messages again that a consumer has already been given, while it goes on with the rest: those of a range of seqs or times whose key
-matches. Their deliveries are counted anew. What is in flight, waits or was not given yet comes anyway, and is left alone; a dead letter is
-redriven, not replayed. In order "key" a replayed message comes before later ones of its key that are still to come.
+Deliver messages again that a consumer has already received, while it continues with new ones: the messages of a range of seqs or
+times whose key matches.
 
-It takes a page of messages at a time: call it again with next_resume until that is null.
+Their attempts are counted from 1 again. Messages that are in flight, waiting or not delivered yet are left alone, and so are
+dead letters, which are redriven instead. In order "key", a replayed message comes before later messages of its key that are
+still to come.
 
-Returns  how many of the page are delivered again, and where to go on.
-Raises   PB400, PB404, PB412 outside READ COMMITTED.
+It takes one page at a time: call it again with next_resume until that is null.
+
+Returns  how many messages of the page are delivered again, and where to continue.
+Raises   PB400 for an argument out of range, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED, PB503 on a
+         standby.
 Touches  waiting (insert).
 */
 #variable_conflict use_column

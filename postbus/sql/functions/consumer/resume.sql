@@ -4,7 +4,12 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Let a paused consumer go on. Raises PB404. */
+/*
+Deliver messages to a paused consumer again.
+
+Raises   PB404 for an unknown stream or consumer.
+Touches  consumer (update).
+*/
 declare
     resumed_id integer := (postbus_data.find_consumer(stream, consumer)).id;
 begin

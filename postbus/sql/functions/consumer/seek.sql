@@ -11,13 +11,15 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Make a consumer read on from another position: start => 'earliest' or 'latest', from_seq, or from_time.
+Move a consumer to another position: start => 'earliest' or 'latest', from_seq, or from_time.
 
-What is in flight or waits for another delivery is given up: its acks are refused. Dead letters stay. It begins a new epoch, so a
-receive that runs at the same moment may still return messages of the old one, whose acks are refused too.
+Everything in flight or waiting for redelivery is given up, and its acks are refused. Dead letters stay. Seeking begins a new
+epoch: a receive running at the same moment may still return messages of the old one, whose acks are refused too.
 
-Returns  the seq after which it reads on.
-Raises   PB400 unless exactly one position is given, PB404, PB412 outside READ COMMITTED.
+Returns  the seq after which the consumer reads on.
+Raises   PB400 unless exactly one position is given, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED,
+         PB503 on a standby.
+Touches  consumer (update); position, lease, settled, waiting, parked, due and the consumer's other state (delete).
 */
 declare
     sought postbus_data.consumer := postbus_data.find_consumer(stream, consumer);

@@ -21,21 +21,23 @@ set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Where a consumer stands: a row for each partition that it reads, and one with partition null for the consumer as a whole. Its cost does not depend on the
-depth of the stream.
+How far a consumer has come: one row for each partition that it reads, and one with partition null for the whole consumer. The
+cost does not depend on the length of the stream.
 
-position_seq         up to here the partition was given out.
-lag_estimate         about how many messages are left: seqs are shared by all partitions, so it assumes that they are spread evenly. 0 is exact.
-oldest_unread_at     when the next message to be given out was published.
+position_seq         the partition was delivered up to this seq.
+lag_estimate         about how many messages are not delivered yet. Partitions share one range of seqs, so the estimate assumes
+                     that messages are spread evenly. 0 is exact.
+oldest_unread_at     when the next message to be delivered was published.
 in_flight            how many messages are leased and not settled.
-waiting, dead        how many failed messages wait for another delivery, and how many were given up; 10,000 stands for that many or more.
+waiting, dead        how many failed messages wait for redelivery, and how many were given up; 10,000 means that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
-rate_estimate        about how many messages a second were given out in the last seconds; null for a group.
-missed_estimate      about how many were gone from the stream, by retention or purge, before the consumer came to them. Numbers without a message
-                     do not count; what is estimated, and what is exact, is said in postbus_data.missed_between.
+rate_estimate        about how many messages per second were delivered in the last seconds; null for a group.
+missed_estimate      about how many messages retention or a purge removed before the consumer reached them. Seqs without a
+                     message do not count; postbus_data.missed_between says what is exact and what is estimated.
 
-Raises   PB404, PB412 outside READ COMMITTED.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED, PB503 on a
+         standby.
 */
 #variable_conflict use_column
 declare

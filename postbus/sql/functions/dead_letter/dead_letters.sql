@@ -15,10 +15,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-A page of a consumer's dead letters, in order of seq: those above after_seq.
+A page of a consumer's dead letters, in order of seq, above after_seq.
 
-seqs, key_pattern, reason_like   only these; reason_like is a pattern of LIKE, such as 'timeout%'.
-Raises   PB400, PB404.
+seqs, key_pattern, reason_like   only these; reason_like is a LIKE pattern, such as 'timeout%'. Null matches all.
+
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
+         stream or consumer.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);

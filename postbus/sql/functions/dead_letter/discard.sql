@@ -13,7 +13,14 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Remove dead letters, up to max_messages of them: see dead_letters for which. Returns how many. Raises PB400, PB404. */
+/*
+Remove at most max_messages dead letters. See dead_letters for how to choose them.
+
+Returns  how many were removed.
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
+         stream or consumer.
+Touches  dead_letter (delete).
+*/
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     discarded integer;

@@ -15,14 +15,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Give dead letters another chance, the oldest first and up to max_messages of them: to their consumer, counting deliveries anew, or
-published again to a stream. See dead_letters for which.
+Give dead letters another chance, oldest first, at most max_messages of them: deliver them to their consumer again with attempts
+counted from 1, or publish them to a stream. See dead_letters for how to choose them.
 
-To go at a rate, call it for a few at a time.
+To limit the rate, call it for a few messages at a time.
 
-Returns  how many were moved. One whose message was purged since cannot go back to the consumer and stays; it can go to a stream.
-Raises   PB400, PB404 for stream, consumer or to_stream, PB409 when to_stream holds another type of data.
-Touches  dead_letter (delete), waiting or the log of to_stream (insert).
+Returns  how many were moved. A dead letter whose message was purged cannot go back to the consumer and stays; it can go to a
+         stream.
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume (or to publish to
+         to_stream), PB404 for an unknown stream, consumer or to_stream, PB409 when to_stream holds another data type; as
+         publish, for to_stream.
+Touches  dead_letter (delete), waiting and kept, or the log of to_stream (insert).
+Locks    the dead letters it moves; those that another transaction has locked are passed over. With to_stream, as publish.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);

@@ -14,12 +14,12 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Finish the deliveries named by these ack ids, in the caller's transaction.
+Ack deliveries by their ack ids, in the caller's transaction: they are finished.
 
-Returns  how many were finished by this call. One that was acked or nacked before, or has expired and been swept, is not counted: it
-         may be with somebody else by now.
-Raises   PB404, PB412 outside READ COMMITTED.
-Touches  lease, settled (delete), or settled (insert) for part of a lease.
+Returns  how many this call finished. A delivery that was settled before, or whose lease expired and was swept, is not counted:
+         another worker may have the message by now.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
+Touches  lease, settled (delete), or settled (insert) for part of a lease; history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.
 */
 declare

@@ -16,14 +16,15 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Lease deliveries for longer: from now on for ack_wait, or as long as the consumer's setting says.
+Extend leases: they now end ack_wait from now, by default the consumer's setting.
 
-shorten  let a lease end earlier too; without it a lease is never shortened.
+shorten  also let a lease end earlier; otherwise a lease is never shortened.
 
-Returns  how many messages are leased until then (or longer already).
-Raises   PB400 for an ack_wait that is not between 1 millisecond and 7 days, PB404, PB412 outside READ COMMITTED.
+Returns  how many messages are leased until then or longer.
+Raises   PB400 for an ack_wait not between 1 millisecond and 7 days, PB403 without the right to consume, PB404 for an unknown
+         stream or consumer, PB412 outside READ COMMITTED.
 Touches  lease (update; insert of a piece, when only some messages of a lease are extended); position, with shorten.
-Locks    with shorten the mutex of each partition, until the transaction ends.
+Locks    the leases; with shorten, the mutex of each partition, until the transaction ends.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);

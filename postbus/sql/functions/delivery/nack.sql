@@ -17,17 +17,20 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Give deliveries back: they have failed and are delivered again, or become dead letters after max_deliver.
+Nack deliveries: they have failed, and their messages are redelivered or, after max_deliver, become dead letters.
 
-In order "key", later messages of the same key in the same lease are taken back with them, and come again behind them.
+In order "key", later messages of the same key in the same lease are returned with them and are redelivered after them.
 
-delay    how long each waits first; null takes the consumer's backoff.
+delay    how long each message waits first; null means the consumer's backoff.
 reason   why; kept with the message.
-untried  nobody has worked on them: this delivery does not count, and without a delay they come again at once.
+untried  nobody has worked on the messages: the delivery does not count as an attempt, and without a delay they are available at
+         once.
 
-Returns  how many were given back by this call, as ack counts.
-Raises   PB400 for a delay that is not between 0 and 30 days, PB404, PB412 outside READ COMMITTED.
-Touches  settled, waiting, dead_letter (insert), lease (delete).
+Returns  how many this call returned; see ack for what is not counted.
+Raises   PB400 for a delay not between 0 and 30 days, PB403 without the right to consume, PB404 for an unknown stream or consumer,
+         PB412 outside READ COMMITTED.
+Touches  settled, waiting, dead_letter (insert), lease (delete); history (insert) when the consumer keeps one.
+Locks    the leases, in order of their tokens.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);

@@ -13,18 +13,20 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Lease the next messages of a consumer: nobody else gets them until they are acked, nacked or the lease ends.
+Lease the next messages of a consumer. No other worker gets them until they are nacked or the lease expires; an ack finishes them.
 
 max_messages   1 to 10,000, in order within each partition.
-ack_wait       how long they are leased; null takes the consumer's setting.
-expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
+ack_wait       how long they are leased; null means the consumer's setting.
+expected_type  raise PB409 if the stream has another data type; null accepts any.
 
-No rows mean that there was nothing: a partition that somebody else was just claiming is waited for, and what has expired or is due again
-is swept up first. With a filter, that nothing of the next 65,536 messages passed; the next receive goes on behind them.
-
-Raises   PB400, PB404, PB409, PB412 outside READ COMMITTED, PB503 on a standby.
-Touches  lease, position (insert), the consumer's other tables when it sweeps.
-Locks    the mutex of each partition it takes from, until the transaction ends: keep it short, or others wait for those partitions.
+Returns  no rows when nothing is available: it waits for partitions that another receive has just locked, and first sweeps expired
+         leases and due retries. With a filter, no rows may also mean that none of the next 65,536 messages passed; the next
+         receive continues after them.
+Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB409
+         for a group or another data type, PB412 outside READ COMMITTED, PB503 on a standby.
+Touches  lease, position (insert); the consumer's other tables when it sweeps.
+Locks    the mutex of each partition it takes from, until the transaction ends. Keep it short: other receives skip these
+         partitions.
 */
     select
         s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at

@@ -17,9 +17,10 @@ as $$
 /*
 Make deliveries dead letters at once, whatever max_deliver says.
 
-Returns  how many were buried by this call, as ack counts.
-Raises   PB404, PB412 outside READ COMMITTED.
-Touches  settled, dead_letter (insert), lease (delete).
+Returns  how many this call buried; see ack for what is not counted.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
+Touches  settled, dead_letter (insert), lease (delete); history (insert) when the consumer keeps one.
+Locks    the leases, in order of their tokens.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);

@@ -16,16 +16,18 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Claim the next messages of a group: ranges of partitions, of up to max_messages messages together, to be read with fetch.
+Claim the next messages of a group: ranges of partitions, together at most max_messages messages, to read with fetch.
 
-lease    without one the group moves on at once: a range whose claimer dies is lost (at most once). With one, a range that is not committed in this time is
-         given again (at least once), and nobody gets more of its partition before.
-worker   only partitions that are assigned to this worker; see join_group.
+lease    null: the group moves on at once, and a range whose worker dies is lost (at most once). Otherwise a range that is not
+         committed within the lease is claimed again (at least once), and nobody gets more of its partition until then.
+worker   only partitions assigned to this worker; see join_group.
 
-Returns  no rows when there is nothing. Which partition comes first is random, so that none starves.
-Raises   PB400 for arguments out of range, PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
+Returns  the claimed ranges; no rows when nothing is available. The first partition is chosen at random, so that none starves.
+Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a
+         consumer that is not a group, PB412 outside READ COMMITTED, PB503 on a standby.
 Touches  position, lease (insert, delete).
-Locks    the partition's mutex, until the transaction ends; partitions that somebody else claims from are passed over.
+Locks    the mutex of each partition it claims from, until the transaction ends; partitions that another claim has locked are
+         skipped.
 */
 begin
     return query

@@ -15,11 +15,13 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Finish ranges that were claimed with a lease, in the caller's transaction: all of each, or only up to a seq.
+Finish ranges that were claimed with a lease, in the caller's transaction: each of them as a whole, or only up to a seq.
 
-Returns  how many counted. One whose lease has expired and was given to somebody else does not: a late commit moves nothing back.
-Raises   PB404, PB409 for a consumer that is not a group, PB412 outside READ COMMITTED.
-Touches  lease (delete, or update for a part).
+Returns  how many ranges counted. A range whose lease expired and was claimed again is not counted: a late commit moves nothing
+         back.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group, PB412
+         outside READ COMMITTED.
+Touches  lease (delete, or update for part of a range).
 */
 #variable_conflict use_variable
 declare

@@ -13,10 +13,15 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. For its settings see create_consumer. It gets every
-message of the log, also those whose time to live is over and, where a stream keeps one message per key, versions that were replaced.
+Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks. See create_consumer for its
+settings.
 
-Raises   PB400 for a name or setting that is not allowed, PB404, PB409 when a group or consumer of that name exists.
+A group gets every message of the log, including messages whose time to live is over and, in a stream with one message per key,
+versions that were replaced.
+
+Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when a group or consumer of that name exists.
+         With start => 'latest', PB412 outside READ COMMITTED and PB503 on a standby.
+Touches  consumer (insert).
 */
 begin
     perform postbus.create_consumer(

@@ -16,9 +16,9 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The messages of a range that was claimed, in order. What is gone from the stream since is left out.
+The messages of a claimed range, in order. Messages removed from the stream since then are left out.
 
-Raises   PB404, PB409 for another type of data.
+Raises   PB403 without the right to consume or read, PB404 for an unknown stream, PB409 for another data type.
 */
 #variable_conflict use_variable
 declare

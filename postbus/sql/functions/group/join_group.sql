@@ -13,14 +13,16 @@ set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Be a worker of a group, and say so again before the session is over: the partitions are shared out evenly among the workers that are alive. A worker keeps
-what it has as far as its share allows, gives up the rest and takes what is free. Then claim with the worker's name.
+Join a group as a worker, and call again before the session ends to stay in it. Partitions are shared evenly among the live
+workers: a worker keeps its partitions up to its share, gives up the others and takes free ones. Then claim with the worker's
+name.
 
-A worker that is not heard of for its session is taken for dead, and the next that calls this takes its place. What it has claimed stays its own until it is
-committed or the lease is over, so a partition never has two readers.
+A worker that does not call within its session counts as dead, and the next call by another worker takes its share. Ranges that it
+has claimed stay its own until they are committed or their leases expire, so a partition never has two readers.
 
-Returns  the partitions of the worker.
-Raises   PB400 for a name or session that is not allowed, PB404, PB409 for a consumer that is not a group.
+Returns  the worker's partitions.
+Raises   PB400 for an invalid name or session, PB403 without the right to consume, PB404 for an unknown stream or group, PB409
+         for a consumer that is not a group, PB412 outside READ COMMITTED.
 Touches  group_worker, group_owner (insert, update, delete).
 Locks    the group's assignment, until the transaction ends.
 */

@@ -11,7 +11,13 @@ security definer
 set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
-/* Be a worker of a group no more: the others take its partitions when they call join_group again. Raises PB404, PB409. */
+/*
+Leave a group. The other workers take over the partitions when they next call join_group.
+
+Raises   PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group.
+Touches  group_worker, group_owner (delete).
+Locks    the group's assignment, until the transaction ends.
+*/
 declare
     reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");
 begin

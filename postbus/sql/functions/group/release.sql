@@ -12,10 +12,11 @@ set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Give ranges back that were claimed with a lease: the next claim gets them.
+Give back ranges that were claimed with a lease. The next claim gets them.
 
-Returns  how many counted.
-Raises   PB404, PB409 for a consumer that is not a group.
+Returns  how many ranges counted.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group.
+Touches  lease (update).
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_group(caller, stream, "group");

@@ -15,12 +15,12 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Who keeps readers of a stream from going on, the one that holds it furthest back first.
+The publishers that hold back the readers of a stream, the one furthest back first.
 
-A holder is a transaction that has published and not ended, or a prepared one (pid is null). Query and application are null
-for other users' sessions unless you have pg_read_all_stats.
+A holder is a transaction that has published and is still open, or is prepared (then pid is null). Query and application of other
+users' sessions are null unless you have pg_read_all_stats.
 
-Raises   PB404.
+Raises   PB404 for an unknown stream.
 */
 declare
     id integer := postbus_data.stream_id(stream);

@@ -19,18 +19,19 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Who holds advisory locks of Postbus, on one stream or on all, the oldest transaction first. It only reads.
+The sessions that hold Postbus's advisory locks, on one stream or on all, the oldest transaction first. Read-only.
 
-purpose   publish (readers wait behind it), claim (of a partition), redeliver, sweep, count (near max_ack_pending), share out (a group's
-          partitions), change layout, maintain or schedule.
-mode      shared or exclusive. Publishers take shared locks, all else takes exclusive ones.
-warning   why it is not a lock of Postbus's own, as far as that can be told; null if nothing speaks against it. Any role may take such a
-          lock, and whoever waits for it cannot tell.
-held_for  how long its transaction has been open; of a lock that outlives transactions, since the session last did something.
+purpose   publish (readers wait for it), claim (of a partition), redeliver, sweep, count (near max_ack_pending), share out (a
+          group's partitions), change layout, maintain or schedule.
+mode      shared or exclusive. Publishers take shared locks, everything else takes exclusive ones.
+warning   why the lock is probably not one that Postbus took; null if nothing indicates that. Any role can take such a lock, and a
+          session that waits for it cannot tell.
+held_for  how long its transaction has been open; for a lock that outlives transactions, the time since the session's last
+          activity.
 
-pid is null for a prepared transaction. What other users run, and since when, is null unless you have pg_read_all_stats.
+pid is null for a prepared transaction. Other users' query and times are null unless you have pg_read_all_stats.
 
-Raises   PB404.
+Raises   PB404 for an unknown stream.
 */
 #variable_conflict use_column
 declare

@@ -8,9 +8,11 @@ as $$
 /*
 The files that a pipeline has taken, in the order in which it reads them.
 
-bytes, modified_at  as they were when it was taken.
-state               taken (to be read, or being read), done, gone (deleted before it was read), or changed: it was done, and has another size or time since;
-                    what was added to it is not read.
+bytes, modified_at  as they were when the file was taken.
+state               taken (still to be read, or being read), done, gone (deleted before it was read), or changed (its size or
+                    time has changed since it was done; the new content is not read).
+
+Returns  a row for each file of the pipeline's latest plan; none for an unknown pipeline.
 */
     select
         i.path,

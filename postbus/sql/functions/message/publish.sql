@@ -16,25 +16,28 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Append one message to a stream, in the caller's transaction.
+Publish one message to a stream, in the caller's transaction.
 
-key            routes and orders the message; null puts it in any partition.
+key            decides the message's partition, and so its order; null: any partition.
 data, bytes    the content: data in a json or text stream, bytes in a bytes stream.
 headers        a JSON object of strings.
-expected_type  refuse (PB409) if the stream's data type is another one; null asks nothing.
-ttl            how long it lives: a consumer that comes to it later skips it, or makes it a dead letter. From when it is published.
-deliver_at     keep it outside the log until then; null or a time that has passed publishes it now.
+expected_type  raise PB409 if the stream has another data type; null accepts any.
+ttl            how long the message lives after it is published: later, consumers skip it or make it a dead letter.
+deliver_at     keep the message outside the log until this time; null or a past time publishes it now.
+dedup_id       a name for the message: if it was published within the stream's dedup_window, it is not published again.
 
-dedup_id       names the message: if it was published within the stream's dedup_window, it is not published again.
+Returns  the message's seq, or with deliver_at its schedule id. For a duplicate, the negated seq of the message published before
+         (0 if that one was scheduled). The same in a stream with one message per key, when the data equals that of the current
+         version.
+Raises   PB400 with the reason for an invalid message, PB403 without the right to publish, PB404 for an unknown stream, PB409
+         for another data type or a dedup_id where the stream has no dedup_window, PB413 when the message is too large, PB503
+         when another application holds a lock that the stream needs, PB507 when the stream is full.
+Touches  the current segment of the stream (insert), or scheduled (insert).
+Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other, except those of the
+         same dedup_id, or of the same key in a stream with one message per key.
 
-Returns  the message's seq; or, with deliver_at, the number under which it is scheduled. For a duplicate, the seq of the message that was published,
-         negated (0 for one that was scheduled). So too where a stream keeps one message per key and the data is that of the version that stands.
-Raises   PB400 with the reason for a message that is not allowed, PB404, PB413 when it is too large.
-Touches  the current segment of the stream (insert).
-Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
-
-Hot: the table's name is dynamic, so the insert is planned each call; a bare VALUES with a seq drawn beforehand keeps
-that at 20 µs (docs/decisions/0003).
+Hot: the table's name is dynamic, so the insert is planned at each call. A bare VALUES with a seq drawn beforehand keeps that at
+20 µs (docs/decisions/0003).
 */
 #variable_conflict use_variable
 declare

@@ -16,16 +16,16 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Append up to 10,000 messages to a stream, all or none, in their order and in the caller's transaction.
+Publish at most 10,000 messages to a stream, all or none, in order, in the caller's transaction.
 
-The arrays run side by side: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys and headers may be
-left out, or be null for some messages; so may dedup_ids. See publish for what a message may hold; ttl and deliver_at hold for all.
+The arrays are parallel: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys, headers and dedup_ids
+may be omitted, or be null for some messages. See publish for what a message may hold; ttl and deliver_at apply to all of them.
 
-Returns  the messages' seqs, in their order, or with deliver_at the numbers under which they are scheduled; an empty array for no messages. For
-         duplicates and versions of keys see publish.
-Raises   PB400 with the place and the reason for a message that is not allowed, PB404, PB413.
-Touches  the current segment of the stream (insert).
-Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other.
+Returns  the messages' seqs, in order, or with deliver_at their schedule ids; an empty array for no messages. For duplicates and
+         unchanged versions see publish.
+Raises   as publish; PB400 and PB413 name the message's place in the batch. PB413 also for more than 10,000 messages.
+Touches  the current segment of the stream (insert), or scheduled (insert).
+Locks    as publish.
 */
 #variable_conflict use_variable
 declare

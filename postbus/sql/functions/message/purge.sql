@@ -11,12 +11,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Remove the messages below a seq, or published before a time (those of its last second may stay), or everything that is complete now.
+Remove the messages below a seq, those published before a time (the last second before it may stay), or everything up to the
+horizon.
 
-They are gone for readers at once; their space is freed by maintenance, which drops the segments that hold nothing else.
+Readers no longer see them from now on. Maintenance frees their space when it drops the segments that hold nothing else.
 
 Returns  the stream's new start: messages below this seq are gone. It never moves back.
-Raises   PB400 unless exactly one of the three is given, PB404, PB412 outside READ COMMITTED.
+Raises   PB400 unless exactly one of the three is given, PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a
+         standby.
 Touches  stream (update).
 */
 declare

@@ -26,20 +26,20 @@ set jit = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-A page of a stream's messages in order of seq, or backwards. Reading changes nothing.
+A page of a stream's messages, in order of seq, or newest first with backwards. Reading changes nothing.
 
-from_seq, to_seq      inclusive.
+from_seq, to_seq      both inclusive.
 from_time, to_time    from_time <= published_at < to_time.
-key, key_pattern      only messages of this key, or of keys that match ("*" one token, ">" one or more at the end).
+key, key_pattern      only messages with this key, or with keys that match ("*" is one token, ">" one or more at the end).
 max_messages          1 to 10,000.
 resume                the page after the one that ended with this token.
 
-A page looks at no more than 100,000 seqs, however rare the key. The resume token for the next page stands on the last row; when
-a page has come far but found nothing, that row is empty but for its token. No rows at all mean the end. Forwards, the
-last token stays good for reading what is published later.
+A page examines at most 100,000 seqs, however rare the key. The last row carries the resume token for the next page; when a page
+has come far but found nothing, its only row is empty except for the token. No rows at all mean the end. Reading forwards, the
+last token stays valid for messages published later.
 
-Raises   PB400 for an argument that is not allowed, PB404, PB409 when expected_type is not the stream's, PB412 outside READ
-         COMMITTED, PB503 on a standby.
+Raises   PB400 for an invalid argument, PB403 without the right to consume or read, PB404 for an unknown stream, PB409 when
+         expected_type is not the stream's, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 #variable_conflict use_variable
 declare

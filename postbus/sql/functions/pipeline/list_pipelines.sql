@@ -6,13 +6,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The pipelines, by name.
+The pipelines, in order of their names.
 
-state           running, done, stopped (by a signal, and will go on), failed (see last_error), or lost: it was running, and has said nothing for a minute.
-message_count   how many messages it has done in all its runs; run_count in the last one, of about total_estimate.
+state           running, done, stopped (by a signal; it continues when it is run again), failed (see last_error), or lost (it was
+                running, and has reported nothing for a minute).
+message_count   how many messages it has processed in all its runs; run_count in the last run, of about total_estimate.
 rate            messages per second of the last run.
-lag_estimate    how many messages are left for a pipeline that follows its stream; null for one that has an end.
-noted_at        when it last said how far it is.
+lag_estimate    how many messages a pipeline that follows its stream has left; null for a pipeline that has an end.
+noted_at        when it last reported its progress.
 */
     select
         p.name,

@@ -6,13 +6,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Redeliver what has expired or come due, for the consumers of a stream or of all streams, and publish what was scheduled and is due.
+Redeliver messages whose lease has expired or whose retry is due, for the consumers of one stream or of all streams, and publish
+scheduled messages that are due.
 
-Any number of callers may run it, one at a time does each consumer. receive does the same for its consumer, so this is only needed
-for wake-ups and for dead letters of consumers that nobody receives from.
+Any number of callers may run it; each consumer is swept by one at a time. receive sweeps its own consumer, so a separate sweep is
+only needed for wake-ups and for dead letters of consumers that nobody receives from.
 
 Returns  how many messages became available.
-Raises   PB404 for a named stream that does not exist.
+Raises   PB404 for an unknown stream.
+Touches  lease, settled, waiting (delete), waiting, due, dead_letter, sweep_state (insert); scheduled (delete), the log (insert).
+Locks    each consumer's sweep mutex and each stream's schedule, one after the other, until the transaction ends; busy ones are
+         skipped.
 */
 declare
     reader postbus_data.consumer;

@@ -4,11 +4,14 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Create the roles that people and applications can be made members of, if they do not exist, and give them their rights here: postbus_publisher may publish to
-all streams, postbus_consumer receive from all, postbus_reader read all; postbus_owner owns what Postbus stores, and may do everything. For rights on one
-stream see grant_stream.
+Create the roles that people and applications can be granted, unless they exist, and give them their rights in this database:
+postbus_publisher may publish to all streams, postbus_consumer may receive from all, postbus_reader may read all, and
+postbus_owner owns what Postbus stores and may do everything. For rights on one stream see grant_stream.
 
-Needs the owner of Postbus, with the right to create roles; no superuser. Roles are shared by all databases of a server, their rights are not.
+It must be run by Postbus's owner, with the right to create roles but without superuser. All databases of a server share roles,
+but not their rights.
+
+Touches  stream_grant (insert); the owner of, and the rights on, everything in the schemas postbus and postbus_data.
 */
 declare
     wanted text;

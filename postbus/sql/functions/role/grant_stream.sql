@@ -5,10 +5,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Let a role publish to a stream, consume it (receive and ack, with consumers that exist) or read it; null for all streams, also those to come.
+Allow a role to publish to a stream, to consume it (receive and ack, with existing consumers) or to read it. A null stream means
+all streams, including future ones.
 
-Raises   PB400 for a right that does not exist, PB404.
-Touches  stream_grant (insert); grants the use of the schemas, and rights on the stream's functions and log.
+Raises   PB400 for an unknown right, PB404 for an unknown stream or role.
+Touches  stream_grant (insert); grants usage of the schemas, and rights on the stream's functions and log.
 */
 declare
     granted integer := case when stream is not null then postbus_data.stream_id(stream) end;

@@ -5,9 +5,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Take back a right that grant_stream gave. One that the role has by another grant, or by a role it is a member of, stays.
+Take back a right that grant_stream gave. A right that the role has by another grant, or as a member of another role, stays.
 
-Raises   PB404 when the stream does not exist, or the role has no such grant.
+Raises   PB404 for an unknown stream, or when the role has no such grant.
 Touches  stream_grant (delete); revokes rights on the stream's functions and log.
 */
 declare

@@ -7,8 +7,8 @@ as $$
 /*
 Cancel scheduled messages.
 
-Returns  how many: one that has been published, or is being published, is not among them.
-Raises   PB404.
+Returns  how many were cancelled; a message that has been published, or is being published, is not counted.
+Raises   PB403 without the right to publish, PB404 for an unknown stream.
 Touches  scheduled (delete).
 */
     with cancelled as (

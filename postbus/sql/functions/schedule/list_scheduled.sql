@@ -22,11 +22,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The messages of a stream that wait for their time, the next one first.
+The scheduled messages of a stream, the next one due first.
 
-after_at, after_id  only those behind the last one of the page before.
+after_at, after_id  only messages after this one: the last of the previous page.
 
-Raises   PB400, PB404.
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to publish, PB404 for an unknown
+         stream.
 */
 #variable_conflict use_column
 declare

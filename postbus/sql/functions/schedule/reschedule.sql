@@ -10,10 +10,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Give scheduled messages another time; one that has passed publishes them at once.
+Give scheduled messages another time. A past time publishes them at the next sweep.
 
-Returns  how many: one that has been published is not among them.
-Raises   PB400 for a time that is missing or infinite, PB404.
+Returns  how many were rescheduled; a message that has been published is not counted.
+Raises   PB400 for a missing or infinite time, PB403 without the right to publish, PB404 for an unknown stream.
 Touches  scheduled (update).
 */
 #variable_conflict use_column

@@ -7,17 +7,19 @@ set lock_timeout = '500ms'
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Do what is due on the logs: begin new segments, seal old ones, let go of what need not be kept, drop segments whose messages
-are all gone.
+Maintain the logs: begin new segments, seal old ones, apply retention, and drop segments whose messages are all gone.
 
-Call it every few seconds to minutes, from any number of places: one works on a stream at a time, another passes it over. Nothing breaks
-when it is late, the newest segment only becomes larger. Without a stream's name it takes up to 100 streams that need it, so
-that one call cannot fill the server's lock table; call again while it returns more than 0. A stream that somebody has locked is put off,
-with a warning.
+Call it every few seconds to minutes, from any number of places: a stream that another call is maintaining is skipped. Nothing
+breaks when it is late; only the newest segment grows. Without a stream's name it takes at most 100 streams that need it, so
+that one call cannot fill the server's lock table; call it again while it returns more than 0. A stream that somebody has locked
+is put off, with a warning.
 
 Returns  how many steps were taken.
-Raises   PB404 for a named stream that does not exist, PB412 outside READ COMMITTED: a segment would be sealed without messages that
-         committed since the snapshot, and they would never be read.
+Raises   PB404 for an unknown stream; PB412 outside READ COMMITTED, where a segment could be sealed without messages committed
+         since the snapshot, and they would never be read.
+Touches  stream, segment, kept, dropped and the ids of dedup windows (insert, update, delete); creates and drops tables and
+         functions.
+Locks    each stream's maintenance mutex, and the tables that it drops, until the transaction ends.
 */
 declare
     only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;

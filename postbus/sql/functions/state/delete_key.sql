@@ -6,11 +6,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Delete a key of a stream that keeps one message per key. Consumers get a message that says so: with the header postbus-deleted, and without content (null
-in a json stream, else empty).
+Delete a key of a stream that keeps one message per key. Consumers get a message that says so: with the header postbus-deleted and
+without content (null in a json stream, otherwise empty).
 
 Returns  the seq of that message; null when there is no such key.
-Raises   PB404, PB409 where a stream does not keep one message per key.
+Raises   PB404 for an unknown stream, PB409 when the stream does not keep one message per key; as publish.
+Touches  the stream's state (update), the current segment of the stream (insert).
+Locks    the key's state, and the horizon of the stream, shared, until the transaction ends.
 */
 declare
     source postbus_data.stream;

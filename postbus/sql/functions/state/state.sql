@@ -15,9 +15,11 @@ set enable_seqscan = off
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The present version of each key of a stream that keeps one message per key, in order of the keys: one key, those that match a pattern, or all, in pages.
+The current version of each key of a stream that keeps one message per key, in order of the keys: one key, the keys that match a
+pattern, or all, in pages.
 
-Raises   PB400 for an argument that is out of range, PB404, PB409 where a stream does not keep one message per key or holds another type of data.
+Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume or read, PB404 for an
+         unknown stream, PB409 when the stream does not keep one message per key or has another data type.
 */
 #variable_conflict use_variable
 declare

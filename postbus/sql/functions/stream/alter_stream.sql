@@ -20,16 +20,16 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Change settings of a stream; null leaves a setting as it is. Limits of a message and of segments hold for what is published from now on,
-what is kept from the next maintenance on.
+Change settings of a stream; null leaves a setting unchanged. See create_stream for what each means. Limits of messages and
+segments apply to messages published from now on, retention from the next maintenance.
 
-partitions  takes effect at the next maintenance, for what is published from then on. Each consumer reads what was published before to its end, and then goes on
-            to the new partitions, whose numbers are new: messages of a key stay in order.
-unset    the names of settings to put back to "no bound": retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
+partitions  takes effect at the next maintenance, for messages published from then on. Each consumer reads the earlier messages to
+            their end and then continues with the new partitions, which have new numbers: messages of a key stay in order.
+unset       the names of settings to clear: retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
 
-Raises   PB400 for a value that is not allowed, PB404.
-Touches  stream (update), segment (insert, update).
-Locks    with partitions, the stream's maintenance mutex until the transaction ends.
+Raises   PB400 for an invalid value, PB404 for an unknown stream, PB409 when its partitions cannot be renumbered any further.
+Touches  stream (update), segment (insert, update); replaces the stream's functions, and creates or drops its tables of ids.
+Locks    with partitions, the stream's maintenance mutex, until the transaction ends.
 */
 declare
     altered integer := postbus_data.stream_id(stream);

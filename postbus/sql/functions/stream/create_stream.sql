@@ -23,26 +23,27 @@ as $$
 /*
 Create a stream.
 
-partitions         how many ways its keys are spread, 1 to 1024: order is kept within a partition.
+partitions         how many partitions its keys are spread over, 1 to 1024. Order is kept within a partition.
 data_type          json (any JSON value, stored as given), text, or bytes.
-max_message_bytes  the largest data a message may have.
-segment_bytes,     how large or old a segment of the log becomes before the next one is begun; space is freed by
-segment_age        dropping whole segments.
+max_message_bytes  the size limit of a message's data.
+segment_bytes,     how large or old a segment of the log becomes before the next one begins; space is freed by dropping whole
+segment_age        segments.
 
-retain_up_to       messages older than this go; null keeps them.
+retain_up_to       messages older than this are evicted; null keeps them.
 retain_at_least    messages younger than this stay, whatever the limits say.
-max_messages,      how many messages, or how many bytes on disk, the stream holds at most.
+max_messages,      how many messages, or how many bytes on disk, the stream may hold.
 max_storage
-when_full          at such a limit the oldest messages go (evict), or new ones are refused (refuse).
-until_acked        messages go when all consumers have finished them.
-                   A consumer that is too slow for these misses messages, and its stats say so, unless it has keep_unread.
+when_full          at such a limit, drop the oldest messages (evict) or refuse new ones (refuse).
+until_acked        messages are dropped when all consumers have finished them.
+                   A consumer too slow for these limits misses messages, and its stats say so, unless it has keep_unread.
 
-dedup_window         messages may have ids: one whose id was published within this time is not published again.
-one_message_per_key  publishing a key replaces it: consumers get the latest version of a key only, and postbus.state shows all of them.
-process_unmodified   there, data that has not changed is published all the same.
+dedup_window         messages may have ids: an id published within this time is not published again.
+one_message_per_key  a new message of a key replaces the one before: consumers get only the latest version of a key, and
+                     postbus.state lists all of them.
+process_unmodified   with one_message_per_key, publish a version even if its data is unchanged.
 
-Raises   PB400 for a name or setting that is not allowed, PB409 when the stream exists.
-Touches  stream, segment (insert); creates the stream's two sequences, its first segment and its publisher.
+Raises   PB400 for an invalid name or setting, PB409 when the stream exists.
+Touches  stream, segment (insert); creates the stream's sequences, functions and tables.
 */
 declare
     id integer;

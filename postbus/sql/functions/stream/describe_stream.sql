@@ -5,7 +5,11 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* What a client has to know of a stream to publish to it. Cheaper than stream_info. Raises PB404. */
+/*
+What a client needs to know of a stream to publish to it. Cheaper than stream_info.
+
+Raises   PB404 for an unknown stream or one on which the caller has no right.
+*/
     select s.id, s.data_type
     from postbus_data.stream as s
     where s.id = postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read')

@@ -5,11 +5,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Remove a stream with all its messages.
+Drop a stream with all its messages and consumers.
 
-Raises   PB404.
-Touches  stream, segment, the consumers and all they hold (delete); drops the stream's tables, sequences and publisher.
-Locks    waits for transactions that have published to this stream, and nobody else.
+Raises   PB404 for an unknown stream.
+Touches  stream, segment, the consumers and all their rows (delete); drops the stream's tables, sequences and functions.
+Locks    the stream: it waits for transactions that have published to this stream, and for its maintenance.
 */
 declare
     dropped integer := postbus_data.stream_id(stream);

@@ -9,7 +9,10 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* The streams in order of their names, up to max_streams of them after a name: pages of what stream_info says of one. */
+/*
+A page of streams, in order of their names: at most max_streams after after_name, with the columns of stream_info. Only streams on
+which the caller has a right.
+*/
     select i.*
     from (
         select s.name

@@ -20,9 +20,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Where streams stand, for those who look again and again: a page in order of their names, far cheaper than list_streams.
+A page of streams with their current figures, in order of their names, at most max_streams after after_name. For monitoring that
+asks often: far cheaper than list_streams. Only streams on which the caller has a right.
 
-sizes    say what they hold, too, which takes a look at the files of each segment; without it message_estimate and bytes are null.
+sizes    also return message_estimate and bytes, which are null otherwise: it examines the files of each segment.
 */
     select
         s.name, s.start_seq, pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id)), s.is_full, s.until_acked,

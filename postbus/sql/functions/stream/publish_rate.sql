@@ -10,9 +10,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-About how many messages a second were published to a stream in the last minute, or another span: by their seqs, which have gaps.
+About how many messages per second were published to a stream in the last minute, or in another span. Counted by seqs, which
+have gaps.
 
-Raises   PB404, PB412 outside READ COMMITTED.
+Raises   PB404 for an unknown stream or one on which the caller has no right, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 declare
     found_id integer := postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read');

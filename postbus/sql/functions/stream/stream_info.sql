@@ -8,12 +8,12 @@ as $$
 /*
 A stream's settings and size.
 
-start_seq         messages below it were purged.
+start_seq         messages below this seq are gone.
 last_seq          the highest seq given out, perhaps to a message that is not committed or never will be.
 message_estimate  how many messages the log holds, by Postgres's own statistics: an estimate, a second or so late.
 bytes             what the log takes on disk.
 
-Raises   PB404.
+Raises   PB404 for an unknown stream or one on which the caller has no right.
 */
 declare
     found_id integer := postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read');

@@ -14,13 +14,13 @@ as $$
 /*
 Store a token for the HTTP server.
 
-digest      the SHA-256 of the token, as 64 hexadecimal digits: the token itself never comes here, so no log of Postgres has it.
+digest      the SHA-256 of the token, as 64 hexadecimal digits. The token itself never reaches Postgres, so no log contains it.
 scopes      publish, consume, manage: at least one.
-streams     the names of streams that it is for, in which "*" stands for any characters.
-rate_limit  how many requests per second; null for any number.
+streams     the names of the streams it is for, in which "*" stands for any characters.
+rate_limit  how many requests per second; null: no limit.
 
-Returns  what was stored.
-Raises   PB400 for a value that is not allowed, PB409 when the digest is stored already.
+Returns  the stored token.
+Raises   PB400 for an invalid value, PB409 when the digest is already stored.
 Touches  token (insert).
 */
 #variable_conflict use_variable

@@ -5,9 +5,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Revoke a token for ever. Servers notice within a second.
+Revoke a token permanently. Servers notice within a second.
 
-Returns  whether there is a token with that id; revoking it again changes nothing.
+Returns  whether a token with that id exists; revoking it again changes nothing.
 Touches  token (update).
 */
 begin
