@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.comparison import Comparison, Contender
+from benchmarks.cpu_steal import Stopwatch
 from benchmarks.progress import say
 from benchmarks.results import ComparisonResult, WorkloadResult
-from benchmarks.steal import Stopwatch
 from benchmarks.workloads import Bench, Workload
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import typer
 
+from postbus.cli.global_options import ALL
 from postbus.cli.main import build
-from postbus.cli.shared import ALL
 
 HEAD = """# The `postbus` command
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import postbus
 from benchmarks.comparison import Single
-from benchmarks.filling import fill_in_steps
+from benchmarks.fill import fill_in_steps
 from benchmarks.systems import Postbus
 
 _system: Final = Postbus()

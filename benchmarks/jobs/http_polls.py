@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.http_load import HttpConnection, request
-from benchmarks.serving import Serving
+from benchmarks.http_server import HttpServer
 
 _SETTLE_SECONDS: Final = 3.0
 _WAIT_MS: Final = 60_000
@@ -25,19 +25,19 @@ class Memory:
         return {"": self.megabytes}
 
 
-def memory_of_polls(serving: Serving, place: str, count: int) -> Memory:
+def memory_of_polls(server: HttpServer, place: str, count: int) -> Memory:
     """What the server's process has while so many requests wait for messages that do not come."""
-    return Memory(asyncio.run(_hold(serving, place, count)))
+    return Memory(asyncio.run(_hold(server, place, count)))
 
 
-async def _hold(serving: Serving, place: str, count: int) -> float:
+async def _hold(server: HttpServer, place: str, count: int) -> float:
     path = f"/api/streams/{place}/consumers/consumer_0/receive?wait_for={_WAIT_MS}"
-    connections = [await HttpConnection.open(serving.host, serving.port) for _ in range(count)]
+    connections = [await HttpConnection.open(server.host, server.port) for _ in range(count)]
     polls = [asyncio.create_task(connection.send(request("GET", path))) for connection in connections]
     await asyncio.sleep(_SETTLE_SECONDS)
     if any(poll.done() for poll in polls):
         raise RuntimeError("a poll was answered")
-    megabytes = serving.megabytes()
+    megabytes = server.megabytes()
     for poll, connection in zip(polls, connections, strict=True):
         poll.cancel()
         connection.close()

@@ -1,4 +1,4 @@
-"""Publishing over HTTP by many connections of one process, as fast as it goes or at a pace."""
+"""Coalescer over HTTP by many connections of one process, as fast as it goes or at a pace."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import uvloop
 
 from benchmarks.comparison import Measurement
 from benchmarks.http_load import HttpConnection, request
+from benchmarks.http_server import HttpServer
 from benchmarks.messages import batches
 from benchmarks.processes import run_jobs, run_together
-from benchmarks.serving import Serving
 from benchmarks.systems import Postbus
 from benchmarks.systems.base import fresh_place
 
@@ -47,14 +47,14 @@ class HttpLoad:
 class HttpPublishJob:
     """All connections."""
 
-    serving: Serving
+    server: HttpServer
     place: str
     load: HttpLoad
 
     @contextmanager
     def prepared(self) -> Iterator[Callable[[], int]]:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            connections = runner.run(_open(self.serving, self.load.connection_count))
+            connections = runner.run(_open(self.server, self.load.connection_count))
             requests = _requests(self.place, self.load.call_count, self.load.batch_size)
             runner.run(_publish(connections, requests[:1] * _WARM_UP_CALLS))
             yield lambda: runner.run(self._work(connections, requests))
@@ -73,7 +73,7 @@ class HttpPaceJob:
     Returns the seconds from when each was due to its answer; those of the first two seconds do not count.
     """
 
-    serving: Serving
+    server: HttpServer
     place: str
     connection_count: int
     rate: float
@@ -82,7 +82,7 @@ class HttpPaceJob:
     @contextmanager
     def prepared(self) -> Iterator[Callable[[], tuple[float, ...]]]:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            connections = runner.run(_open(self.serving, self.connection_count))
+            connections = runner.run(_open(self.server, self.connection_count))
             requests = _requests(self.place, 1000, 1)
             runner.run(_publish(connections, requests[:_WARM_UP_CALLS]))
             # Else a collection of what was imported would stop the load for 20 ms, and the server would be blamed.
@@ -132,7 +132,7 @@ class HttpLatencies:
         return {f"p{percent}": 1000 * percentiles[percent - 1] for percent in (50, 95, 99)}
 
 
-def publish_over_http(serving: Serving, url: str, load: HttpLoad) -> Measurement:
+def publish_over_http(server: HttpServer, url: str, load: HttpLoad) -> Measurement:
     """One round into a new stream, which must then hold all that was published.
 
     Raises:
@@ -140,7 +140,7 @@ def publish_over_http(serving: Serving, url: str, load: HttpLoad) -> Measurement
     """
     system = Postbus()
     with fresh_place(system, url) as place:
-        measurement = run_together([HttpPublishJob(serving, place, load)])
+        measurement = run_together([HttpPublishJob(server, place, load)])
         published = measurement.message_count + _WARM_UP_CALLS * load.connection_count * load.batch_size
         stored = system.count(url, place)
         if stored != published:
@@ -148,15 +148,15 @@ def publish_over_http(serving: Serving, url: str, load: HttpLoad) -> Measurement
         return measurement
 
 
-def latencies_over_http(serving: Serving, url: str, *, rate: float, seconds: float) -> HttpLatencies:
+def latencies_over_http(server: HttpServer, url: str, *, rate: float, seconds: float) -> HttpLatencies:
     """One round of single messages at a rate, into a new stream."""
     with fresh_place(Postbus(), url) as place:
-        (span,) = run_jobs([HttpPaceJob(serving, place, 64, rate, seconds)])
+        (span,) = run_jobs([HttpPaceJob(server, place, 64, rate, seconds)])
     return HttpLatencies(span.result)
 
 
-async def _open(serving: Serving, count: int) -> list[HttpConnection]:
-    return [await HttpConnection.open(serving.host, serving.port) for _ in range(count)]
+async def _open(server: HttpServer, count: int) -> list[HttpConnection]:
+    return [await HttpConnection.open(server.host, server.port) for _ in range(count)]
 
 
 async def _publish(connections: Sequence[HttpConnection], requests: Sequence[bytes]) -> None:

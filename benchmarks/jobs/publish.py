@@ -1,4 +1,4 @@
-"""Publishing by several producers at once."""
+"""Coalescer by several producers at once."""
 
 from __future__ import annotations
 

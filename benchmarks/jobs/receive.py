@@ -1,4 +1,4 @@
-"""Receiving and acking by several workers at once."""
+"""LongPolls and acking by several workers at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receiving what is rare: a filter that lets one message of many through."""
+"""LongPolls what is rare: a filter that lets one message of many through."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from benchmarks.comparison import MEMORY, Comparison, Contender, Ratio
-from benchmarks.filling import fill_in_steps
+from benchmarks.fill import fill_in_steps
 from benchmarks.jobs.lake import archive_all, fill_with_noise, lake, megabytes_in_postgres, megabytes_of_files
 from benchmarks.jobs.spark import read_all, stream_frame
 from benchmarks.server import settle

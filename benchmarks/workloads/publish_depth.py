@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from benchmarks.comparison import Comparison, Contender, Measurement, Ratio
-from benchmarks.filling import fill_in_steps
+from benchmarks.fill import fill_in_steps
 from benchmarks.jobs.publish import Load, publish
 from benchmarks.server import settle
 from benchmarks.systems import Postbus

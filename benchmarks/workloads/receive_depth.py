@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from benchmarks.comparison import Comparison, Contender, Ratio
-from benchmarks.filling import fill_in_steps
+from benchmarks.fill import fill_in_steps
 from benchmarks.jobs.receive_at_depth import DepthLoad, receive_at_depth
 from benchmarks.server import settle
 from benchmarks.systems import Postbus

@@ -1,4 +1,4 @@
-"""Publishing a file by the command, beside messages that a program has in hand."""
+"""Coalescer a file by the command, beside messages that a program has in hand."""
 
 from __future__ import annotations
 

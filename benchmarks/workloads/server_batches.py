@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.comparison import Comparison, Contender, Ratio
+from benchmarks.http_server import serving
 from benchmarks.jobs.http_publish import HttpLoad, publish_over_http
 from benchmarks.jobs.publish import Load, publish_fresh
-from benchmarks.serving import serving
 from benchmarks.systems import Postbus
 from benchmarks.workloads.base import Bench, Workload
 

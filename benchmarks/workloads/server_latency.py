@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.comparison import LATENCY, Comparison, Contender, Ratio
+from benchmarks.http_server import serving
 from benchmarks.jobs.http_publish import HttpLoad, latencies_over_http, publish_over_http
 from benchmarks.progress import say
-from benchmarks.serving import serving
 from benchmarks.systems import Postbus
 from benchmarks.workloads.base import Bench, Workload
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.comparison import MEMORY, Comparison, Contender
+from benchmarks.http_server import serving
 from benchmarks.jobs.http_polls import memory_of_polls
-from benchmarks.serving import serving
 from benchmarks.systems import Postbus
 from benchmarks.workloads.base import Bench, Workload
 

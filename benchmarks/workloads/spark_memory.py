@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from benchmarks.comparison import MEMORY, Comparison, Contender, Ratio
-from benchmarks.filling import fill_in_steps
+from benchmarks.fill import fill_in_steps
 from benchmarks.jobs.spark import peak_memory, read_all, stream_frame, write_stream
 from benchmarks.server import settle
 from benchmarks.systems import Postbus

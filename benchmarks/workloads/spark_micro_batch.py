@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from benchmarks.comparison import TIME, Comparison, Contender, Ratio
-from benchmarks.filling import fill_in_steps
+from benchmarks.fill import fill_in_steps
 from benchmarks.jobs.spark import copy_batch, copy_micro_batch
 from benchmarks.server import settle
 from benchmarks.systems import Postbus

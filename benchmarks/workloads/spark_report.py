@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from benchmarks.comparison import MEMORY, Comparison, Contender
-from benchmarks.filling import fill_in_steps
+from benchmarks.fill import fill_in_steps
 from benchmarks.jobs.reports import ack_all, memory_of_report, report_all
 from benchmarks.server import settle
 from benchmarks.systems import Postbus

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import postbus
 from benchmarks.comparison import LATENCY, Comparison, Contender
-from benchmarks.filling import fill_in_steps
-from benchmarks.jobs.looks import median_of, move_all
+from benchmarks.fill import fill_in_steps
+from benchmarks.jobs.stats_latency import median_of, move_all
 from benchmarks.server import settle
 from benchmarks.systems import Postbus
 from benchmarks.systems.base import fresh_place

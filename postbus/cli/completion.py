@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from postbus.cli import targets
-from postbus.cli.shared import Shared
+from postbus.cli.global_options import GlobalOptions
+from postbus.cli.target import find_target
 from postbus.model.errors import Error
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def _ask(given: Mapping[str, Any], question: Callable[[Bus], list[str]]) -> list
     from postbus.db.embedded import EmbeddedServer
 
     try:
-        target = targets.target(
-            Shared(context=given.get("context"), url=given.get("url"), data_dir=given.get("data_dir"))
+        target = find_target(
+            GlobalOptions(context=given.get("context"), url=given.get("url"), data_dir=given.get("data_dir"))
         )
         if target.url is None and not EmbeddedServer(target.data_dir).is_running:
             return []

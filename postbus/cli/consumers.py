@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from postbus.cli import consumer_settings, deliveries, output, requests
+from postbus.cli import as_curl, consumer_settings, deliveries, output
 from postbus.cli.consumer_settings import (
     AckWait,
     Backoff,
@@ -30,8 +30,8 @@ from postbus.cli.consumer_settings import (
     filter_of,
     given,
 )
+from postbus.cli.global_options import Commands, current
 from postbus.cli.options import ConsumerName, NewName, StreamName, Yes, confirm, names, open_bus, open_consumer, seconds
-from postbus.cli.shared import Commands, current
 
 app = Commands("Consumers: add, list, look at, change, receive, move.")
 
@@ -83,7 +83,7 @@ def add(
     )
     with open_bus() as bus:
         if not settings and not defaults and sys.stdin.isatty():
-            with requests.preparing():
+            with as_curl.preparing():
                 bus.list_consumers(stream)  # A stream that does not exist is said before anything is asked.
             settings = consumer_settings.ask()
         created = bus.create_consumer(stream, consumer, **settings)
@@ -112,7 +112,7 @@ def info(stream: StreamName, consumer: ConsumerName) -> None:
     Example: postbus consumer info orders billing
     """
     with open_consumer(stream, consumer) as found:
-        settings, stats = requests.all_of(found.info, found.stats)
+        settings, stats = as_curl.all_of(found.info, found.stats)
     if output.as_json():
         output.emit_json({"settings": settings, "stats": stats})
         return

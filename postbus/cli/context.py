@@ -11,9 +11,9 @@ import typer
 
 from postbus.cli import contexts, output
 from postbus.cli.contexts import Context
+from postbus.cli.global_options import OUTPUT, Commands, complete_context
 from postbus.cli.options import Yes, confirm
-from postbus.cli.shared import OUTPUT, Commands, complete_context
-from postbus.cli.targets import stored_contexts, target
+from postbus.cli.target import find_target, stored_contexts
 from postbus.model.errors import Conflict, InvalidInput
 
 app = Commands("Contexts: which bus commands work on.", shared=OUTPUT)
@@ -111,7 +111,7 @@ def info(
     if name is not None:
         output.emit_one({"name": name, **stored_contexts().get(name).shown()})
         return
-    found = target()
+    found = find_target()
     shown = None if found.url is None else Context(url=found.url).shown()["url"]
     output.emit_one(
         {

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from postbus.cli import output
+from postbus.cli.global_options import Commands, current
 from postbus.cli.options import ConsumerName, KeyPattern, StreamName, Yes, confirm, open_consumer
-from postbus.cli.shared import Commands, current
 
 app = Commands("Dead letters: list, redrive, discard.")
 Seqs = Annotated[list[int] | None, typer.Option("--seq", help="Only this one; may be repeated.")]

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from postbus.cli import output, requests
-from postbus.cli.archived import say_where_older_is
+from postbus.cli import as_curl, output
+from postbus.cli.archive_hint import say_where_older_is
 from postbus.cli.consumer_settings import AckWait
 from postbus.cli.consumer_settings import start as start_of
+from postbus.cli.global_options import current
 from postbus.cli.options import (
     ConsumerName,
     KeyPattern,
@@ -25,7 +26,6 @@ from postbus.cli.options import (
     position,
     seconds,
 )
-from postbus.cli.shared import current
 from postbus.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def print_deliveries(
     lease = seconds(ack_wait)
     if ack and current().as_curl:
         first = count or (_FOLLOW_COUNT if follow else 1)
-        requests.show_receive_and_ack(
+        as_curl.show_receive_and_ack(
             lambda: consumer.receive(first, wait=_FOLLOW_WAIT if follow else wait, ack_wait=lease),
             lambda: consumer.ack(["those received"]),
         )

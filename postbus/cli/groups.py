@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from postbus.cli import consumer_settings, output, requests
+from postbus.cli import as_curl, consumer_settings, output
 from postbus.cli.consumer_settings import ExpireAfter, KeepUnread, given
 from postbus.cli.deliveries import Wait
+from postbus.cli.global_options import Commands, current
 from postbus.cli.options import GroupName, NewName, StreamName, Yes, confirm, open_bus, seconds
-from postbus.cli.shared import Commands, current
 from postbus.model.group import Claim
 
 app = Commands("Groups, read by position: add, list, look at, remove, claim, fetch, commit.")
@@ -153,7 +153,7 @@ def rm(stream: StreamName, group: GroupName, yes: Yes = False) -> None:
     """
     with open_bus() as bus:
         if not yes and not current().as_curl:
-            with requests.preparing():
+            with as_curl.preparing():
                 bus.group(stream, group).stats()
             confirm(f"Remove group {group} of {stream}?", yes)
         bus.group(stream, group).drop()

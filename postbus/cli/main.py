@@ -13,7 +13,17 @@ from typing import Annotated, Final
 import typer
 
 import postbus
-from postbus.cli.shared import ALIASES, ALL, OUTPUT, TARGET, Commands, Group, Shared, use_from_now_on, with_options
+from postbus.cli.global_options import (
+    ALIASES,
+    ALL,
+    OUTPUT,
+    TARGET,
+    Commands,
+    GlobalOptions,
+    Group,
+    use_from_now_on,
+    with_options,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +37,7 @@ class _Entry:
 
 
 ENTRIES: Final[dict[str, _Entry]] = {
-    "up": _Entry("running", "up", TARGET, help="Run the server, and Postgres if need be."),
+    "up": _Entry("up", "up", TARGET, help="Run the server, and Postgres if need be."),
     "stream": _Entry("streams", help="Streams: add, list, look at, change, remove, read, purge."),
     "message": _Entry("messages", help="Messages: send, delete."),
     "consumer": _Entry("consumers", help="Consumers: add, list, look at, change, receive, move."),
@@ -41,7 +51,7 @@ ENTRIES: Final[dict[str, _Entry]] = {
     "token": _Entry("tokens", help="Tokens for the HTTP server."),
     "observe": _Entry("observe.command", "observe", TARGET, help="Watch the bus on the screen, like htop."),
     "doctor": _Entry("doctor.command", "doctor", (*TARGET, *OUTPUT), help="Look for what is wrong, and what to do."),
-    "migrate": _Entry("running", "migrate", (*TARGET, *OUTPUT), help="Install Postbus, or bring it up to date."),
+    "migrate": _Entry("migrate", "migrate", (*TARGET, *OUTPUT), help="Install Postbus, or bring it up to date."),
 }
 
 
@@ -97,7 +107,9 @@ def options(
 
     These options may stand here or behind the command's name.
     """
-    use_from_now_on(Shared(context=context, url=url, data_dir=data_dir, as_json=as_json, quiet=quiet, as_curl=as_curl))
+    use_from_now_on(
+        GlobalOptions(context=context, url=url, data_dir=data_dir, as_json=as_json, quiet=quiet, as_curl=as_curl)
+    )
 
 
 def called(arguments: Sequence[str]) -> set[str]:

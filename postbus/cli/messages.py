@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from postbus.cli import output, requests
+from postbus.cli import as_curl, output
+from postbus.cli.global_options import Commands
 from postbus.cli.options import StreamName, open_bus, pairs, seconds
-from postbus.cli.shared import Commands
 from postbus.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def send(
     Example: postbus message send orders orders.cus_a.1 '{"quantity": 4}'
     """
     if file is not None:
-        from postbus.cli.sending import send_file
+        from postbus.cli.send_file import send_file
 
         if key is not None or header:
             raise InvalidInput("with --file, keys and headers are in the file", "leave out KEY, DATA and --header")
@@ -88,7 +88,7 @@ def publish(
 ) -> None:
     """Publish one message, and print its number."""
     content = sys.stdin.read() if data == "-" else data
-    with requests.preparing():
+    with as_curl.preparing():
         data_type = bus.stream_info(stream).data_type
     number = bus.publish(
         stream,

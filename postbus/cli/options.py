@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from postbus.cli import requests, targets
-from postbus.cli.shared import current
+from postbus.cli import as_curl
+from postbus.cli.global_options import current
+from postbus.cli.target import find_target
 from postbus.model.errors import Error, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ def open_bus() -> Iterator[Bus]:
     """The bus that a command works on; with --as-curl one whose requests are printed instead."""
     import postbus
 
-    target = targets.target()
+    target = find_target()
     if current().as_curl:
-        with requests.showing(target) as shown:
+        with as_curl.showing(target) as shown:
             yield shown
         return
     with (

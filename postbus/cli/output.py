@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from postbus.cli.shared import current
+from postbus.cli.global_options import current
 
 
 def emit(values: Iterable[Any], columns: Sequence[str], *, empty: str) -> None:

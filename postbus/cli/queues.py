@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from postbus.cli import deliveries, messages, output, requests
+from postbus.cli import as_curl, deliveries, messages, output
 from postbus.cli.consumer_settings import AckWait, Backoff, KeepHistory, MaxDeliver, Order, RetainDead, backoff, given
+from postbus.cli.global_options import Commands, current
 from postbus.cli.options import NewName, Yes, confirm, open_bus, open_consumer, seconds
-from postbus.cli.shared import Commands, current
 from postbus.model.errors import InvalidInput
 
 app = Commands("Queues: add, list, look at, remove, send, receive, settle.")
@@ -50,7 +50,7 @@ def add(
     )
     with open_bus() as bus:
         if current().as_curl:
-            requests.all_of(
+            as_curl.all_of(
                 lambda: bus.create_stream(queue, partitions=partitions, data_type=data_type, until_acked=True),  # type: ignore[arg-type]
                 lambda: bus.create_consumer(queue, queue, **{"order": "none", **settings}),
             )
@@ -80,7 +80,7 @@ def info(queue: QueueName) -> None:
     Example: postbus queue info emails
     """
     with open_consumer(queue, queue) as found:
-        settings, stats = requests.all_of(found.info, found.stats)
+        settings, stats = as_curl.all_of(found.info, found.stats)
     if output.as_json():
         output.emit_json({"settings": settings, "stats": stats})
         return

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from postbus.cli import output
+from postbus.cli.global_options import Commands
 from postbus.cli.options import KeyPattern, StreamName, open_bus, seconds
-from postbus.cli.shared import Commands
 
 app = Commands("Scheduled messages: list, cancel, move.")
 Ids = Annotated[list[int], typer.Argument(help="The numbers under which they are scheduled.")]

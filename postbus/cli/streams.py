@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from postbus.cli import output
-from postbus.cli.archived import say_where_older_is
+from postbus.cli.archive_hint import say_where_older_is
+from postbus.cli.global_options import Commands, current
 from postbus.cli.options import KeyPattern, NewName, StreamName, Yes, confirm, moment, names, open_bus, position
 from postbus.cli.options import seconds as duration
 from postbus.cli.options import size as number_of_bytes
-from postbus.cli.shared import Commands, current
 
 app = Commands("Streams: add, list, look at, change, remove, read, purge.")
 

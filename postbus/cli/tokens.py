@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from postbus.cli import output
+from postbus.cli.global_options import Commands
 from postbus.cli.options import open_bus
-from postbus.cli.shared import Commands
 from postbus.model.errors import InvalidInput, NotFound
 from postbus.model.token import SCOPES, Token
 

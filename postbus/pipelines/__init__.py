@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from postbus.pipelines.report.facts import Report
     from postbus.pipelines.report.options import ReportOptions
     from postbus.pipelines.report.pipeline import report_streams
-    from postbus.pipelines.transform.declarative import DeclaredOptions, run_declared
+    from postbus.pipelines.transform.declarative import DeclarativeOptions, run_declarative
     from postbus.pipelines.transform.pipeline import TransformOptions, transform_streams
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "BackfillOptions",
     "Backfilled",
     "CompactionResult",
-    "DeclaredOptions",
+    "DeclarativeOptions",
     "IngestOptions",
     "Ingested",
     "MaterializeOptions",
@@ -50,7 +50,7 @@ __all__ = [
     "read_snapshot",
     "replay_stream",
     "report_streams",
-    "run_declared",
+    "run_declarative",
     "tend_archive",
     "transform_streams",
     "verify_archive",
@@ -62,8 +62,8 @@ _HOMES = {
     "Backfilled": "postbus.pipelines.backfill.pipeline",
     "BackfillOptions": "postbus.pipelines.backfill.pipeline",
     "backfill_table": "postbus.pipelines.backfill.pipeline",
-    "DeclaredOptions": "postbus.pipelines.transform.declarative",
-    "run_declared": "postbus.pipelines.transform.declarative",
+    "DeclarativeOptions": "postbus.pipelines.transform.declarative",
+    "run_declarative": "postbus.pipelines.transform.declarative",
     "Ingested": "postbus.pipelines.ingest.pipeline",
     "IngestOptions": "postbus.pipelines.ingest.options",
     "ingest_files": "postbus.pipelines.ingest.pipeline",

@@ -8,12 +8,13 @@ import msgspec
 
 from postbus.model.errors import Error
 from postbus.server import logs, openapi, problems
-from postbus.server.calls import Caller, Endpoint
+from postbus.server.dispatch import Dispatcher
+from postbus.server.endpoint import Endpoint
 from postbus.server.endpoints import ALL
 from postbus.server.problems import Problem
 from postbus.server.requests import Disconnected, Request, Response
-from postbus.server.routes import Routes
-from postbus.server.service import Service
+from postbus.server.router import Router
+from postbus.server.state import AppState
 
 _encode = msgspec.json.Encoder().encode
 Answering = Callable[[Request], Awaitable[Response]]
@@ -22,11 +23,11 @@ Answering = Callable[[Request], Awaitable[Response]]
 class Application:
     """Answers requests."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._routes: Routes[Answering] = Routes()
+    def __init__(self, state: AppState) -> None:
+        self._state = state
+        self._router: Router[Answering] = Router()
         for endpoint in ALL:
-            self._routes.add(endpoint.route.method, endpoint.route.path, _answering(endpoint, service))
+            self._router.add(endpoint.route.method, endpoint.route.path, _answering(endpoint, state))
         others: dict[str, Answering] = {
             "/health": self._health,
             "/health/live": self._live,
@@ -35,12 +36,12 @@ class Application:
         }
         for path, answer in others.items():
             for method in ("GET", "HEAD"):
-                self._routes.add(method, path, answer)
+                self._router.add(method, path, answer)
 
     async def answer(self, request: Request) -> Response:
         """The answer to a request, whatever happens."""
         try:
-            found = self._routes.find(request.method, request.raw_path)
+            found = self._router.find(request.method, request.raw_path)
             if found is None:
                 return self._nothing_there(request)
             request.route, request.parameters = found.path, found.parameters
@@ -57,7 +58,7 @@ class Application:
 
     def _nothing_there(self, request: Request) -> Response:
         path = request.path[:200]
-        allowed = ", ".join(self._routes.methods(request.raw_path))
+        allowed = ", ".join(self._router.methods(request.raw_path))
         if not allowed:
             return refusal(Problem(404, "not_found", f"there is nothing at {path}", hint="see /api/openapi.json"))
         summary = f"{request.method} is not possible at {path}"
@@ -66,12 +67,12 @@ class Application:
 
     async def _health(self, _: Request) -> Response:
         """Whether requests can be served, and why not. Strangers are told no addresses."""
-        service = self._service
-        why = await service.connection.why_not_ready()
-        if service.stopping:
+        state = self._state
+        why = await state.connection.why_not_ready()
+        if state.stopping:
             reason = "the server is stopping"
         elif why is not None:
-            reason = why.message if service.settings.is_open else type(why).__name__
+            reason = why.message if state.settings.is_open else type(why).__name__
         else:
             return Response(_encode({"alive": True, "ready": True}))
         return Response(_encode({"alive": True, "ready": False, "reason": reason}), 503)
@@ -80,22 +81,22 @@ class Application:
         return Response(b'{"alive":true}')
 
     async def _metrics(self, request: Request) -> Response:
-        token = await self._service.guard.identify(request.header(b"authorization"))
+        token = await self._state.guard.identify(request.header(b"authorization"))
         if not token.may("manage", None):
             raise Problem(403, "forbidden", 'this token does not allow "manage" on all streams')
-        page, content_type = await self._service.metrics.exposition(request.header(b"accept") or "")
+        page, content_type = await self._state.metrics.exposition(request.header(b"accept") or "")
         return Response(page, content_type=content_type)
 
     async def _description(self, _: Request) -> Response:
-        return Response(openapi.document(is_open=self._service.settings.is_open))
+        return Response(openapi.document(is_open=self._state.settings.is_open))
 
 
-def _answering(endpoint: Endpoint, service: Service) -> Answering:
-    caller = Caller(endpoint, service)
+def _answering(endpoint: Endpoint, state: AppState) -> Answering:
+    dispatcher = Dispatcher(endpoint, state)
 
     async def answer(request: Request) -> Response:
         try:
-            body, headers = await caller.answer(request)
+            body, headers = await dispatcher.answer(request)
         except Error as error:
             return _problem(request, problems.of_error(error, invalid_status=endpoint.invalid_status))
         return Response(body, 200, headers)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 import postbus
-from postbus.server.calls import Endpoint
+from postbus.server.endpoint import Endpoint
 from postbus.server.endpoints import ALL
 from postbus.server.endpoints.messages import NewMessage
 from postbus.server.fields import NAME_PATTERN, Key

@@ -23,10 +23,10 @@ import uvicorn
 
 from postbus.model.errors import Conflict, InvalidInput
 from postbus.server import logs
-from postbus.server.observing import Observing
+from postbus.server.asgi import AsgiApp
 from postbus.server.protocol import Protocol
-from postbus.server.service import Service
 from postbus.server.settings import Settings
+from postbus.server.state import AppState
 from postbus.server.workers import Workers
 
 # Requests under way have so long to end. Those that wait for messages end at once.
@@ -38,12 +38,12 @@ _BACKLOG = 2048
 class Server(uvicorn.Server):
     """Tells requests that wait for messages when it is to stop, so that nobody waits for them."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, state: AppState) -> None:
         super().__init__(config)
-        self.service = service
+        self.state = state
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.service.begin_stop()
+        self.state.begin_stop()
         await super().shutdown(sockets)
 
 
@@ -85,8 +85,8 @@ def address_of(settings: Settings, listening: socket.socket) -> str:
 
 def server(settings: Settings) -> Server:
     """A server, for whoever wants to run it."""
-    service = Service(settings)
-    return Server(_config(settings, Observing(service)), service)
+    state = AppState(settings)
+    return Server(_config(settings, AsgiApp(state)), state)
 
 
 def serve(settings: Settings, listening: socket.socket, *, started: Callable[[], None] = lambda: None) -> None:

@@ -17,7 +17,7 @@ from postbus.db.session import Session
 from postbus.model.errors import Conflict
 from postbus.spark.archive import Archive
 from postbus.spark.archive_files import LakeRange
-from postbus.spark.slices import Log, Slice, State, cut, even_ranges
+from postbus.spark.slices import LogRange, Slice, State, even_ranges, split
 from postbus.spark.statements import ARCHIVE_FILES, ARCHIVE_START, SPARK_LOST, SPARK_START
 
 
@@ -92,7 +92,7 @@ def plan_read(
 
     def log_alone(low: int, high: int) -> list[Parts]:
         low = max(low, log_above)
-        slices = cut(
+        slices = split(
             database, state, low, high, messages=messages, min_count=min_count, partition=partition, ahead=ahead
         )
         return [Parts((part,)) for part in slices]
@@ -104,7 +104,7 @@ def plan_read(
     edge = min(max(start, archive.position_seq), to_seq)
     times = (messages.from_time, messages.to_time)
     files = database.rows(ARCHIVE_FILES, (stream, start, edge, *times)) if start < edge else []
-    log = Log.between(database, state, max(edge, log_above), to_seq)
+    log = LogRange.load(database, state, max(edge, log_above), to_seq)
 
     def parts(low: int, high: int) -> Iterator[Slice | LakeSlice]:
         end = min(high, edge)

@@ -1,7 +1,7 @@
-"""A range of a stream, cut into even pieces for tasks.
+"""A range of a stream, split into even slices for tasks.
 
-The cut is by seq, across all partitions: seqs are dense, so pieces are even however keys are spread, and a task touches
-neighbouring pages. Messages of a key are in order within a piece, and a later piece has later ones.
+The split is by seq, across all partitions: seqs are dense, so slices are even however keys are spread, and a task reads
+neighbouring pages. Messages of a key are in order within a slice, and a later slice has later ones.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def state_of(database: Session, stream: str) -> State:
     return State(*row)
 
 
-def cut(
+def split(
     database: Session,
     state: State,
     after_seq: int,
@@ -66,7 +66,7 @@ def cut(
     ahead: tuple[tuple[int, int], ...] = (),
 ) -> list[Slice]:
     """The slices of a range; none when it is empty."""
-    log = Log.between(database, state, after_seq, to_seq)
+    log = LogRange.load(database, state, after_seq, to_seq)
     return [
         part
         for low, high in even_ranges(max(after_seq, log.above_seq), to_seq, min_count)
@@ -75,7 +75,7 @@ def cut(
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogRange:
     """What Postgres has of a range: its segments, each with the seqs above which and up to which it may have messages."""
 
     state: State
@@ -83,7 +83,7 @@ class Log:
     above_seq: int
 
     @classmethod
-    def between(cls, database: Session, state: State, after_seq: int, to_seq: int) -> Self:
+    def load(cls, database: Session, state: State, after_seq: int, to_seq: int) -> Self:
         rows = database.rows(SPARK_SEGMENTS, (state.stream_id, after_seq, to_seq)) if after_seq < to_seq else []
         segments = tuple((Segment(number, first, last), above, upto) for number, first, last, above, upto in rows)
         return cls(state, segments, min((above for _, above, _ in segments), default=to_seq))

@@ -208,7 +208,7 @@ def test_a_mistake_is_answered_with_what_to_do(shell: Shell, arguments: list[str
 def test_a_file_that_breaks_off_names_the_line_and_can_be_gone_on_with(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postbus.cli.sending._BATCH", 2)
+    monkeypatch.setattr("postbus.cli.send_file._BATCH", 2)
     shell("stream", "add", "orders")
     file = tmp_path / "lines"
     lines = [json.dumps({"data": n}) for n in range(5)]

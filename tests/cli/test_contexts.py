@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import postbus
-from postbus.cli import targets
-from postbus.cli.shared import Shared
+from postbus.cli.global_options import GlobalOptions
+from postbus.cli.target import find_target
 from tests.cli.shell import Shell
 
 pytestmark = pytest.mark.newest_server
@@ -71,7 +71,7 @@ def test_options_come_before_the_environment_and_that_before_the_context_in_use(
         HERE("context", "create", name, "--url", f"postgresql://{name}@localhost/x")
 
     def chosen(**options: str) -> str:
-        found = targets.target(Shared(**options))  # type: ignore[arg-type]
+        found = find_target(GlobalOptions(**options))  # type: ignore[arg-type]
         return found.url.split("/")[2].split("@")[0] if found.url else f"embedded {found.data_dir}"
 
     assert chosen() == "embedded None"
@@ -94,7 +94,7 @@ def test_options_come_before_the_environment_and_that_before_the_context_in_use(
 def test_a_password_is_put_into_the_url_with_its_odd_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DB_PASSWORD", "p@ss/word")
     HERE("context", "create", "db", "--url", "postgresql://me@localhost/x", "--password", "env:DB_PASSWORD")
-    assert targets.target(Shared(context="db")).url == "postgresql://me:p%40ss%2Fword@localhost/x"
+    assert find_target(GlobalOptions(context="db")).url == "postgresql://me:p%40ss%2Fword@localhost/x"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from psycopg import sql
 
 import postbus
-from tests.faults.crew import SCOPES, STREAM, Crew
 from tests.faults.hostile import OWN_STREAM, tries_of
+from tests.faults.processes import SCOPES, STREAM, Processes
 from tests.waiting import until
 
 
@@ -41,20 +41,20 @@ def hostile_role(own_url: str) -> Iterator[str]:
 def test_a_hostile_role_loses_doubles_and_reorders_nothing_of_another_stream(
     own_url: str, tmp_path: Path, hostile_role: str
 ) -> None:
-    with Crew(own_url, tmp_path, seed=secrets.randbits(32)) as crew, postbus.connect(own_url) as bus:
+    with Processes(own_url, tmp_path, seed=secrets.randbits(32)) as processes, postbus.connect(own_url) as bus:
         for consumer in SCOPES:
             bus.create_consumer(STREAM, consumer, order=consumer, max_deliver=5, backoff=(0, 0.05))  # type: ignore[arg-type]
-        crew.publisher()
+        processes.publisher()
         for consumer in SCOPES:
-            crew.worker(consumer)
-            crew.worker(consumer)
-        crew.wait_for_more()
-        attackers = [crew.attacker(hostile_role) for _ in range(2)]
+            processes.worker(consumer)
+            processes.worker(consumer)
+        processes.wait_for_more()
+        attackers = [processes.attacker(hostile_role) for _ in range(2)]
         for attacker in attackers:
             until(partial(_has_tried_much, tries_of(tmp_path, attacker)), "it has tried a thousand things", seconds=60)
-        crew.wait_for_more()
+        processes.wait_for_more()
 
-        crew.check_promises()
+        processes.check_promises()
 
 
 def _has_tried_much(tries: Path) -> bool:

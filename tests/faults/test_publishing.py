@@ -13,12 +13,12 @@ import pytest
 
 import postbus
 from tests.buses import AwaitableBus
+from tests.faults.backend_terminator import BackendTerminator
 from tests.faults.conftest import ENDINGS
 from tests.faults.ledger import Ledger, is_whole
 from tests.faults.proxy import Moment, Proxy
 from tests.faults.publish_batches import batch
 from tests.faults.publishers import BatchProcess, Publisher
-from tests.faults.terminator import Terminator
 from tests.waiting import until
 
 BATCH_SIZE = 1000
@@ -48,7 +48,7 @@ def test_a_killed_publisher_leaves_whole_batches(own_url: str) -> None:
 def test_a_publisher_whose_backend_is_ended_leaves_whole_batches_and_goes_on(own_url: str, orders: str) -> None:
     published: list[int] = []
     unknown: list[int] = []
-    with postbus.connect(own_url, pool_size=1) as bus, Terminator(own_url) as terminator:
+    with postbus.connect(own_url, pool_size=1) as bus, BackendTerminator(own_url) as terminator:
         while len(unknown) < 5:
             number = len(published) + len(unknown) + 1
             assert number < 2000, "nothing was ever lost"

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import postbus
-from tests.faults.crew import SCOPES, STREAM, Crew
 from tests.faults.http_server import HttpServer
 from tests.faults.ledger import Ledger
+from tests.faults.processes import SCOPES, STREAM, Processes
 from tests.faults.publishers import Publisher
 from tests.server.serving import serving
 from tests.waiting import until
@@ -37,19 +37,19 @@ def test_a_killed_server_loses_nothing_of_what_it_answered(
         bus.create_stream(STREAM, partitions=4)
         for consumer in SCOPES:
             bus.create_consumer(STREAM, consumer, order=consumer, max_deliver=5, backoff=(0, 0.05))  # type: ignore[arg-type]
-    with Crew(own_url, tmp_path, seed=random.randrange(2**32)) as crew:
-        crew.publisher(url=http_server.url)
+    with Processes(own_url, tmp_path, seed=random.randrange(2**32)) as processes:
+        processes.publisher(url=http_server.url)
         for consumer in SCOPES:
             for _ in range(min(kills, 2)):
-                crew.worker(consumer, url=http_server.url)
-        crew.wait_for_more()
+                processes.worker(consumer, url=http_server.url)
+        processes.wait_for_more()
         for _ in range(kills):
-            time.sleep(crew.chance.uniform(0, 0.1))
+            time.sleep(processes.chance.uniform(0, 0.1))
             http_server.kill()
             http_server.start()
-            crew.wait_for_more()
+            processes.wait_for_more()
 
-        crew.check_promises()
+        processes.check_promises()
 
 
 @pytest.mark.slow

@@ -6,10 +6,10 @@ and reports what certainly went wrong. What a call lost on the way, clocks or a 
 
 from tests.history.checker import check
 from tests.history.history import History, Lease, Settlement
-from tests.history.ordering import Scope, by_key, by_partition
-from tests.history.recorded import RecordedConsumer
+from tests.history.recorded_consumer import RecordedConsumer
 from tests.history.recorder import Recorder, read
 from tests.history.remainder import Remainder, remainder_of
+from tests.history.rules.order import Scope, by_key, by_partition
 from tests.history.violation import Violation
 
 __all__ = [

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from tests.history.history import History
-from tests.history.keeping import check_counted_once, check_counts, check_finished_for_good, check_nothing_is_lost
-from tests.history.leasing import check_attempts, check_one_worker_at_a_time
-from tests.history.ordering import Scope, check_order
 from tests.history.remainder import Remainder
+from tests.history.rules.completeness import (
+    check_counted_once,
+    check_counts,
+    check_finished_for_good,
+    check_nothing_is_lost,
+)
+from tests.history.rules.leases import check_attempts, check_one_worker_at_a_time
+from tests.history.rules.order import Scope, check_order
 from tests.history.violation import Violation
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import postbus
 from postbus import Delivery, Message, Reject, Retry
-from tests.integration.working import Seen, assert_empty, once, publish
+from tests.integration.workers import Seen, assert_empty, once, publish
 
 # Nothing here depends on the version of the server.
 pytestmark = pytest.mark.parametrize("server", ["pg18"], indirect=True)

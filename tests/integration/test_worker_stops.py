@@ -12,7 +12,7 @@ import pytest
 
 import postbus
 from postbus import Delivery
-from tests.integration.working import Seen, assert_empty, publish, run, worker_of
+from tests.integration.workers import Seen, assert_empty, publish, run, worker_of
 
 # Nothing here depends on the version of the server.
 pytestmark = pytest.mark.parametrize("server", ["pg18"], indirect=True)

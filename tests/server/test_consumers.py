@@ -249,10 +249,10 @@ def test_a_long_poll_returns_nothing_when_time_is_up(orders: Stream) -> None:
 
 
 def test_of_many_who_wait_each_message_wakes_one(api: Api, orders: Stream) -> None:
-    receiving = api.server.service.receiving
+    long_polls = api.server.state.long_polls
     with ThreadPoolExecutor(8) as pool:
         waiting = [pool.submit(orders.receive, wait_for=20_000) for _ in range(8)]
-        until(lambda: receiving.waiting_count == 8, "all wait")
+        until(lambda: long_polls.waiting_count == 8, "all wait")
         for n in range(8):
             orders.send((f"k.{n}", n))
         received = [each for one in waiting for each in one.result(20)]
@@ -294,10 +294,10 @@ def test_hundreds_who_come_at_the_same_moment_do_not_fill_the_pool(
 
 
 def test_a_client_that_goes_away_makes_room_for_the_next(api: Api, orders: Stream) -> None:
-    receiving = api.server.service.receiving
+    long_polls = api.server.state.long_polls
     with pytest.raises(httpx.ReadTimeout):
         httpx.get(f"{api.url}{orders.billing}/receive?wait_for=60000", timeout=0.3)
-    until(lambda: receiving.waiting_count == 0, "the server notices")
+    until(lambda: long_polls.waiting_count == 0, "the server notices")
     orders.send(("k", 1))
     assert data(orders.receive(wait_for=5000)) == [1]
 
@@ -308,7 +308,7 @@ def test_a_stop_ends_long_polls_at_once(url: str) -> None:
         api.data("POST", "/api/streams", {"name": name})
         api.data("POST", f"/api/streams/{name}/consumers", {"name": "billing"})
         waiting = pool.submit(api.get, f"/api/streams/{name}/consumers/billing/receive?wait_for=60000")
-        until(lambda: api.server.service.receiving.waiting_count == 1, "it waits")
+        until(lambda: api.server.state.long_polls.waiting_count == 1, "it waits")
         started = time.monotonic()
         api.stop()
         assert waiting.result(1).json() == {"data": []}

@@ -131,7 +131,7 @@ def test_what_goes_wrong_within_is_500_without_details(url: str, capfd: pytest.C
         async def broken(_: str) -> str:
             raise RuntimeError("secret")
 
-        api.server.service.directory.stream_name = broken  # type: ignore[method-assign,assignment]
+        api.server.state.names.stream_name = broken  # type: ignore[method-assign,assignment]
         answer = api.get("/api/streams/orders")
     assert "secret" not in answer.text
     problem(answer, 500, "internal")

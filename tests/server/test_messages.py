@@ -143,14 +143,14 @@ def test_single_publishes_at_the_same_time_share_statements_and_each_gets_its_ow
         name = secrets.token_hex(6)
         api.data("POST", "/api/streams", {"name": name, "max_message_bytes": 100})
         sizes: list[int] = []
-        publishing = api.server.service.publishing
-        send = publishing._send
+        coalescer = api.server.state.coalescer
+        send = coalescer._send
 
         async def counted(stream: str, messages: Any) -> list[int]:
             sizes.append(len(messages))
             return await send(stream, messages)
 
-        publishing._send = counted  # type: ignore[method-assign]
+        coalescer._send = counted  # type: ignore[method-assign]
         ready = threading.Barrier(16)
 
         def publish(worker: int) -> list[tuple[int, int, int]]:

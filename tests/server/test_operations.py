@@ -122,7 +122,7 @@ def test_a_scrape_does_not_wait_for_thousands_of_consumers_to_be_looked_at(
 
 
 def test_the_metrics_of_streams_are_looked_at_once_however_many_ask(api: Api) -> None:
-    metrics = api.server.service.metrics
+    metrics = api.server.state.metrics
     api.get("/metrics")
     first = metrics._gauges
     api.get("/metrics")

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from postbus.server.access import Bucket
+from postbus.server.auth import Bucket
 from postbus.server.settings import Settings, is_loopback
 from tests.server.serving import Api, serving
 from tests.waiting import until
@@ -170,7 +170,7 @@ def test_only_loopback_is_open_by_default() -> None:
 
 def test_checking_a_token_asks_postgres_once_a_second(api: Api, closed: Api) -> None:
     headers = header(api)
-    guard = closed.server.service.guard
+    guard = closed.server.state.guard
     closed.get("/api/streams", headers=headers)
     _, until_time = guard._known[next(reversed(guard._known))]
     assert until_time - time.monotonic() <= 1

@@ -12,7 +12,7 @@ import pytest
 import postbus
 from postbus.db import arrow, session
 from postbus.db.arrow import MessageFilter, Range, read_batches
-from postbus.spark.slices import Log, state_of
+from postbus.spark.slices import LogRange, state_of
 
 _COLUMNS = ("seq", "partition", "key")
 _COUNT = 60
@@ -33,7 +33,7 @@ def read(
     """The rows between two seqs, and the range that was read for them."""
     with session.transaction(url) as database:
         state = state_of(database, stream)
-        (part,) = Log.between(database, state, low, high).slices(low, high, messages=MessageFilter(), **narrowed)
+        (part,) = LogRange.load(database, state, low, high).slices(low, high, messages=MessageFilter(), **narrowed)
     batches = read_batches(url, state.system, part.range, _COLUMNS, part.messages, by_seq=by_seq)
     return part.range, [row for batch in batches for row in batch.to_pylist()]
 

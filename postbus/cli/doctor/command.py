@@ -8,8 +8,9 @@ from typing import Final
 
 import typer
 
-from postbus.cli import output, targets
+from postbus.cli import output
 from postbus.cli.doctor.finding import Finding
+from postbus.cli.target import Target, find_target, postgres_url
 from postbus.model.errors import Error
 
 _MARKS: Final = {"ok": "✓", "note": "·", "warning": "!", "problem": "✗"}
@@ -37,7 +38,7 @@ def doctor() -> None:
 def _findings() -> Iterator[Finding]:
     from postbus.cli.doctor import machine
 
-    target = targets.target()
+    target = find_target()
     yield Finding("target", "ok", f"{_shown(target)}, chosen by {target.chosen_by}")
     if target.is_http:
         from postbus.cli.doctor import server
@@ -53,7 +54,7 @@ def _postgres() -> Iterator[Finding]:
     from postbus.cli.doctor import diagnosis, postgres
 
     try:
-        with targets.postgres(for_what="doctor") as url:
+        with postgres_url(for_what="doctor") as url:
             facts = diagnosis.examine(url)
     except Error as error:
         hint = error.hint or "see whether it runs, and whether the URL is right: postbus context info"
@@ -62,13 +63,13 @@ def _postgres() -> Iterator[Finding]:
     yield from postgres.check(facts)
 
 
-def _data_dir(target: targets.Target) -> Path:
+def _data_dir(target: Target) -> Path:
     from postbus.db.embedded import EmbeddedServer
 
     return EmbeddedServer(target.data_dir).directory.path
 
 
-def _shown(target: targets.Target) -> str:
+def _shown(target: Target) -> str:
     from postbus.db.url import without_password
 
     return "the embedded Postgres" if target.url is None else without_password(target.url)

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from postbus.cli import requests
+from postbus.cli import as_curl
 from postbus.cli.doctor.finding import Finding
-from postbus.cli.targets import Target
+from postbus.cli.target import Target
 from postbus.model.errors import Error, NotAllowed
 
 _CLOCK_SECONDS: Final = 2.0
@@ -19,7 +19,7 @@ _CLOCK_SECONDS: Final = 2.0
 
 def check(target: Target) -> Iterator[Finding]:
     """What the server answers."""
-    with requests.client(target) as client:
+    with as_curl.client(target) as client:
         before = time.monotonic()
         try:
             client.check()

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from postbus.cli import targets
 from postbus.cli.options import complete_consumer, complete_stream, seconds
+from postbus.cli.target import find_target
 from postbus.model.errors import Error, InvalidInput
 
 # Not long, so that a lost connection is soon said to be lost.
@@ -44,7 +44,7 @@ async def _observe(stream: str | None, consumer: str | None, interval: float) ->
     from postbus.cli.observe.app import Observe
     from postbus.db.url import without_password
 
-    target = targets.target()
+    target = find_target()
     async with await postbus.connect_async(
         target.url, token=target.token, data_dir=target.data_dir, pool_size=2, connect_timeout=_CONNECT_SECONDS
     ) as bus:

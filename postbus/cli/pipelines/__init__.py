@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from postbus.cli import output
+from postbus.cli.global_options import OUTPUT, TARGET, Commands
 from postbus.cli.options import open_bus
+from postbus.cli.pipelines import archive as archive
 from postbus.cli.pipelines import backfill as backfill
 from postbus.cli.pipelines import ingest as ingest
-from postbus.cli.pipelines import lake as lake
 from postbus.cli.pipelines import materialize as materialize
 from postbus.cli.pipelines import report as report
 from postbus.cli.pipelines import transform as transform
-from postbus.cli.pipelines.shared import run_app
-from postbus.cli.shared import OUTPUT, TARGET, Commands
+from postbus.cli.pipelines.launch import run_app
 
 app = Commands("Pipelines on Spark: run, list.", shared=(*TARGET, *OUTPUT))
 app.add_typer(run_app, name="run")

@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import StreamName, pairs
-from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, build, collect, run_app, shown, started
+from postbus.cli.pipelines.launch import Continuous, Master, Options, Remote, build, collect, run_app, shown, started
 
 
 @run_app.command("ingest")

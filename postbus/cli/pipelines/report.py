@@ -9,7 +9,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import complete_stream, seconds
-from postbus.cli.pipelines.shared import Master, Options, Remote, collect, run_app, shown, started
+from postbus.cli.pipelines.launch import Master, Options, Remote, collect, run_app, shown, started
 
 _Streams = Annotated[
     list[str] | None,

@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import KeyPattern, StreamName
-from postbus.cli.pipelines.shared import Continuous, Master, Options, Remote, collect, prepared, run_app, shown, started
+from postbus.cli.pipelines.launch import Continuous, Master, Options, Remote, collect, prepared, run_app, shown, started
 from postbus.model.errors import InvalidInput
 
 _OF_DECLARED: Final = {"pipeline", "consumer", "name"}
@@ -89,7 +89,7 @@ def transform(
     }
     values = collect(given, options)
     if "pipeline" in values:
-        _run_declared(stream, values, master, remote, continuous=continuous)
+        _run_declarative(stream, values, master, remote, continuous=continuous)
         return
     for each in ("also", "watermark"):
         if each in values:
@@ -103,16 +103,16 @@ def transform(
     output.emit_number(count, f"transformed {count:,} messages into {chosen.into}", name="transformed")
 
 
-def _run_declared(
+def _run_declarative(
     stream: str, values: dict[str, Any], master: str | None, remote: str | None, *, continuous: bool
 ) -> None:
     wrong = sorted(values.keys() - _OF_DECLARED) + (["continuous"] if continuous else [])
     if wrong:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
         raise InvalidInput(f"{flags} does not go with --pipeline", "the files of the pipeline say what it does")
-    chosen = prepared("DeclaredOptions", stream, values)
+    chosen = prepared("DeclarativeOptions", stream, values)
     with started(stream, master, remote, served=chosen.specification().configuration) as (spark, database):
-        from postbus.pipelines import run_declared
+        from postbus.pipelines import run_declarative
 
-        count = run_declared(database, chosen, spark=spark, show=shown())
+        count = run_declarative(database, chosen, spark=spark, show=shown())
     output.emit_number(count, f"transformed {count:,} messages by {chosen.pipeline}", name="transformed")

@@ -23,7 +23,7 @@ from postbus.pipelines.runtime.progress import Show
 from postbus.pipelines.runtime.run import Run, running
 from postbus.spark.archive import CONSUMER, Archive, archive_of, find_archive
 from postbus.spark.options import Address
-from postbus.spark.slices import State, cut, state_of
+from postbus.spark.slices import State, split, state_of
 from postbus.spark.statements import SPARK_END, SPARK_LOST
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _write(
     after, folder = known.position_seq, manifest.local_path(known.root)
     if folder is not None and options.key_tokens == 0:
         with session.transaction(url) as database:
-            slices = cut(database, state, after, to, messages=MessageFilter())
+            slices = split(database, state, after, to, messages=MessageFilter())
         return manifest.archive_slices(spark, Address(url), slices, folder, after + 1, state.data_type)
     reader = spark.read.format("postbus").options(
         url=url, stream=options.stream, startingPosition=after + 1, endingPosition=to

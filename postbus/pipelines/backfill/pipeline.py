@@ -230,7 +230,7 @@ def _cut(run: Run, plan: _Plan, moment: Moment, table: Table, rows: int) -> None
     if counts.open or counts.messages or counts.bad:
         return
     ranges = [
-        {"after_key": cut.after, "to_key": cut.to, "is_of_nulls": cut.is_of_nulls} for cut in moment.cut(table, rows)
+        {"after_key": cut.after, "to_key": cut.to, "is_of_nulls": cut.is_of_nulls} for cut in moment.split(table, rows)
     ]
     with session.transaction(run.url) as database:
         database.rows(PLAN_RANGES, (run.name, run.token, plan.writer, json.dumps(ranges)))

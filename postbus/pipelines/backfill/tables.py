@@ -162,7 +162,7 @@ class Moment:
             for name, oid in self._connection.columns(statement)
         )
 
-    def cut(self, table: Table, rows: int) -> list[KeyRange]:
+    def split(self, table: Table, rows: int) -> list[KeyRange]:
         """Ranges of about so many rows, which together hold every row, also those that come later."""
         step: int = rows
         sample: sql.Composable = sql.SQL("")

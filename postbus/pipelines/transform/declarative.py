@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredOptions:
+class DeclarativeOptions:
     """Which pipeline to run.
 
     Attributes:
@@ -79,7 +79,7 @@ class DeclaredOptions:
             ) from error
 
 
-def run_declared(url: str, options: DeclaredOptions, *, spark: SparkSession, show: Show | None = None) -> int:
+def run_declarative(url: str, options: DeclarativeOptions, *, spark: SparkSession, show: Show | None = None) -> int:
     """Run a declarative pipeline on what is there now.
 
     Args:

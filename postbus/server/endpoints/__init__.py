@@ -1,11 +1,12 @@
-"""What can be asked of the server, by noun."""
+"""The endpoints of the server, a module for each noun."""
 
-from postbus.server.calls import Endpoint
+from postbus.server.endpoint import Endpoint
 from postbus.server.endpoints import (
     consumers,
     dead_letters,
     deliveries,
     groups,
+    maintenance,
     messages,
     overviews,
     pipelines,
@@ -13,10 +14,9 @@ from postbus.server.endpoints import (
     state,
     streams,
     tokens,
-    upkeep,
 )
 
-# Routes are tried in this order: what is asked most comes first.
+# Router are tried in this order: what is asked most comes first.
 ALL: list[Endpoint] = [
     each
     for module in (
@@ -31,7 +31,7 @@ ALL: list[Endpoint] = [
         overviews,
         pipelines,
         tokens,
-        upkeep,
+        maintenance,
     )
     for each in module.endpoints.all
 ]

@@ -11,9 +11,8 @@ from postbus.model.consumer import Backoff, Exponential, Filter, Outcome, Start
 from postbus.model.settings import ConsumerChanges, ConsumerSettings
 from postbus.operations import consumers, dead_letters
 from postbus.operations.call import Route
-from postbus.server import answers, problems
-from postbus.server.answers import Data
-from postbus.server.calls import Call, Endpoints
+from postbus.server import problems, responses
+from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import (
     Delay,
     KeyPattern,
@@ -28,6 +27,7 @@ from postbus.server.fields import (
     moment,
     seconds,
 )
+from postbus.server.responses import Data
 from postbus.server.setting_fields import given_settings, request_of, unset_settings
 
 endpoints = Endpoints()
@@ -147,15 +147,15 @@ class Position(Struct):
 
 
 @endpoints.add(consumers.LIST)
-async def list_consumers(call: Call) -> Data[list[answers.Consumer]]:
+async def list_consumers(call: Call) -> Data[list[responses.Consumer]]:
     """List the consumers of a stream."""
     consumers = await call.bus.list_consumers(call.stream)
     stream_id = await call.stream_id()
-    return Data([answers.consumer(each, stream_id) for each in consumers])
+    return Data([responses.consumer(each, stream_id) for each in consumers])
 
 
 @endpoints.add(consumers.CREATE, invalid_status=422)
-async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consumer]:
+async def create_consumer(call: Call, body: NewConsumer) -> Data[responses.Consumer]:
     """Create a consumer."""
     created = await call.bus.create_consumer(
         call.stream,
@@ -169,17 +169,17 @@ async def create_consumer(call: Call, body: NewConsumer) -> Data[answers.Consume
     )
     if body.status == "disabled":
         await created.pause()
-    call.service.directory.forget(call.stream)
-    return Data(answers.consumer(await created.info(), await call.stream_id()))
+    call.state.names.forget(call.stream)
+    return Data(responses.consumer(await created.info(), await call.stream_id()))
 
 
 @endpoints.add(consumers.INFO)
-async def get_consumer(call: Call) -> Data[answers.Consumer]:
+async def get_consumer(call: Call) -> Data[responses.Consumer]:
     """Get a consumer's settings."""
     return await _consumer(call)
 
 
-async def _edit(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
+async def _edit(call: Call, body: ConsumerEdit) -> Data[responses.Consumer]:
     await call.reader.alter(
         **given_settings(ConsumerChanges, body),
         backoff=_backoff(body),
@@ -192,45 +192,45 @@ async def _edit(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
 
 
 @endpoints.add(consumers.HISTORY)
-async def get_history(call: Call, query: HistoryQuery) -> Data[list[answers.PastDelivery]]:
+async def get_history(call: Call, query: HistoryQuery) -> Data[list[responses.PastDelivery]]:
     """Get what became of deliveries, the newest first, for as long as the consumer's `keep_history_ms`."""
     found = await call.reader.history(
         outcome=given(query.outcome), before_time=moment(query.before_time), max_messages=query.limit
     )
     stream_id = await call.stream_id()
-    return Data([answers.past_delivery(each, stream_id) for each in found])
+    return Data([responses.past_delivery(each, stream_id) for each in found])
 
 
 @endpoints.add(consumers.ALTER, invalid_status=422)
-async def edit_consumer(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
+async def edit_consumer(call: Call, body: ConsumerEdit) -> Data[responses.Consumer]:
     """Change settings of a consumer."""
     return await _edit(call, body)
 
 
 @endpoints.add(Route("PUT", "/api/streams/{stream}/consumers/{consumer}", "manage"), invalid_status=422)
-async def put_consumer(call: Call, body: ConsumerEdit) -> Data[answers.Consumer]:
+async def put_consumer(call: Call, body: ConsumerEdit) -> Data[responses.Consumer]:
     """Change settings of a consumer, as PATCH does."""
     return await _edit(call, body)
 
 
 @endpoints.add(consumers.DROP)
-async def delete_consumer(call: Call) -> Data[answers.Deleted]:
+async def delete_consumer(call: Call) -> Data[responses.Deleted]:
     """Delete a consumer with its position and dead letters."""
     info = await call.reader.info()
     await call.reader.drop()
-    call.service.directory.forget(call.stream)
-    return Data(answers.Deleted(id=str(info.id), name=info.name))
+    call.state.names.forget(call.stream)
+    return Data(responses.Deleted(id=str(info.id), name=info.name))
 
 
 @endpoints.add(consumers.PAUSE)
-async def pause_consumer(call: Call) -> Data[answers.Consumer]:
+async def pause_consumer(call: Call) -> Data[responses.Consumer]:
     """Deliver nothing until it is resumed."""
     await call.reader.pause()
     return await _consumer(call)
 
 
 @endpoints.add(consumers.RESUME)
-async def resume_consumer(call: Call) -> Data[answers.Consumer]:
+async def resume_consumer(call: Call) -> Data[responses.Consumer]:
     """Deliver again after a pause."""
     await call.reader.resume()
     return await _consumer(call)
@@ -270,15 +270,15 @@ async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
 
 
 @endpoints.add(consumers.STATS)
-async def get_consumer_stats(call: Call) -> Data[answers.ConsumerPlace]:
+async def get_consumer_stats(call: Call) -> Data[responses.ConsumerPlace]:
     """Get where a consumer stands: lag, in flight, waiting, dead."""
-    return Data(answers.consumer_place(await call.reader.stats()))
+    return Data(responses.consumer_place(await call.reader.stats()))
 
 
 async def is_over(call: Call) -> bool:
     """Whether a request that takes long should end: its client is gone, or the server stops."""
     await asyncio.sleep(0)
-    return call.service.stopping or await call.request.is_disconnected()
+    return call.state.stopping or await call.request.is_disconnected()
 
 
 def refuse_rate(rate: float | UnsetType) -> None:
@@ -287,8 +287,8 @@ def refuse_rate(rate: float | UnsetType) -> None:
         raise problems.invalid("rate", "does not go with a limit")
 
 
-async def _consumer(call: Call) -> Data[answers.Consumer]:
-    return Data(answers.consumer(await call.reader.info(), await call.stream_id()))
+async def _consumer(call: Call) -> Data[responses.Consumer]:
+    return Data(responses.consumer(await call.reader.info(), await call.stream_id()))
 
 
 def _backoff(body: NewConsumer | ConsumerEdit) -> Backoff | None:

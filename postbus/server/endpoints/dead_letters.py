@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postbus.operations import dead_letters
-from postbus.server import answers
-from postbus.server.answers import Data
-from postbus.server.calls import Call, Endpoints
+from postbus.server import responses
+from postbus.server.endpoint import Call, Endpoints
 from postbus.server.endpoints.consumers import is_over, refuse_rate
 from postbus.server.fields import AnySeqs, KeyPattern, Limit, Name, NoNul, Rate, Seq, given
+from postbus.server.responses import Data
 
 endpoints = Endpoints()
 
@@ -48,7 +48,7 @@ class Redrive(Chosen, forbid_unknown_fields=True):
 
 
 @endpoints.add(dead_letters.LIST)
-async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[answers.DeadMessage]]:
+async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[responses.DeadMessage]]:
     """List messages that the consumer gave up, by seq."""
     letters = await call.reader.dead_letters(
         seqs=None if query.seqs is UNSET else [int(seq) for seq in query.seqs.split(",") if seq],
@@ -58,11 +58,11 @@ async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[answers
         max_messages=query.limit,
     )
     stream_id = await call.stream_id()
-    return Data([answers.dead(each, stream_id) for each in letters])
+    return Data([responses.dead(each, stream_id) for each in letters])
 
 
 @endpoints.add(dead_letters.REDRIVE, is_long=True)
-async def redrive_dead_letters(call: Call, body: Redrive) -> Data[answers.Count]:
+async def redrive_dead_letters(call: Call, body: Redrive) -> Data[responses.Count]:
     """Give dead letters another chance: all, or those that match. Ending the request cancels the rest."""
     to_stream = None if body.to_stream is UNSET else await call.stream_for("publish", body.to_stream)
     if body.limit is not UNSET:
@@ -74,7 +74,7 @@ async def redrive_dead_letters(call: Call, body: Redrive) -> Data[answers.Count]
             to_stream=to_stream,
             max_messages=body.limit,
         )
-        return Data(answers.Count(moved))
+        return Data(responses.Count(moved))
     count = 0
     redriven = call.reader.redrive(
         seqs=given(body.seqs),
@@ -86,13 +86,13 @@ async def redrive_dead_letters(call: Call, body: Redrive) -> Data[answers.Count]
     async for count in redriven:  # noqa: B007
         if await is_over(call):
             break
-    return Data(answers.Count(count))
+    return Data(responses.Count(count))
 
 
 @endpoints.add(dead_letters.DISCARD)
-async def discard_dead_letters(call: Call, body: Chosen) -> Data[answers.Count]:
+async def discard_dead_letters(call: Call, body: Chosen) -> Data[responses.Count]:
     """Remove dead letters: all, or those that match."""
     discarded = await call.reader.discard(
         seqs=given(body.seqs), key_pattern=given(body.key_pattern), reason_like=given(body.reason_like)
     )
-    return Data(answers.Count(discarded))
+    return Data(responses.Count(discarded))

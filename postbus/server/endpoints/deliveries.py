@@ -10,11 +10,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from postbus.model.consumer import Peeked, State
 from postbus.model.delivery import Batch
 from postbus.operations import consumers, deliveries
-from postbus.server import answers
-from postbus.server.answers import Data, Success
-from postbus.server.calls import Call, Endpoints
+from postbus.server import responses
+from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import AckIds, Delay, KeyPattern, Limit, Milliseconds, NoNul, Seq, given, seconds
-from postbus.server.long_poll import watched
+from postbus.server.responses import Data, Success
 
 endpoints = Endpoints()
 
@@ -71,13 +70,13 @@ class Peek(Struct):
     limit: Limit = 100
     sort: Literal["seq_asc", "seq_desc"] = "seq_asc"
     visible: bool | UnsetType = UNSET
-    state: answers.MessageState | Literal["any"] | UnsetType = UNSET
+    state: responses.MessageState | Literal["any"] | UnsetType = UNSET
     key_pattern: KeyPattern | UnsetType = UNSET
     after_seq: Seq = 0
 
 
 @endpoints.add(deliveries.RECEIVE, leases=True)
-async def receive_messages(call: Call, query: Receive) -> Data[list[answers.Received]]:
+async def receive_messages(call: Call, query: Receive) -> Data[list[responses.Received]]:
     """Receive messages; each is leased until it is acked or its time is up."""
     return await _receive(call, query)
 
@@ -85,7 +84,7 @@ async def receive_messages(call: Call, query: Receive) -> Data[list[answers.Rece
 @endpoints.add(deliveries.ACK_AND_RECEIVE, leases=True)
 async def ack_and_receive_messages(
     call: Call, query: Receive, body: AckAndReceive | None = None
-) -> Data[list[answers.Received]]:
+) -> Data[list[responses.Received]]:
     """Receive messages, by a body or by a query."""
     return await _receive(call, query if body is None else body)
 
@@ -120,11 +119,11 @@ async def terminate_messages(call: Call, body: Terminated) -> Success:
 
 
 @endpoints.add(consumers.PEEK)
-async def peek_messages(call: Call, query: Peek) -> Data[list[answers.PeekedMessage]]:
+async def peek_messages(call: Call, query: Peek) -> Data[list[responses.PeekedMessage]]:
     """Look at messages and their states without touching them."""
     found = await (_newest(call, query) if query.sort == "seq_desc" else _peek(call, query, query.after_seq))
     stream_id = await call.stream_id()
-    return Data([answers.peeked(each, stream_id) for each in found])
+    return Data([responses.peeked(each, stream_id) for each in found])
 
 
 def _settled(call: Call, count: int) -> Success:
@@ -132,19 +131,19 @@ def _settled(call: Call, count: int) -> Success:
     return Success()
 
 
-async def _receive(call: Call, wanted: Receive) -> Data[list[answers.Received]]:
+async def _receive(call: Call, wanted: Receive) -> Data[list[responses.Received]]:
     reader = call.reader
     stream_id = await call.stream_id()
     ack_wait = seconds(wanted.ack_wait_ms)
     acked = given(wanted.ack_ids) if isinstance(wanted, AckAndReceive) else None
     batch = Batch(())
-    if acked or not wanted.wait_for or not call.service.receiving.is_crowded(call.stream, call.consumer):
-        with call.service.receiving.looking(call.stream, call.consumer):
+    if acked or not wanted.wait_for or not call.state.long_polls.is_crowded(call.stream, call.consumer):
+        with call.state.long_polls.looking(call.stream, call.consumer):
             batch = await reader.receive(wanted.batch_size, ack=acked, ack_wait=ack_wait)
     acked_count = batch.acked_count
     if not batch and wanted.wait_for:
-        async with watched(call) as poll:
-            batch = await call.service.receiving.receive(
+        async with call.long_poll() as poll:
+            batch = await call.state.long_polls.receive(
                 reader, wanted.batch_size, wait=wanted.wait_for / 1000, ack_wait=ack_wait, poll=poll
             )
             if batch and poll.is_abandoned:
@@ -153,8 +152,8 @@ async def _receive(call: Call, wanted: Receive) -> Data[list[answers.Received]]:
         await reader.ack(batch)
     if acked is not None:
         call.headers["x-postbus-count"] = str(acked_count)
-    call.service.metrics.count_received(call.stream, call.consumer, len(batch))
-    return Data(answers.received(batch, stream_id))
+    call.state.metrics.count_received(call.stream, call.consumer, len(batch))
+    return Data(responses.received(batch, stream_id))
 
 
 async def _give_back(call: Call, batch: Batch) -> Batch:

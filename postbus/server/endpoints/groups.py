@@ -12,13 +12,12 @@ import postbus
 from postbus.model.consumer import Start
 from postbus.model.group import Claim
 from postbus.operations import groups
-from postbus.server import answers
-from postbus.server.answers import Count, Data
-from postbus.server.calls import Call, Endpoints
+from postbus.server import responses
+from postbus.server.endpoint import Call, Endpoints
 from postbus.server.endpoints.consumers import Position, Seek
 from postbus.server.fields import Limit, Milliseconds, Name, Seq, Time, given, moment, seconds
-from postbus.server.long_poll import watched
-from postbus.server.polls import Poll
+from postbus.server.long_poll import Poll
+from postbus.server.responses import Count, Data
 
 endpoints = Endpoints()
 
@@ -118,15 +117,15 @@ def _claims(tokens: list[str]) -> list[Claim]:
 
 
 @endpoints.add(groups.LIST)
-async def list_groups(call: Call) -> Data[list[answers.Consumer]]:
+async def list_groups(call: Call) -> Data[list[responses.Consumer]]:
     """List the groups of a stream."""
     stream_id = await call.stream_id()
     found = await call.bus.list_consumers(call.stream)
-    return Data([answers.consumer(each, stream_id) for each in found if each.is_group])
+    return Data([responses.consumer(each, stream_id) for each in found if each.is_group])
 
 
 @endpoints.add(groups.CREATE, invalid_status=422)
-async def create_group(call: Call, body: NewGroup) -> Data[answers.Consumer]:
+async def create_group(call: Call, body: NewGroup) -> Data[responses.Consumer]:
     """Create a group."""
     await call.bus.create_group(
         call.stream,
@@ -137,23 +136,23 @@ async def create_group(call: Call, body: NewGroup) -> Data[answers.Consumer]:
         from_seq=given(body.from_seq),
         from_time=moment(body.from_time),
     )
-    call.service.directory.forget(call.stream)
-    return Data(answers.consumer(await call.bus.consumer(call.stream, body.name).info(), await call.stream_id()))
+    call.state.names.forget(call.stream)
+    return Data(responses.consumer(await call.bus.consumer(call.stream, body.name).info(), await call.stream_id()))
 
 
 @endpoints.add(groups.DROP)
-async def delete_group(call: Call) -> Data[answers.Deleted]:
+async def delete_group(call: Call) -> Data[responses.Deleted]:
     """Delete a group."""
     info = await call.reader.info()
     await _group(call).drop()
-    call.service.directory.forget(call.stream)
-    return Data(answers.Deleted(id=str(info.id), name=info.name))
+    call.state.names.forget(call.stream)
+    return Data(responses.Deleted(id=str(info.id), name=info.name))
 
 
 @endpoints.add(groups.STATS)
-async def get_group_stats(call: Call) -> Data[answers.ConsumerPlace]:
+async def get_group_stats(call: Call) -> Data[responses.ConsumerPlace]:
     """Get where a group stands: position and lag, by partition and in all."""
-    return Data(answers.consumer_place(await _group(call).stats()))
+    return Data(responses.consumer_place(await _group(call).stats()))
 
 
 @endpoints.add(groups.CLAIM)
@@ -161,7 +160,7 @@ async def claim(call: Call, body: NewClaim) -> Data[list[ClaimedRange]]:
     """Claim the next messages of a group, as ranges to fetch."""
     claims = await _claim(call, body, 0.0)
     if not claims and body.wait_for:
-        async with watched(call) as poll:
+        async with call.long_poll() as poll:
             claims = await _wait_for_claims(call, body, poll)
             if claims and poll.is_abandoned and body.lease_ms is not UNSET:
                 await _group(call).release(claims)
@@ -171,7 +170,7 @@ async def claim(call: Call, body: NewClaim) -> Data[list[ClaimedRange]]:
 async def _wait_for_claims(call: Call, body: NewClaim, poll: Poll) -> Sequence[Claim]:
     end = time.monotonic() + body.wait_for / 1000
     claims: Sequence[Claim] = ()
-    while not claims and not poll.ended and not call.service.stopping and (left := end - time.monotonic()) > 0:
+    while not claims and not poll.ended and not call.state.stopping and (left := end - time.monotonic()) > 0:
         await poll.confirm()
         claims = await _claim(call, body, min(left, _SLICE_SECONDS))
     return claims
@@ -182,7 +181,7 @@ async def _claim(call: Call, body: NewClaim, wait: float) -> Sequence[Claim]:
 
 
 @endpoints.add(groups.FETCH)
-async def fetch(call: Call, body: Fetch) -> Data[list[answers.StoredMessage]]:
+async def fetch(call: Call, body: Fetch) -> Data[list[responses.StoredMessage]]:
     """Get the messages of ranges that were claimed, up to 10,000 of each."""
     claims = [
         Claim(
@@ -196,7 +195,7 @@ async def fetch(call: Call, body: Fetch) -> Data[list[answers.StoredMessage]]:
         for each in body.ranges
     ]
     stream_id = await call.stream_id()
-    return Data([answers.message(each, stream_id) for each in await _group(call).fetch(claims)])
+    return Data([responses.message(each, stream_id) for each in await _group(call).fetch(claims)])
 
 
 @endpoints.add(groups.COMMIT)

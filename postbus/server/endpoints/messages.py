@@ -16,11 +16,11 @@ from postbus.model.message import Message
 from postbus.model.patterns import matches
 from postbus.operations import messages
 from postbus.operations.call import Route
-from postbus.server import answers, problems
-from postbus.server.answers import Data, Encoding, PageOf
-from postbus.server.calls import Call, Endpoints
+from postbus.server import problems, responses
+from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import Age, Key, KeyPattern, Limit, NoNul, Resume, Seq, Time, given, moment, seconds
 from postbus.server.problems import Problem
+from postbus.server.responses import Data, Encoding, PageOf
 
 endpoints = Endpoints()
 
@@ -72,7 +72,7 @@ class Reading(Struct):
 
 
 @endpoints.add(messages.PUBLISH)
-async def send_messages(call: Call, body: NewMessages) -> Data[answers.Published]:
+async def send_messages(call: Call, body: NewMessages) -> Data[responses.Published]:
     """Send messages."""
     if any(each.encoding is not None for each in body.messages):
         await _demand_bytes(call)
@@ -82,20 +82,20 @@ async def send_messages(call: Call, body: NewMessages) -> Data[answers.Published
     later = (moment(body.deliver_at), seconds(body.delay_ms))
     if body.ttl_ms is UNSET and later == (None, None):
         seqs = await _publish(call, messages)
-        answer = answers.published(seqs)
-        call.service.metrics.count_published(call.stream, answer.published)
+        answer = responses.published(seqs)
+        call.state.metrics.count_published(call.stream, answer.published)
         return Data(answer)
     deliver_at, delay = later
     ids = await call.bus.publish_many(
         call.stream, messages, ttl=seconds(body.ttl_ms), deliver_at=deliver_at, delay=delay
     )
-    answer = answers.published(ids, is_scheduled=later != (None, None))
-    call.service.metrics.count_published(call.stream, answer.published)
+    answer = responses.published(ids, is_scheduled=later != (None, None))
+    call.state.metrics.count_published(call.stream, answer.published)
     return Data(answer)
 
 
 @endpoints.add(messages.READ)
-async def read_messages(call: Call, query: Reading) -> PageOf[answers.StoredMessage]:
+async def read_messages(call: Call, query: Reading) -> PageOf[responses.StoredMessage]:
     """Read messages of a stream, without a consumer."""
     page = await call.bus.read(
         call.stream,
@@ -111,17 +111,17 @@ async def read_messages(call: Call, query: Reading) -> PageOf[answers.StoredMess
         resume=given(query.resume),
     )
     stream_id = await call.stream_id()
-    return PageOf([answers.message(each, stream_id) for each in page], page.resume)
+    return PageOf([responses.message(each, stream_id) for each in page], page.resume)
 
 
 @endpoints.add(Route("GET", "/api/streams/{stream}/messages/{key}", "consume"))
-async def get_message(call: Call) -> Data[answers.StoredMessage]:
+async def get_message(call: Call) -> Data[responses.StoredMessage]:
     """Get the newest message with a key."""
-    return Data(answers.message(await _newest(call, call.request.parameters["key"]), await call.stream_id()))
+    return Data(responses.message(await _newest(call, call.request.parameters["key"]), await call.stream_id()))
 
 
 @endpoints.add(Route("GET", "/api/streams/{stream}/messages/{key}/consumer_info", "manage"))
-async def get_message_consumer_info(call: Call) -> Data[answers.MessageConsumers]:
+async def get_message_consumer_info(call: Call) -> Data[responses.MessageConsumers]:
     """Get the newest message with a key, and how each consumer that may want it stands to it."""
     message = await _newest(call, call.request.parameters["key"])
     consumers = [
@@ -129,12 +129,12 @@ async def get_message_consumer_info(call: Call) -> Data[answers.MessageConsumers
         for consumer in await call.bus.list_consumers(call.stream)
         if consumer.filter_key_pattern is None or matches(consumer.filter_key_pattern, message.key or "")
     ]
-    return Data(answers.MessageConsumers(answers.message(message, await call.stream_id()), consumers))
+    return Data(responses.MessageConsumers(responses.message(message, await call.stream_id()), consumers))
 
 
-async def _standing(call: Call, consumer: ConsumerInfo, seq: int) -> answers.MessageConsumer:
+async def _standing(call: Call, consumer: ConsumerInfo, seq: int) -> responses.MessageConsumer:
     found = await call.bus.consumer(call.stream, consumer.name).peek(after_seq=seq - 1, max_messages=1)
-    return answers.message_consumer(consumer, found[0] if found and found[0].seq == seq else None)
+    return responses.message_consumer(consumer, found[0] if found and found[0].seq == seq else None)
 
 
 async def _demand_bytes(call: Call) -> None:
@@ -160,9 +160,9 @@ async def _newest(call: Call, key: str) -> Message:
 
 async def _publish(call: Call, messages: Sequence[Message]) -> list[int]:
     if not tracing.is_on():
-        return await call.service.publishing.publish(call.stream, messages)
+        return await call.state.coalescer.publish(call.stream, messages)
     with tracing.publishing(call.stream, messages) as carrying:
-        return await call.service.publishing.publish(call.stream, carrying)
+        return await call.state.coalescer.publish(call.stream, carrying)
 
 
 def _messages(bodies: Sequence[NewMessage], trace: dict[str, str]) -> list[Message]:

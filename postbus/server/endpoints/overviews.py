@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.operations import streams
-from postbus.server.answers import Data
-from postbus.server.calls import Call, Endpoints
+from postbus.server.endpoint import Call, Endpoints
+from postbus.server.responses import Data
 
 endpoints = Endpoints()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from postbus.model.archive import ArchiveInfo
 from postbus.model.pipeline import PipelineInfo
 from postbus.operations import streams
-from postbus.server.answers import Data
-from postbus.server.calls import Call, Endpoints
+from postbus.server.endpoint import Call, Endpoints
+from postbus.server.responses import Data
 
 endpoints = Endpoints()
 

@@ -9,10 +9,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postbus.model.message import Scheduled
 from postbus.operations import messages
-from postbus.server import answers
-from postbus.server.answers import Data
-from postbus.server.calls import Call, Endpoints
+from postbus.server import responses
+from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import KeyPattern, Limit, Seq, Seqs, Time, given, moment
+from postbus.server.responses import Data
 
 endpoints = Endpoints()
 
@@ -36,25 +36,25 @@ class Reschedule(Struct, forbid_unknown_fields=True):
 
 
 @endpoints.add(messages.LIST_SCHEDULED)
-async def list_scheduled(call: Call, query: ListScheduled) -> Data[list[answers.ScheduledMessage]]:
+async def list_scheduled(call: Call, query: ListScheduled) -> Data[list[responses.ScheduledMessage]]:
     """List messages that wait for their time, the next one first."""
     found = await call.bus.list_scheduled(
         call.stream, key_pattern=given(query.key_pattern), after=_after(query), max_messages=query.limit
     )
-    return Data([answers.scheduled(each) for each in found])
+    return Data([responses.scheduled(each) for each in found])
 
 
 @endpoints.add(messages.CANCEL)
-async def cancel_scheduled(call: Call, body: ScheduledIds) -> Data[answers.Count]:
+async def cancel_scheduled(call: Call, body: ScheduledIds) -> Data[responses.Count]:
     """Cancel scheduled messages; those that were published are not counted."""
-    return Data(answers.Count(await call.bus.cancel(call.stream, body.ids)))
+    return Data(responses.Count(await call.bus.cancel(call.stream, body.ids)))
 
 
 @endpoints.add(messages.RESCHEDULE)
-async def reschedule(call: Call, body: Reschedule) -> Data[answers.Count]:
+async def reschedule(call: Call, body: Reschedule) -> Data[responses.Count]:
     """Give scheduled messages another time."""
     return Data(
-        answers.Count(await call.bus.reschedule(call.stream, body.ids, moment(body.deliver_at) or body.deliver_at))
+        responses.Count(await call.bus.reschedule(call.stream, body.ids, moment(body.deliver_at) or body.deliver_at))
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec import UNSET, Struct, UnsetType
 
 from postbus.operations import messages
-from postbus.server import answers
-from postbus.server.answers import Data
-from postbus.server.calls import Call, Endpoints
+from postbus.server import responses
+from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import Key, KeyPattern, Limit, given
 from postbus.server.problems import Problem
+from postbus.server.responses import Data
 
 endpoints = Endpoints()
 
@@ -29,7 +29,7 @@ class DeletedKey(Struct):
 
 
 @endpoints.add(messages.STATE)
-async def get_state(call: Call, query: StateQuery) -> Data[list[answers.StoredMessage]]:
+async def get_state(call: Call, query: StateQuery) -> Data[list[responses.StoredMessage]]:
     """Get the present version of each key, in order of the keys; for the next page, give the last as `after_key`."""
     found = await call.bus.state(
         call.stream,
@@ -39,7 +39,7 @@ async def get_state(call: Call, query: StateQuery) -> Data[list[answers.StoredMe
         max_messages=query.limit,
     )
     stream_id = await call.stream_id()
-    return Data([answers.message(each, stream_id) for each in found])
+    return Data([responses.message(each, stream_id) for each in found])
 
 
 @endpoints.add(messages.DELETE_KEY)

@@ -8,10 +8,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postbus.model.settings import StreamChanges, StreamSettings
 from postbus.operations import streams
-from postbus.server import answers
-from postbus.server.answers import Data
-from postbus.server.calls import Call, Endpoints
+from postbus.server import responses
+from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import Name, Seq, Time, given, moment
+from postbus.server.responses import Data
 from postbus.server.setting_fields import given_settings, request_of, unset_settings
 
 endpoints = Endpoints()
@@ -52,41 +52,41 @@ class Purged(Struct):
 
 
 @endpoints.add(streams.LIST)
-async def list_streams(call: Call) -> Data[list[answers.Stream]]:
+async def list_streams(call: Call) -> Data[list[responses.Stream]]:
     """List the streams."""
-    return Data([answers.stream(each) for each in await call.bus.list_streams() if call.token.sees(each.name)])
+    return Data([responses.stream(each) for each in await call.bus.list_streams() if call.token.sees(each.name)])
 
 
 @endpoints.add(streams.CREATE, invalid_status=422)
-async def create_stream(call: Call, body: NewStream) -> Data[answers.Stream]:
+async def create_stream(call: Call, body: NewStream) -> Data[responses.Stream]:
     """Create a stream."""
     call.demand("manage", body.name)
     await call.bus.create_stream(body.name, **given_settings(StreamSettings, body))
-    call.service.directory.forget(body.name)
-    return Data(answers.stream(await call.bus.stream_info(body.name)))
+    call.state.names.forget(body.name)
+    return Data(responses.stream(await call.bus.stream_info(body.name)))
 
 
 @endpoints.add(streams.INFO)
-async def get_stream(call: Call) -> Data[answers.Stream]:
+async def get_stream(call: Call) -> Data[responses.Stream]:
     """Get a stream's settings and size."""
-    return Data(answers.stream(await call.bus.stream_info(call.stream)))
+    return Data(responses.stream(await call.bus.stream_info(call.stream)))
 
 
 @endpoints.add(streams.ALTER, invalid_status=422)
-async def edit_stream(call: Call, body: StreamEdit) -> Data[answers.Stream]:
+async def edit_stream(call: Call, body: StreamEdit) -> Data[responses.Stream]:
     """Change settings of a stream."""
     changes = given_settings(StreamChanges, body)
     await call.bus.alter_stream(call.stream, **changes, unset=unset_settings(StreamChanges, body))
-    return Data(answers.stream(await call.bus.stream_info(call.stream)))
+    return Data(responses.stream(await call.bus.stream_info(call.stream)))
 
 
 @endpoints.add(streams.DROP)
-async def delete_stream(call: Call) -> Data[answers.Deleted]:
+async def delete_stream(call: Call) -> Data[responses.Deleted]:
     """Delete a stream with its messages and consumers."""
     info = await call.bus.stream_info(call.stream)
     await call.bus.drop_stream(call.stream)
-    call.service.directory.forget(call.stream)
-    return Data(answers.Deleted(id=str(info.id), name=info.name))
+    call.state.names.forget(call.stream)
+    return Data(responses.Deleted(id=str(info.id), name=info.name))
 
 
 @endpoints.add(streams.PURGE)
@@ -102,15 +102,15 @@ async def purge_stream(call: Call, body: Purge) -> Data[Purged]:
 
 
 @endpoints.add(streams.STATS)
-async def get_stream_stats(call: Call) -> Data[answers.StreamStats]:
+async def get_stream_stats(call: Call) -> Data[responses.StreamStats]:
     """Get how far a stream can be read, and who holds it up."""
     info = await call.bus.stream_info(call.stream)
     holders = await call.bus.horizon_holders(call.stream)
     return Data(
-        answers.StreamStats(
+        responses.StreamStats(
             horizon_seq=await call.bus.horizon(call.stream),
             last_seq=info.last_seq,
             publish_rate_estimate=await call.bus.publish_rate(call.stream),
-            holders=[answers.held_at(each) for each in holders],
+            holders=[responses.held_at(each) for each in holders],
         )
     )

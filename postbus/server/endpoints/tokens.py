@@ -10,10 +10,10 @@ from msgspec import Meta, Struct, field
 from postbus.model.token import SCOPES, Scope, Token
 from postbus.operations import tokens
 from postbus.operations.call import Route
-from postbus.server.answers import Data
-from postbus.server.calls import Call, Endpoints
+from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import Time, moment
 from postbus.server.problems import Problem
+from postbus.server.responses import Data
 
 endpoints = Endpoints()
 
@@ -111,7 +111,7 @@ async def _revoke(call: Call) -> Data[RevokedToken]:
     is_number = number.isascii() and number.isdigit() and len(number) < 10
     if not is_number or not await call.bus.tokens.revoke(int(number)):
         raise Problem(404, "not_found", f'token "{number[:80]}" does not exist')
-    call.service.guard.forget()
+    call.state.guard.forget()
     return Data(RevokedToken(number))
 
 

@@ -18,7 +18,7 @@ from postbus.pipelines import Backfilled, BackfillOptions, backfill_table
 from postbus.pipelines.backfill import tables
 from postbus.pipelines.backfill.ranges import RangeCopier
 from tests import servers
-from tests.spark.pipelines.test_frame import known
+from tests.spark.pipelines.test_runtime import known
 from tests.waiting import until
 
 
@@ -112,7 +112,7 @@ def test_a_large_table_is_cut_by_a_sample(
     monkeypatch.setattr(tables, "_SAMPLED_PER_RANGE", 150)
 
     with tables.held_moment(url) as moment:
-        found = moment.cut(moment.describe(table, None, ()), 200)
+        found = moment.split(moment.describe(table, None, ()), 200)
 
     # Three of four blocks, so that it is never nothing.
     edges = [int(cut.to[0]) for cut in found if cut.to is not None]

@@ -14,7 +14,7 @@ import pytest
 import postbus
 import postbus.pipelines.ingest.step as module
 from postbus.pipelines import Ingested, IngestOptions, ingest_files
-from tests.spark.pipelines.test_frame import known
+from tests.spark.pipelines.test_runtime import known
 
 Rows = list[dict[str, Any]]
 

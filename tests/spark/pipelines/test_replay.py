@@ -13,7 +13,7 @@ import postbus
 import postbus.pipelines.replay.pipeline as module
 from postbus.pipelines import ReplayOptions, replay_stream
 from tests.spark.pipelines.test_archive import to_lake
-from tests.spark.pipelines.test_tiers import tiered
+from tests.spark.pipelines.test_archive_and_log import tiered
 from tests.spark.test_read import publish
 from tests.spark.test_stream import by_key, contents
 

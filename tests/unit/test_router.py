@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from postbus.server.routes import Routes
+from postbus.server.router import Router
 
 
-def routes() -> Routes[str]:
-    found: Routes[str] = Routes()
+def routes() -> Router[str]:
+    found: Router[str] = Router()
     found.add("GET", "/streams", "list")
     found.add("GET", "/streams/{stream}", "get")
     found.add("DELETE", "/streams/{stream}", "drop")

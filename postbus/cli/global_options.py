@@ -17,7 +17,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class GlobalOptions:
     """What the shared options of a command say.
 
     Attributes:
@@ -36,11 +36,11 @@ class Shared:
     quiet: bool = False
     as_curl: bool = False
 
-    def inside(self, outer: Shared) -> Shared:
+    def inside(self, outer: GlobalOptions) -> GlobalOptions:
         """These options, where they were given, else those that were given before the command's name."""
         own_target = self.context or self.url or self.data_dir
         target = self if own_target else outer
-        return Shared(
+        return GlobalOptions(
             context=target.context,
             url=target.url,
             data_dir=target.data_dir,
@@ -50,10 +50,10 @@ class Shared:
         )
 
 
-_current: ContextVar[Shared] = ContextVar("shared options", default=Shared())  # noqa: B039 - it is frozen
+_current: ContextVar[GlobalOptions] = ContextVar("shared options", default=GlobalOptions())  # noqa: B039 - it is frozen
 
 
-def current() -> Shared:
+def current() -> GlobalOptions:
     """The shared options of the command that runs."""
     return _current.get()
 
@@ -158,7 +158,7 @@ def with_options(function: Callable[..., Any], names: tuple[str, ...] = ALL) -> 
 
     @wraps(function)
     def run(**values: Any) -> Any:
-        given = Shared(**{name: values.pop(name) for name in names})
+        given = GlobalOptions(**{name: values.pop(name) for name in names})
         with using(given.inside(current())):
             return function(**values)
 
@@ -168,12 +168,12 @@ def with_options(function: Callable[..., Any], names: tuple[str, ...] = ALL) -> 
     return run
 
 
-_DEFAULTS: Final = Shared()
-assert set(_OPTIONS) == {field.name for field in fields(Shared)}  # noqa: S101
+_DEFAULTS: Final = GlobalOptions()
+assert set(_OPTIONS) == {field.name for field in fields(GlobalOptions)}  # noqa: S101
 
 
 @contextmanager
-def using(shared: Shared) -> Iterator[None]:
+def using(shared: GlobalOptions) -> Iterator[None]:
     """Run with these options."""
     token = _current.set(shared)
     try:
@@ -182,6 +182,6 @@ def using(shared: Shared) -> Iterator[None]:
         _current.reset(token)
 
 
-def use_from_now_on(shared: Shared) -> None:
+def use_from_now_on(shared: GlobalOptions) -> None:
     """What was given before the command's name."""
     _current.set(shared)

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
-from postbus.server.answers.common import ms, required_ms, utc
+from postbus.server.responses.common import ms, required_ms, utc
 
 
 class StreamSize(msgspec.Struct):

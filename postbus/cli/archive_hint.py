@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from postbus.cli import output, targets
+from postbus.cli import output
 from postbus.cli.options import open_bus
+from postbus.cli.target import find_target
 
 if TYPE_CHECKING:
     from postbus import Bus
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def say_where_older_is(stream: str, *, seq: int | None, time: datetime | None, how: str) -> None:
     """Say that messages from a seq or a time on begin in the archive, and how to get at them."""
-    if targets.target().is_http or (seq is None and time is None):
+    if find_target().is_http or (seq is None and time is None):
         return
     with open_bus() as bus:
         archive = bus.archive_info(stream)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from postbus.operations import streams
-from postbus.server import answers
-from postbus.server.answers import Data
-from postbus.server.calls import Call, Endpoints
+from postbus.server import responses
+from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import Name
+from postbus.server.responses import Data
 
 endpoints = Endpoints()
 
@@ -20,15 +20,15 @@ class Upkeep(Struct, forbid_unknown_fields=True):
 
 
 @endpoints.add(streams.SWEEP)
-async def sweep(call: Call, body: Upkeep) -> Data[answers.Count]:
+async def sweep(call: Call, body: Upkeep) -> Data[responses.Count]:
     """Redeliver what has expired or come due; answers how many messages became available."""
-    return Data(answers.Count(await call.bus.sweep(await _stream(call, body))))
+    return Data(responses.Count(await call.bus.sweep(await _stream(call, body))))
 
 
 @endpoints.add(streams.MAINTAIN)
-async def maintain(call: Call, body: Upkeep) -> Data[answers.Count]:
+async def maintain(call: Call, body: Upkeep) -> Data[responses.Count]:
     """Begin, seal and drop segments of the log, as is due; answers how many steps were taken."""
-    return Data(answers.Count(await call.bus.maintain(await _stream(call, body))))
+    return Data(responses.Count(await call.bus.maintain(await _stream(call, body))))
 
 
 async def _stream(call: Call, body: Upkeep) -> str | None:

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 import postbus
-from postbus.pipelines import DeclaredOptions, run_declared
+from postbus.pipelines import DeclarativeOptions, run_declarative
 from tests import servers
 from tests.spark.pipelines.test_faults import last_log, pipeline
 from tests.spark.test_connect import EXAMPLE, run
 
 
-def options(folder: Path, text: str, stream: str = "orders") -> DeclaredOptions:
+def options(folder: Path, text: str, stream: str = "orders") -> DeclarativeOptions:
     (folder / "pipeline.yml").write_text(text)
-    return DeclaredOptions(stream=stream, pipeline=str(folder / "pipeline.yml"))
+    return DeclarativeOptions(stream=stream, pipeline=str(folder / "pipeline.yml"))
 
 
 @pytest.mark.parametrize("text", ["name: [", "name: x", "", "- x", "name: x\nstorage: y\nstrage: z"])
@@ -34,12 +34,12 @@ def test_a_file_that_describes_no_pipeline_is_refused_in_a_line(tmp_path: Path, 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(postbus.InvalidInput, match="there is no file"):
-        DeclaredOptions(stream="orders", pipeline=str(tmp_path / "none.yml")).check()
+        DeclarativeOptions(stream="orders", pipeline=str(tmp_path / "none.yml")).check()
 
 
 def test_a_session_that_is_not_of_spark_connect_is_refused(spark: Any, url: str, stream: str, tmp_path: Path) -> None:
     with pytest.raises(postbus.InvalidInput, match="Spark Connect"):
-        run_declared(url, options(tmp_path, "name: x\nstorage: y", stream), spark=spark)
+        run_declarative(url, options(tmp_path, "name: x\nstorage: y", stream), spark=spark)
 
 
 @pytest.mark.slow

@@ -20,8 +20,8 @@ from postbus.model.consumer import (
     Peeked,
 )
 from postbus.model.delivery import Delivery
-from postbus.server.answers.common import ms, required_ms, utc
-from postbus.server.answers.messages import StoredMessage, message
+from postbus.server.responses.common import ms, required_ms, utc
+from postbus.server.responses.messages import StoredMessage, message
 
 MessageState = Literal["available", "delivered", "waiting", "dead"]
 

@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import KeyPattern, StreamName, seconds, size
-from postbus.cli.pipelines.shared import (
+from postbus.cli.pipelines.launch import (
     Continuous,
     Master,
     Options,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
 
-from postbus.cli.shared import current
+from postbus.cli.global_options import current
 
 if TYPE_CHECKING:
     from postbus import Bus
-    from postbus.cli.targets import Target
+    from postbus.cli.target import Target
     from postbus.http._sync.client import HttpClient
     from postbus.http.request import Request
 

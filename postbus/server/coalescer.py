@@ -29,7 +29,7 @@ class _Waiting:
     seqs: asyncio.Future[list[int]]
 
 
-class Publishing:
+class Coalescer:
     """Publishes for all requests of a process."""
 
     def __init__(self, connection: Connection, *, coalesce: bool, seconds: float) -> None:

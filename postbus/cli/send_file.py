@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from postbus.cli import output, requests
-from postbus.cli.shared import current
+from postbus.cli import as_curl, output
+from postbus.cli.global_options import current
 from postbus.model.errors import ConnectionLost, InvalidInput
 from postbus.model.message import Message
 
@@ -30,12 +30,12 @@ def send_file(bus: Bus, stream: str, file: Path, skip: int, *, ttl: float | None
     sent = skip
     with _opened(file) as source, _reporting(_size(file)) as report:
         read = _Counter()
-        with requests.preparing():
+        with as_curl.preparing():
             data_type = bus.stream_info(stream).data_type
         for batch in _batches(_parsed(islice(read.lines(source), skip, None), skip, data_type)):
             try:
                 bus.publish_many(stream, batch, ttl=ttl, delay=delay)
-            except requests.Shown:
+            except as_curl.Shown:
                 continue
             except BaseException as error:
                 _say_where_to_go_on(stream, sent, len(batch), error)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator
 from itertools import pairwise
 
 from tests.history.history import History, Lease
-from tests.history.leasing import check_apart, grouped
+from tests.history.rules.leases import check_apart, grouped
 from tests.history.violation import Violation
 
 Scope = Callable[[Lease], Hashable]

@@ -25,7 +25,7 @@ class _Listing:
     until: float = 0.0
 
 
-class Directory:
+class NameCache:
     """Names and ids of streams and consumers, remembered for a second."""
 
     def __init__(self, connection: Connection) -> None:

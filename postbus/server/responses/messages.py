@@ -15,7 +15,7 @@ import msgspec
 from postbus.model.consumer import DeadLetter, HistoryEntry, Peeked
 from postbus.model.delivery import Delivery
 from postbus.model.message import Message, Scheduled, Seq
-from postbus.server.answers.common import ms, utc
+from postbus.server.responses.common import ms, utc
 
 Encoding = Literal["base64"]
 _encode_json = msgspec.json.Encoder().encode

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from postbus.cli import targets
+from postbus.cli.global_options import OUTPUT, TARGET, Commands, current
 from postbus.cli.options import open_bus
-from postbus.cli.shared import OUTPUT, TARGET, Commands, current
+from postbus.cli.target import find_target
 from postbus.model.errors import Error, InvalidInput
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def shown() -> Show:
 @contextmanager
 def postgres() -> Iterator[Bus]:
     """The bus, which has to be Postgres itself."""
-    if targets.target().is_http:
+    if find_target().is_http:
         raise InvalidInput(
             "pipelines work on Postgres, not on a server",
             "name it with --url postgresql://…; for the embedded one, --data-dir",

@@ -1,168 +1,21 @@
-"""An endpoint is a function; its parameters and result say what it takes and answers, in HTTP and in the API's description."""
+"""Turns the bytes of a request into a call of its endpoint, and the result into JSON."""
 
 from __future__ import annotations
 
 import difflib
-import inspect
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from postbus.model.token import Scope, Token
-from postbus.operations.call import Route
 from postbus.server import browsers, problems
+from postbus.server.endpoint import Call, Endpoint
 from postbus.server.problems import Problem
 from postbus.server.requests import Disconnected, Request
 
 if TYPE_CHECKING:
-    import postbus
-    from postbus.server.service import Service
-
-Handler = Callable[..., Awaitable[Any]]
-_Handler = TypeVar("_Handler", bound=Handler)
-
-
-@dataclass(slots=True)
-class Call:
-    """One request, after it was let in.
-
-    Attributes:
-        service: What requests share.
-        request: The request itself.
-        token: With which token it came.
-        stream: The name of the stream in its path, or "".
-        consumer: The name of the consumer or group in its path, or "".
-        headers: Headers of the answer.
-    """
-
-    service: Service
-    request: Request
-    token: Token
-    stream: str
-    consumer: str
-    headers: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def bus(self) -> postbus.AsyncBus:
-        return self.service.connection.bus
-
-    @property
-    def reader(self) -> postbus.AsyncConsumer:
-        """The consumer of the path."""
-        return self.bus.consumer(self.stream, self.consumer)
-
-    async def stream_id(self) -> str:
-        return await self.service.directory.stream_id(self.stream)
-
-    def demand(self, scope: Scope, stream: str | None, *, named: str | None = None) -> None:
-        """Refuse the request unless its token allows this.
-
-        Args:
-            scope: What it must allow.
-            stream: On which stream; None for all.
-            named: How the request names the stream: the name behind an id is not this token's business.
-
-        Raises:
-            Problem: 403, in the same words whether the stream exists or not.
-        """
-        if not self.token.may(scope, stream):
-            where = "on all streams" if stream is None else f'on stream "{named or stream}"'
-            raise Problem(403, "forbidden", f'this token does not allow "{scope}" {where}')
-
-    async def stream_for(self, scope: Scope, named: str) -> str:
-        """The name of another stream, which a body gives by its name or id, if the token allows this on it.
-
-        Raises:
-            Problem: 403.
-        """
-        stream = await self.service.directory.stream_name(named)
-        self.demand(scope, stream, named=named)
-        return stream
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """What can be asked at a path.
-
-    Attributes:
-        route: Its path, and what a token must allow.
-        handler: What answers.
-        is_long: Whether it may take as long as its client waits for it.
-        leases: Whether it leases messages, though it may be a GET.
-        invalid_status: The status for a body or query that is not allowed.
-        body: The type of its body, or None.
-        body_optional: Whether the body may be left out.
-        query: The type of its query, or None.
-        answer: The type of what it answers.
-    """
-
-    route: Route
-    handler: Handler
-    is_long: bool
-    leases: bool
-    invalid_status: int
-    body: Any
-    body_optional: bool
-    query: Any
-    answer: Any
-
-    @property
-    def needs(self) -> str:
-        """What a token must allow, in words."""
-        scopes = " or ".join((self.route.scope, *self.route.also))
-        return f"{scopes} on all streams" if self.route.on_all_streams else scopes
-
-    @property
-    def summary(self) -> str:
-        return (inspect.getdoc(self.handler) or self.handler.__name__).splitlines()[0]
-
-
-class Endpoints:
-    """Endpoints, as they are declared."""
-
-    def __init__(self) -> None:
-        self.all: list[Endpoint] = []
-
-    def add(
-        self,
-        route: Route,
-        *,
-        is_long: bool = False,
-        leases: bool = False,
-        invalid_status: int = 400,
-    ) -> Callable[[_Handler], _Handler]:
-        """Declare the function below as an endpoint. Its parameters `body` and `query`, and its result, have the types."""
-
-        def declare(handler: _Handler) -> _Handler:
-            types = get_type_hints(handler, include_extras=True)
-            body = inspect.signature(handler).parameters.get("body")
-            self.all.append(
-                Endpoint(
-                    route=route,
-                    handler=handler,
-                    is_long=is_long,
-                    leases=leases,
-                    invalid_status=invalid_status,
-                    body=_some(types.get("body")),
-                    body_optional=body is not None and body.default is None,
-                    query=types.get("query"),
-                    answer=types["return"],
-                )
-            )
-            return handler
-
-        return declare
-
-
-def _some(kind: Any) -> Any:
-    """X of `X | None`."""
-    arguments = getattr(kind, "__args__", ())
-    return next((each for each in arguments if each is not type(None)), kind) if type(None) in arguments else kind
-
+    from postbus.server.state import AppState
 
 # A body that is too large is taken to its end, up to so many times the limit, and forgotten: a client that is still sending when
 # the connection is closed may never see the answer. One that asks beforehand, by Expect, is told at once.
@@ -170,12 +23,12 @@ _DRAINED: Final = 4
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Caller:
+class Dispatcher:
     """Turns requests to one endpoint into calls of its function, and results into JSON."""
 
-    def __init__(self, endpoint: Endpoint, service: Service) -> None:
+    def __init__(self, endpoint: Endpoint, state: AppState) -> None:
         self._endpoint = endpoint
-        self._service = service
+        self._state = state
         self._decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
         self._times = _times_of(endpoint.query)
         self._waits = hasattr(endpoint.query, "wait_for") or hasattr(endpoint.body, "wait_for")
@@ -193,38 +46,38 @@ class Caller:
         if endpoint.query is not None:
             arguments["query"] = self._query(request)
         if self._decoder is not None:
-            body = await read_body(request, self._service.settings.max_body_bytes)
+            body = await read_body(request, self._state.settings.max_body_bytes)
             if body or not endpoint.body_optional:
                 arguments["body"] = self._body(body)
         if endpoint.is_long:
             result = await endpoint.handler(call, **arguments)
         else:
             wait = max(map(_wait_of, arguments.values())) if self._waits else 0.0
-            with self._service.deadlines.kept(wait):
+            with self._state.deadlines.kept(wait):
                 result = await endpoint.handler(call, **arguments)
         return _encode(result), call.headers
 
     async def _let_in(self, request: Request) -> Call:
-        endpoint, service = self._endpoint, self._service
+        endpoint, state = self._endpoint, self._state
         route = endpoint.route
-        if endpoint.leases and service.settings.is_open and not browsers.may_lease(request.method, request.headers):
+        if endpoint.leases and state.settings.is_open and not browsers.may_lease(request.method, request.headers):
             hint = "use curl, or another program; a page of this server may, by fetch"
             raise Problem(403, "forbidden", "a browser that only follows a link may not lease messages", hint=hint)
-        token = await service.guard.identify(request.header(b"authorization"))
+        token = await state.guard.identify(request.header(b"authorization"))
         named = request.parameters.get("stream")
         if named is None:
-            call = Call(service, request, token, "", "")
+            call = Call(state, request, token, "", "")
             if route.on_all_streams or route.scope not in token.scopes:
                 call.demand(route.scope, None)
             return call
-        stream = await service.directory.stream_name(named)
+        stream = await state.names.stream_name(named)
         if not token.may(route.scope, stream) and not any(token.may(scope, stream) for scope in route.also):
             # In the words of the path: the name behind an id is not this token's business.
             raise Problem(403, "forbidden", f'this token does not allow "{route.scope}" on stream "{named}"')
         consumer = request.parameters.get("consumer") or request.parameters.get("group", "")
         if consumer:
-            consumer = await service.directory.consumer_name(stream, consumer)
-        return Call(service, request, token, stream, consumer)
+            consumer = await state.names.consumer_name(stream, consumer)
+        return Call(state, request, token, stream, consumer)
 
     def _query(self, request: Request) -> Any:
         given: dict[str, str] = {}

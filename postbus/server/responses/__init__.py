@@ -1,13 +1,13 @@
 """What the server answers, in Sequin's words: `inserted_at` here is `published_at` or `created_at` elsewhere."""
 
-from postbus.server.answers.common import (
+from postbus.server.responses.common import (
     Count,
     Data,
     Deleted,
     PageOf,
     Success,
 )
-from postbus.server.answers.consumers import (
+from postbus.server.responses.consumers import (
     Consumer,
     ConsumerPlace,
     DeadMessage,
@@ -27,7 +27,7 @@ from postbus.server.answers.consumers import (
     peeked,
     received,
 )
-from postbus.server.answers.messages import (
+from postbus.server.responses.messages import (
     Encoding,
     Published,
     ScheduledMessage,
@@ -36,7 +36,7 @@ from postbus.server.answers.messages import (
     published,
     scheduled,
 )
-from postbus.server.answers.streams import (
+from postbus.server.responses.streams import (
     HeldAt,
     Stream,
     StreamSize,

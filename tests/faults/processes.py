@@ -42,10 +42,10 @@ SCOPES: Final[dict[str, Scope | None]] = {"key": by_key, "none": None, "partitio
 
 # Children of a server that has imported everything start in milliseconds, and inherit no threads.
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["tests.faults.crew", "postbus.client._sync.connect"])
+_processes.set_forkserver_preload(["tests.faults.processes", "postbus.client._sync.connect"])
 
 
-class Crew:
+class Processes:
     """Starts processes, ends them, and tells what became of the messages.
 
     Args:

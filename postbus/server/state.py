@@ -5,31 +5,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from postbus.server.access import Guard
+from postbus.server.auth import Guard
+from postbus.server.coalescer import Coalescer
 from postbus.server.connection import Connection
 from postbus.server.deadlines import Deadlines
-from postbus.server.directory import Directory
+from postbus.server.long_poll import LongPolls
 from postbus.server.maintenance import Maintenance
 from postbus.server.metrics import Metrics
-from postbus.server.publishing import Publishing
-from postbus.server.receiving import Receiving
+from postbus.server.name_cache import NameCache
 from postbus.server.settings import Settings
 
 # A server whose Postgres is up answers its first request; one whose Postgres is down starts all the same.
 _FIRST_ATTEMPT_SECONDS = 5.0
 
 
-class Service:
+class AppState:
     """Starts with the server and stops with it."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.connection = Connection(settings)
-        self.directory = Directory(self.connection)
+        self.names = NameCache(self.connection)
         self.guard = Guard(self.connection, is_open=settings.is_open)
         self.deadlines = Deadlines(settings.request_timeout)
-        self.publishing = Publishing(self.connection, coalesce=settings.coalesce, seconds=settings.request_timeout)
-        self.receiving = Receiving()
+        self.coalescer = Coalescer(self.connection, coalesce=settings.coalesce, seconds=settings.request_timeout)
+        self.long_polls = LongPolls()
         self.metrics = Metrics(self.connection)
         self.stopping = False
         self._maintenance = Maintenance(self.connection, settings.services_lock) if settings.services else None
@@ -45,7 +45,7 @@ class Service:
     def begin_stop(self) -> None:
         """Requests that wait are answered now, with what there is."""
         self.stopping = True
-        self.receiving.stop()
+        self.long_polls.stop()
 
     async def stop(self) -> None:
         self.begin_stop()

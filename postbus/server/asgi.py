@@ -13,20 +13,20 @@ from postbus import tracing
 from postbus.server import browsers, logs
 from postbus.server.application import Application, refusal
 from postbus.server.requests import Receive, Request, Response, Scope, Send
-from postbus.server.service import Service
+from postbus.server.state import AppState
 
 _is_request_id: Final = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}").fullmatch
 _UNKNOWN_ROUTE: Final = "other"
 _NOBODY_WAITED: Final = Response(b"", 499)
 
 
-class Observing:
+class AsgiApp:
     """What uvicorn calls: an ASGI application."""
 
-    def __init__(self, service: Service) -> None:
-        self._application = Application(service)
-        self._service = service
-        self._gate = browsers.Gate(service.settings)
+    def __init__(self, state: AppState) -> None:
+        self._application = Application(state)
+        self._state = state
+        self._gate = browsers.Gate(state.settings)
         # Ids of requests that bring none: no two alike, and no random number for each.
         self._ids = (f"{number:016x}" for number in itertools.count(secrets.randbits(64) & ~0xFFFFFFFF))
 
@@ -50,10 +50,10 @@ class Observing:
     async def _live(self, receive: Receive, send: Send) -> None:
         """Start what requests share, and stop it, when uvicorn says so."""
         await receive()
-        await self._service.start()
+        await self._state.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await self._service.stop()
+        await self._state.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, request: Request, scope: Scope, send: Send) -> int:
@@ -76,8 +76,8 @@ class Observing:
     def _note(self, request: Request, response: Response, started: float, client: str) -> None:
         method = request.method if request.route else _UNKNOWN_ROUTE
         seconds = time.perf_counter() - started
-        self._service.metrics.count_request(method, request.route or _UNKNOWN_ROUTE, response.status, seconds)
-        if self._service.settings.access_log:
+        self._state.metrics.count_request(method, request.route or _UNKNOWN_ROUTE, response.status, seconds)
+        if self._state.settings.access_log:
             logs.request(
                 request_id=request.id,
                 method=request.method,

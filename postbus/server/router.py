@@ -29,7 +29,7 @@ class _Node(Generic[_Endpoint]):
     endpoints: dict[str, _Endpoint] = field(default_factory=dict)
 
 
-class Routes(Generic[_Endpoint]):
+class Router(Generic[_Endpoint]):
     """Endpoints by path and method."""
 
     def __init__(self) -> None:

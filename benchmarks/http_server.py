@@ -18,7 +18,7 @@ _context: Final = multiprocessing.get_context("spawn")
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class HttpServer:
     """A server that runs."""
 
     host: str
@@ -36,7 +36,7 @@ class Serving:
 
 
 @contextmanager
-def serving(url: str, *, coalesce: bool = True) -> Iterator[Serving]:
+def serving(url: str, *, coalesce: bool = True) -> Iterator[HttpServer]:
     """A server on any free port, with one process and no access log."""
     answer, outbox = _context.Pipe(duplex=False)
     process = _context.Process(target=_serve, args=(url, coalesce, outbox), daemon=True)
@@ -46,7 +46,7 @@ def serving(url: str, *, coalesce: bool = True) -> Iterator[Serving]:
         if not answer.poll(_START_SECONDS):
             raise RuntimeError("the server did not start")
         host, port = answer.recv()
-        yield Serving(host, port, process.pid or 0)
+        yield HttpServer(host, port, process.pid or 0)
     finally:
         process.terminate()
         process.join()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from postbus.cli import contexts
 from postbus.cli.contexts import Context, Contexts
-from postbus.cli.shared import Shared, current
+from postbus.cli.global_options import GlobalOptions, current
 from postbus.model.errors import InvalidInput
 
 
@@ -39,20 +39,20 @@ class Target:
         return self.url is not None and self.url.startswith(("http://", "https://"))
 
 
-def target(shared: Shared | None = None) -> Target:
+def find_target(options: GlobalOptions | None = None) -> Target:
     """The bus that the options, the environment and the stored contexts lead to.
 
     Raises:
         InvalidInput: Two options contradict each other, or a value is not there.
         NotFound: There is no such context.
     """
-    found = _target(shared or current())
+    found = _target(options or current())
     if current().as_curl and not found.is_http:
         raise InvalidInput("--as-curl shows requests to a server, and this is not one", "give it with --url http://…")
     return found
 
 
-def _target(options: Shared) -> Target:
+def _target(options: GlobalOptions) -> Target:
     if sum(each is not None for each in (options.context, options.url, options.data_dir)) > 1:
         raise InvalidInput("--context, --url and --data-dir exclude each other", "give one of them")
     environment = os.environ
@@ -90,7 +90,7 @@ def _by_context(name: str, chosen_by: str) -> Target:
 
 
 @contextmanager
-def postgres(*, for_what: str, install: bool = True) -> Iterator[str]:
+def postgres_url(*, for_what: str, install: bool = True) -> Iterator[str]:
     """The URL of the Postgres that a command works on, which may be the embedded one.
 
     Raises:
@@ -99,7 +99,7 @@ def postgres(*, for_what: str, install: bool = True) -> Iterator[str]:
     from postbus.db import migrations
     from postbus.db.embedded import EmbeddedServer
 
-    chosen = target()
+    chosen = find_target()
     if chosen.is_http:
         raise InvalidInput(
             f"{for_what} needs Postgres itself, not a server over HTTP", "give it with --url postgresql://…"

@@ -16,7 +16,7 @@ where a.datname = current_database() and a.state = 'active' and a.query like '%p
 """
 
 
-class Terminator:
+class BackendTerminator:
     """Watches a database and, each time that it is told to, ends the first session that it sees publishing a batch."""
 
     def __init__(self, url: str) -> None:

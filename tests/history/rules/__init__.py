@@ -1,0 +1,1 @@
+"""The promises that a history is checked against, a file for each kind."""
