@@ -20,9 +20,9 @@ $(STAMP): pyproject.toml
 run: $(STAMP) ## Start Postbus: its HTTP server on port 7376, and the embedded Postgres
 	$(BIN)/postbus up
 
-# PgBouncer and jq are only for their tests, which are skipped without them. Debian's packages, when this is root; else say what is missing.
+# PgBouncer, jq and faketime are only for their tests, which are skipped without them. Debian's packages, when this is root; else say what is missing.
 packages: java chromium
-	@for package in pgbouncer jq; do \
+	@for package in pgbouncer jq faketime; do \
 		if ! command -v $$package /usr/sbin/$$package >/dev/null; then \
 			if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 				apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$package >/dev/null \
