@@ -9179,7 +9179,7 @@ declare
     edge bigint := horizon - stream.max_messages + 1;
     segment postbus_data.segment;
     -- One more than may stay.
-    remaining bigint := stream.max_messages + 1;
+    remaining bigint := least(stream.max_messages, 10000) + 1;
     found_count bigint;
     lowest bigint;
 begin
@@ -13093,7 +13093,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('135d2c26762a5b8f')
+insert into postbus_data.installation (functions_digest) values ('414c1361987d9e28')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -397,3 +397,12 @@ async def test_a_queue_remembers_what_became_of_its_messages(bus: Any, name: str
     assert await queue.history() == []
     await bus.maintain(name)
     assert len(await bus.read(name)) == 0
+
+
+async def test_a_stream_may_keep_as_many_messages_as_there_are_numbers(bus: Any, name: str) -> None:
+    await bus.create_stream(name, max_messages=2**63 - 1)
+    await bus.publish(name, data=1)
+
+    await bus.maintain(name)
+
+    assert [message.data for message in await bus.read(name)] == [1]

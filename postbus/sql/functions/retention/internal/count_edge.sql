@@ -15,7 +15,7 @@ declare
     edge bigint := horizon - stream.max_messages + 1;
     segment postbus_data.segment;
     -- One more than may stay.
-    remaining bigint := stream.max_messages + 1;
+    remaining bigint := least(stream.max_messages, 10000) + 1;
     found_count bigint;
     lowest bigint;
 begin
