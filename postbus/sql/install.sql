@@ -5005,35 +5005,37 @@ or like it leaves to receive_with_decisions. Written anew when the stream is cre
 */
 declare
     stream postbus_data.stream;
+    names jsonb;
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
 begin
     select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    names := jsonb_build_object(
+        'stream_id', stream.id,
+        'stream_name', quote_literal(stream.name),
+        'segment', postbus_data.layout_segment(layout),
+        'log_table', postbus_data.log_table(stream.id, postbus_data.layout_segment(layout)),
+        'layout', layout,
+        'partition_base', postbus_data.layout_base(layout),
+        'partition_count', postbus_data.layout_count(layout),
+        -- Not all of them at once, so that another worker finds some too.
+        'partitions_at_once', least(16, (postbus_data.layout_count(layout) + 1) / 2),
+        -- So many messages fit into an array, however large each is.
+        'array_limit', least(1000, 900000000 / stream.max_message_bytes),
+        'is_plain', not stream.one_message_per_key,
+        'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        -- Failed messages of an older layout hold their keys too.
+        'no_older_failures', case
+            when postbus_data.layout_base(layout) > 0 then format(
+                ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
+                postbus_data.layout_base(layout)
+            )
+            else ''
+        end
+    );
     execute postbus_data.render(
         postbus_data.receive_template(),
-        jsonb_build_object(
-            'stream_id', stream.id,
-            'stream_name', quote_literal(stream.name),
-            'segment', postbus_data.layout_segment(layout),
-            'log_table', postbus_data.log_table(stream.id, postbus_data.layout_segment(layout)),
-            'layout', layout,
-            'partition_base', postbus_data.layout_base(layout),
-            'partition_count', postbus_data.layout_count(layout),
-            -- Not all of them at once, so that another worker finds some too.
-            'partitions_at_once', least(16, (postbus_data.layout_count(layout) + 1) / 2),
-            -- So many messages fit into an array, however large each is.
-            'array_limit', least(1000, 900000000 / stream.max_message_bytes),
-            'is_plain', not stream.one_message_per_key,
-            'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
-            'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,
-            -- Failed messages of an older layout hold their keys too.
-            'no_older_failures', case
-                when postbus_data.layout_base(layout) > 0 then format(
-                    ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
-                    postbus_data.layout_base(layout)
-                )
-                else ''
-            end
-        )
+        names || jsonb_build_object('receive_from_many', postbus_data.render(postbus_data.receive_from_many_template(), names))
     );
 end
 $$;
@@ -12956,6 +12958,26 @@ begin
     end if;
 
     remaining := max_messages;
+{receive_from_many}
+    return query
+    select acked, b.*
+    from postbus_data.receive_with_decisions(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
+    if not found and remaining = max_messages then
+        lease := null;
+        return next;
+    end if;
+end
+$body$;
+$template$
+$function$;
+
+create or replace function postbus_data.receive_from_many_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/receive_from_many.sql. */
+    select $template$
     -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
     -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
     if is_plain and begin_with is null then
@@ -13080,20 +13102,11 @@ begin
             return;
         end if;
     end if;
-    return query
-    select acked, b.*
-    from postbus_data.receive_with_decisions(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
-    if not found and remaining = max_messages then
-        lease := null;
-        return next;
-    end if;
-end
-$body$;
 $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('414c1361987d9e28')
+insert into postbus_data.installation (functions_digest) values ('520404bd5742098e')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

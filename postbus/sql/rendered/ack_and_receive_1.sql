@@ -271,6 +271,7 @@ begin
     end if;
 
     remaining := max_messages;
+
     -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
     -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
     if is_plain and begin_with is null then
@@ -395,6 +396,7 @@ begin
             return;
         end if;
     end if;
+
     return query
     select acked, b.*
     from postbus_data.receive_with_decisions(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;

@@ -12,35 +12,37 @@ or like it leaves to receive_with_decisions. Written anew when the stream is cre
 */
 declare
     stream postbus_data.stream;
+    names jsonb;
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
 begin
     select s.* into stream from postbus_data.stream as s where s.id = stream_id;
+    names := jsonb_build_object(
+        'stream_id', stream.id,
+        'stream_name', quote_literal(stream.name),
+        'segment', postbus_data.layout_segment(layout),
+        'log_table', postbus_data.log_table(stream.id, postbus_data.layout_segment(layout)),
+        'layout', layout,
+        'partition_base', postbus_data.layout_base(layout),
+        'partition_count', postbus_data.layout_count(layout),
+        -- Not all of them at once, so that another worker finds some too.
+        'partitions_at_once', least(16, (postbus_data.layout_count(layout) + 1) / 2),
+        -- So many messages fit into an array, however large each is.
+        'array_limit', least(1000, 900000000 / stream.max_message_bytes),
+        'is_plain', not stream.one_message_per_key,
+        'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        -- Failed messages of an older layout hold their keys too.
+        'no_older_failures', case
+            when postbus_data.layout_base(layout) > 0 then format(
+                ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
+                postbus_data.layout_base(layout)
+            )
+            else ''
+        end
+    );
     execute postbus_data.render(
         postbus_data.receive_template(),
-        jsonb_build_object(
-            'stream_id', stream.id,
-            'stream_name', quote_literal(stream.name),
-            'segment', postbus_data.layout_segment(layout),
-            'log_table', postbus_data.log_table(stream.id, postbus_data.layout_segment(layout)),
-            'layout', layout,
-            'partition_base', postbus_data.layout_base(layout),
-            'partition_count', postbus_data.layout_count(layout),
-            -- Not all of them at once, so that another worker finds some too.
-            'partitions_at_once', least(16, (postbus_data.layout_count(layout) + 1) / 2),
-            -- So many messages fit into an array, however large each is.
-            'array_limit', least(1000, 900000000 / stream.max_message_bytes),
-            'is_plain', not stream.one_message_per_key,
-            'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
-            'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,
-            -- Failed messages of an older layout hold their keys too.
-            'no_older_failures', case
-                when postbus_data.layout_base(layout) > 0 then format(
-                    ' and not exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < %s)',
-                    postbus_data.layout_base(layout)
-                )
-                else ''
-            end
-        )
+        names || jsonb_build_object('receive_from_many', postbus_data.render(postbus_data.receive_from_many_template(), names))
     );
 end
 $$;
