@@ -1207,8 +1207,8 @@ begin
     if known is distinct from after_seq then
         raise exception using
             errcode = 'PB409',
-            message = format('the archive of stream "%s" is at seq %s, not at %s: another run is at work', stream, known, after_seq),
-            hint = 'run one at a time; nothing was lost or doubled';
+            message = format('the archive of stream "%s" is at seq %s, not at %s: another run is active', stream, known, after_seq),
+            hint = 'run one at a time; nothing was lost or duplicated';
     end if;
     archived := postbus_data.add_files(found_id, files);
     logged := case when is_lost then 0 else postbus_data.count_range(found_id, after_seq, to_seq) end;
@@ -1352,8 +1352,8 @@ begin
     if known <> root then
         raise exception using
             errcode = 'PB409',
-            message = format('the archive of stream "%s" lies in %s, not in %s', stream, known, root),
-            hint = 'archive to that folder; to move it, copy it and call postbus_data.move_archive';
+            message = format('the archive of stream "%s" is in %s, not in %s', stream, known, root),
+            hint = 'archive to that folder';
     end if;
     if open_archive.format <> 'parquet' then
         update postbus_data.archive as a set format = open_archive.format where a.stream_id = found_id;
@@ -1411,8 +1411,8 @@ begin
     if replaced <> cardinality(old_ids) then
         raise exception using
             errcode = 'PB409',
-            message = format('%s of %s files of the archive of "%s" are not listed any more', cardinality(old_ids) - replaced, cardinality(old_ids), stream),
-            hint = 'another run was faster; nothing was changed';
+            message = format('%s of %s files of the archive of "%s" are no longer listed', cardinality(old_ids) - replaced, cardinality(old_ids), stream),
+            hint = 'another run has replaced them; nothing was changed';
     end if;
     total := postbus_data.add_files(found_id, files);
     if exists (
@@ -2200,7 +2200,7 @@ begin
     if ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
         raise exception using
             errcode = 'PB400',
-            message = 'a stream that keeps one message per key is read in order "key" or "partition"',
+            message = 'a stream with one message per key needs consumers in order "key" or "partition"',
             hint = 'in order "none" a later version could overtake one that is in flight';
     end if;
     if num_nonnulls("start", from_seq, from_time) = 0 then
@@ -2223,7 +2223,7 @@ begin
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;
     if new_id is null then
-        raise exception using errcode = 'PB409', message = format('consumer "%s" of stream "%s" exists', consumer, stream);
+        raise exception using errcode = 'PB409', message = format('consumer "%s" of stream "%s" already exists', consumer, stream);
     end if;
 end
 $$;
@@ -2897,7 +2897,7 @@ begin
     if data_path is not null then
         select s.data_type into data_type from postbus_data.stream as s where s.id = settings.stream_id;
         if data_type <> 'json' then
-            raise exception using errcode = 'PB400', message = format('filter_data needs a stream of json, and this one holds %s', data_type);
+            raise exception using errcode = 'PB400', message = format('filter_data needs a json stream, and this one holds %s', data_type);
         end if;
         begin
             settings.filter_data := data_path::jsonpath;
@@ -2927,7 +2927,7 @@ begin
     if num_nonnulls("start", from_seq, from_time) <> 1 or "start" not in ('earliest', 'latest') then
         raise exception using
             errcode = 'PB400',
-            message = 'a position is "earliest", "latest", a seq or a time',
+            message = 'exactly one position is needed: "earliest", "latest", a seq or a time',
             hint = 'give exactly one of: start => ''earliest'' or ''latest'', from_seq, from_time';
     end if;
     return case
@@ -3325,8 +3325,8 @@ begin
     if register is null or oldest is null then
         raise exception using
             errcode = 'PB409',
-            message = 'the stream does not look for duplicates',
-            hint = 'give it a dedup_window (alter_stream), or publish without ids';
+            message = 'the stream has no dedup_window',
+            hint = 'set one with alter_stream, or publish without ids';
     end if;
     if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then
         raise exception using errcode = 'PB400', message = 'a dedup id is not 1 to 255 characters long';
@@ -7086,8 +7086,8 @@ begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         raise exception using
             errcode = 'PB412',
-            message = format('this cannot be done in a %s transaction', upper(current_setting('transaction_isolation'))),
-            hint = 'its snapshot may be older than what it has to see: use READ COMMITTED';
+            message = format('this is not possible in a %s transaction', upper(current_setting('transaction_isolation'))),
+            hint = 'use READ COMMITTED: an older snapshot would miss messages';
     end if;
 end
 $$;
@@ -7405,8 +7405,8 @@ begin
     if data_type = coalesce(expected_type, data_type) then
         raise exception using
             errcode = 'PB507',
-            message = format('stream "%s" is full: its max_messages or max_storage is reached, and nothing may be dropped', stream),
-            hint = 'consume or purge messages, or raise the limit; it takes messages again by itself once there is room';
+            message = format('stream "%s" is full: it has reached max_messages or max_storage, and nothing may be dropped', stream),
+            hint = 'consume or purge messages, or raise the limit; publishing works again once there is room';
     end if;
     raise exception using
         errcode = 'PB409',
@@ -7825,7 +7825,7 @@ begin
     if message_count > 10000 then
         raise exception using
             errcode = 'PB413',
-            message = format('a batch of %s messages is too long: 10000 are allowed', message_count),
+            message = format('a batch of %s messages is too large: at most 10000 are allowed', message_count),
             hint = 'publish in several batches; inside one transaction they are still all or nothing';
     end if;
     if cardinality(keys) <> message_count or cardinality(headers) <> message_count or cardinality(dedup_ids) <> message_count
@@ -8436,7 +8436,7 @@ begin
     if size > entry.max_message_bytes then
         raise exception using
             errcode = 'PB413',
-            message = format('%s has %s bytes of data, and the stream allows %s', name, size, entry.max_message_bytes),
+            message = format('%s has %s bytes of data, and the stream allows at most %s', name, size, entry.max_message_bytes),
             hint = 'raise max_message_bytes of the stream, or store the content elsewhere and send a reference';
     end if;
     problem := case
@@ -8523,7 +8523,7 @@ begin
             raise exception using
                 errcode = 'PB409',
                 message = 'the resume token is beyond the end of the stream: messages were lost in a crash, a failover or a restore',
-                hint = 'read on from a seq or a time';
+                hint = 'continue from a seq or a time';
         end if;
         if backwards then high := least(high, edge); else low := greatest(low, edge); end if;
     end if;
@@ -8646,7 +8646,7 @@ begin
     if entry.one_message_per_key and (batch.keys is null or array_position(batch.keys, null) is not null) then
         raise exception using
             errcode = 'PB400',
-            message = format('%s is not allowed: the stream keeps one message per key, and it has none', postbus_data.message_name(
+            message = format('%s is not allowed: the stream keeps one message per key, and this message has no key', postbus_data.message_name(
                 case when message_count > 1 then coalesce(array_position(batch.keys, null), 1) end
             ));
     end if;
@@ -8797,7 +8797,7 @@ begin
         raise exception using
             errcode = 'PB409',
             message = format('another run of pipeline "%s" has begun', name),
-            hint = 'this one ends; nothing was lost or doubled';
+            hint = 'this run stops; nothing was lost or duplicated';
     end if;
 end
 $$;
@@ -8899,8 +8899,8 @@ begin
     if found_type <> 'json' then
         raise exception using
             errcode = 'PB409',
-            message = format('stream "%s" holds %s, and rows that cannot be published are json', stream, found_type),
-            hint = 'name another stream for them: --bad-into';
+            message = format('stream "%s" holds %s, but rejected rows are published as json', stream, found_type),
+            hint = 'choose another stream for them with --bad-into';
     end if;
 end
 $$;
@@ -10207,7 +10207,7 @@ begin
     raise exception using
         errcode = 'PB403',
         message = format('role "%s" may not %s stream "%s"', caller.role, case wanted when 'publish' then 'publish to' else wanted end, stream),
-        hint = format('its owner can allow it: select postbus.grant_stream(%L, %L, %L)', stream, caller.role, wanted);
+        hint = format('the owner can allow it: select postbus.grant_stream(%L, %L, %L)', stream, caller.role, wanted);
 end
 $$;
 
@@ -11103,7 +11103,7 @@ begin
         new_base := new_base + (layout & 2047)::integer;
     end if;
     if new_base + partition_count > 16777215 then
-        raise exception using errcode = 'PB409', message = 'the partitions of this stream were changed too often', hint = 'create another stream';
+        raise exception using errcode = 'PB409', message = 'this stream''s partitions cannot be renumbered any further', hint = 'create another stream';
     end if;
     -- Perhaps one is prepared already.
     update postbus_data.segment as s
@@ -11360,7 +11360,7 @@ begin
     if known.query is distinct from query then
         raise exception using
             errcode = 'PB409',
-            message = format('writer "%s" counts the batches of another query', writer),
+            message = format('writer "%s" belongs to another query', writer),
             hint = 'a query with a new checkpoint counts from 0 again: give it a writerId of its own, or none';
     end if;
     return false;
@@ -11382,13 +11382,13 @@ begin
         raise exception using
             errcode = 'PB503',
             message = 'this server is a standby: it may lack messages',
-            hint = 'let the URL lead every executor to the primary';
+            hint = 'use a URL that reaches the primary from every executor';
     end if;
     if system <> (select c.system_identifier::text from pg_control_system() as c) then
         raise exception using
             errcode = 'PB409',
-            message = 'the URL leads this executor to another Postgres than the driver',
-            hint = 'let it lead both to the same server';
+            message = 'the URL reaches a different Postgres from this executor than from the driver',
+            hint = 'use a URL that reaches the same server from both';
     end if;
 end
 $$;
@@ -11433,8 +11433,8 @@ begin
     if exists (select from postbus_data.lease as l where l.consumer_id = reader.id) then
         raise exception using
             errcode = 'PB409',
-            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive by it', consumer, stream),
-            hint = 'give the streaming query a consumer of its own';
+            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive from it', consumer, stream),
+            hint = 'give the streaming query its own consumer';
     end if;
     loop
         for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
@@ -11695,7 +11695,7 @@ begin
     if message_count is null then
         raise exception using
             errcode = 'PB503',
-            message = 'staged messages are gone, or of another stream of that name',
+            message = 'staged messages are gone, or belong to another stream of that name',
             hint = 'nothing was published; run the batch again';
     end if;
     select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;
@@ -11781,8 +11781,8 @@ begin
     if staged.encoded is not null then
         raise exception using
             errcode = 'PB409',
-            message = 'the tasks have a later release of Postbus than the driver',
-            hint = 'nothing was published; install the same one on both';
+            message = 'the tasks run a later release of Postbus than the driver',
+            hint = 'nothing was published; install the same release on both';
     end if;
     -- Release 0.1.0 staged them without hashes, and unchecked.
     if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then
@@ -11900,7 +11900,7 @@ declare
     hashes integer[];
 begin
     if not starts_with(writer, stream || '/') then
-        raise exception using errcode = 'PB400', message = format('writer "%s" is not of stream "%s"', writer, stream);
+        raise exception using errcode = 'PB400', message = format('writer "%s" does not belong to stream "%s"', writer, stream);
     end if;
     select s.id, s.data_type, s.max_message_bytes
     into entry.stream_id, entry.data_type, entry.max_message_bytes
@@ -12599,7 +12599,7 @@ begin
     if data_type is null or data_type not in ('json', 'text', 'bytes') then
         raise exception using
             errcode = 'PB400',
-            message = format('data type %s is not known', coalesce('"' || data_type || '"', 'null')),
+            message = format('unknown data type %s', coalesce('"' || data_type || '"', 'null')),
             hint = 'use json, text or bytes';
     end if;
     if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
@@ -12622,7 +12622,7 @@ begin
     on conflict (name) do nothing
     returning s.id into id;
     if id is null then
-        raise exception using errcode = 'PB409', message = format('stream "%s" exists', stream);
+        raise exception using errcode = 'PB409', message = format('stream "%s" already exists', stream);
     end if;
 
     -- From 0, so that an unused stream's horizon (0) is below its first message (1). CACHE 1: a cached, lower number would
@@ -12942,7 +12942,7 @@ begin
     returning t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
     into stored;
     if stored.id is null then
-        raise exception using errcode = 'PB409', message = 'the token exists';
+        raise exception using errcode = 'PB409', message = 'the token already exists';
     end if;
     return stored;
 end
@@ -12996,7 +12996,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('f435237260f129a0')
+insert into postbus_data.installation (functions_digest) values ('bbfa8d57d2496f47')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

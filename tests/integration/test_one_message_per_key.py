@@ -164,7 +164,7 @@ async def test_the_state_is_read_in_pages_by_key_and_by_pattern(bus: Any, prices
 async def test_what_such_a_stream_does_not_allow(bus: Any, prices: str) -> None:
     stream = f"{prices}-plain"
     await bus.create_stream(stream)
-    with pytest.raises(postbus.InvalidInput, match="one message per key, and it has none"):
+    with pytest.raises(postbus.InvalidInput, match="one message per key, and this message has no key"):
         await bus.publish(prices, data=1)
     with pytest.raises(postbus.InvalidInput, match="message 2"):
         await bus.publish_many(prices, [Message(key="a", data=1), Message(data=1)])

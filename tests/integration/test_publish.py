@@ -156,7 +156,7 @@ async def test_data_over_the_limit_is_refused_with_its_place(bus: Any, name: str
     await bus.create_stream(name, max_message_bytes=100)
     await bus.publish(name, data="x" * 98)
 
-    with pytest.raises(postbus.TooLarge, match="message has 101 bytes of data, and the stream allows 100"):
+    with pytest.raises(postbus.TooLarge, match="message has 101 bytes of data, and the stream allows at most 100"):
         await bus.publish(name, data="x" * 99)
     with pytest.raises(postbus.TooLarge, match="message 2 has 101 bytes"):
         await bus.publish_many(name, [Message(data=1), Message(data="x" * 99)])
@@ -176,7 +176,7 @@ async def test_a_batch_has_at_most_10000_messages(bus: Any, stream: str) -> None
     batch = [Message(data=n) for n in range(10_000)]
     assert len(await bus.publish_many(stream, batch)) == 10_000
 
-    with pytest.raises(postbus.TooLarge, match="10001 messages is too long: 10000 are allowed"):
+    with pytest.raises(postbus.TooLarge, match="10001 messages is too large: at most 10000 are allowed"):
         await bus.publish_many(stream, [*batch, Message(data=0)])
 
 

@@ -221,7 +221,7 @@ def test_a_consumer_of_workers_is_not_taken(bus: postbus.Bus, url: str, stream: 
     bus.create_consumer(stream, "workers").receive(max_messages=1)
     source = reader(url, stream, consumer="workers")
 
-    with pytest.raises(postbus.Conflict, match="workers receive by it"):
+    with pytest.raises(postbus.Conflict, match="workers receive from it"):
         source.commit(source.initialOffset())
 
 

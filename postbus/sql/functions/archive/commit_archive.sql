@@ -31,8 +31,8 @@ begin
     if known is distinct from after_seq then
         raise exception using
             errcode = 'PB409',
-            message = format('the archive of stream "%s" is at seq %s, not at %s: another run is at work', stream, known, after_seq),
-            hint = 'run one at a time; nothing was lost or doubled';
+            message = format('the archive of stream "%s" is at seq %s, not at %s: another run is active', stream, known, after_seq),
+            hint = 'run one at a time; nothing was lost or duplicated';
     end if;
     archived := postbus_data.add_files(found_id, files);
     logged := case when is_lost then 0 else postbus_data.count_range(found_id, after_seq, to_seq) end;

@@ -23,8 +23,8 @@ begin
     if known <> root then
         raise exception using
             errcode = 'PB409',
-            message = format('the archive of stream "%s" lies in %s, not in %s', stream, known, root),
-            hint = 'archive to that folder; to move it, copy it and call postbus_data.move_archive';
+            message = format('the archive of stream "%s" is in %s, not in %s', stream, known, root),
+            hint = 'archive to that folder';
     end if;
     if open_archive.format <> 'parquet' then
         update postbus_data.archive as a set format = open_archive.format where a.stream_id = found_id;

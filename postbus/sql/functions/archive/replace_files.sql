@@ -29,8 +29,8 @@ begin
     if replaced <> cardinality(old_ids) then
         raise exception using
             errcode = 'PB409',
-            message = format('%s of %s files of the archive of "%s" are not listed any more', cardinality(old_ids) - replaced, cardinality(old_ids), stream),
-            hint = 'another run was faster; nothing was changed';
+            message = format('%s of %s files of the archive of "%s" are no longer listed', cardinality(old_ids) - replaced, cardinality(old_ids), stream),
+            hint = 'another run has replaced them; nothing was changed';
     end if;
     total := postbus_data.add_files(found_id, files);
     if exists (

@@ -32,7 +32,7 @@ begin
     if data_path is not null then
         select s.data_type into data_type from postbus_data.stream as s where s.id = settings.stream_id;
         if data_type <> 'json' then
-            raise exception using errcode = 'PB400', message = format('filter_data needs a stream of json, and this one holds %s', data_type);
+            raise exception using errcode = 'PB400', message = format('filter_data needs a json stream, and this one holds %s', data_type);
         end if;
         begin
             settings.filter_data := data_path::jsonpath;

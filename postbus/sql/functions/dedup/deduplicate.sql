@@ -28,8 +28,8 @@ begin
     if register is null or oldest is null then
         raise exception using
             errcode = 'PB409',
-            message = 'the stream does not look for duplicates',
-            hint = 'give it a dedup_window (alter_stream), or publish without ids';
+            message = 'the stream has no dedup_window',
+            hint = 'set one with alter_stream, or publish without ids';
     end if;
     if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then
         raise exception using errcode = 'PB400', message = 'a dedup id is not 1 to 255 characters long';

@@ -13,8 +13,8 @@ begin
     if data_type = coalesce(expected_type, data_type) then
         raise exception using
             errcode = 'PB507',
-            message = format('stream "%s" is full: its max_messages or max_storage is reached, and nothing may be dropped', stream),
-            hint = 'consume or purge messages, or raise the limit; it takes messages again by itself once there is room';
+            message = format('stream "%s" is full: it has reached max_messages or max_storage, and nothing may be dropped', stream),
+            hint = 'consume or purge messages, or raise the limit; publishing works again once there is room';
     end if;
     raise exception using
         errcode = 'PB409',

@@ -8,7 +8,7 @@ begin
     if message_count > 10000 then
         raise exception using
             errcode = 'PB413',
-            message = format('a batch of %s messages is too long: 10000 are allowed', message_count),
+            message = format('a batch of %s messages is too large: at most 10000 are allowed', message_count),
             hint = 'publish in several batches; inside one transaction they are still all or nothing';
     end if;
     if cardinality(keys) <> message_count or cardinality(headers) <> message_count or cardinality(dedup_ids) <> message_count

@@ -22,7 +22,7 @@ begin
     if entry.one_message_per_key and (batch.keys is null or array_position(batch.keys, null) is not null) then
         raise exception using
             errcode = 'PB400',
-            message = format('%s is not allowed: the stream keeps one message per key, and it has none', postbus_data.message_name(
+            message = format('%s is not allowed: the stream keeps one message per key, and this message has no key', postbus_data.message_name(
                 case when message_count > 1 then coalesce(array_position(batch.keys, null), 1) end
             ));
     end if;

@@ -16,7 +16,7 @@ begin
         raise exception using
             errcode = 'PB409',
             message = format('another run of pipeline "%s" has begun', name),
-            hint = 'this one ends; nothing was lost or doubled';
+            hint = 'this run stops; nothing was lost or duplicated';
     end if;
 end
 $$;

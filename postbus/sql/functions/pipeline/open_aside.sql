@@ -23,8 +23,8 @@ begin
     if found_type <> 'json' then
         raise exception using
             errcode = 'PB409',
-            message = format('stream "%s" holds %s, and rows that cannot be published are json', stream, found_type),
-            hint = 'name another stream for them: --bad-into';
+            message = format('stream "%s" holds %s, but rejected rows are published as json', stream, found_type),
+            hint = 'choose another stream for them with --bad-into';
     end if;
 end
 $$;

@@ -15,6 +15,6 @@ begin
     raise exception using
         errcode = 'PB403',
         message = format('role "%s" may not %s stream "%s"', caller.role, case wanted when 'publish' then 'publish to' else wanted end, stream),
-        hint = format('its owner can allow it: select postbus.grant_stream(%L, %L, %L)', stream, caller.role, wanted);
+        hint = format('the owner can allow it: select postbus.grant_stream(%L, %L, %L)', stream, caller.role, wanted);
 end
 $$;

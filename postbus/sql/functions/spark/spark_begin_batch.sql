@@ -42,7 +42,7 @@ begin
     if known.query is distinct from query then
         raise exception using
             errcode = 'PB409',
-            message = format('writer "%s" counts the batches of another query', writer),
+            message = format('writer "%s" belongs to another query', writer),
             hint = 'a query with a new checkpoint counts from 0 again: give it a writerId of its own, or none';
     end if;
     return false;

@@ -13,13 +13,13 @@ begin
         raise exception using
             errcode = 'PB503',
             message = 'this server is a standby: it may lack messages',
-            hint = 'let the URL lead every executor to the primary';
+            hint = 'use a URL that reaches the primary from every executor';
     end if;
     if system <> (select c.system_identifier::text from pg_control_system() as c) then
         raise exception using
             errcode = 'PB409',
-            message = 'the URL leads this executor to another Postgres than the driver',
-            hint = 'let it lead both to the same server';
+            message = 'the URL reaches a different Postgres from this executor than from the driver',
+            hint = 'use a URL that reaches the same server from both';
     end if;
 end
 $$;

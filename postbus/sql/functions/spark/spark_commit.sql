@@ -38,8 +38,8 @@ begin
     if exists (select from postbus_data.lease as l where l.consumer_id = reader.id) then
         raise exception using
             errcode = 'PB409',
-            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive by it', consumer, stream),
-            hint = 'give the streaming query a consumer of its own';
+            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive from it', consumer, stream),
+            hint = 'give the streaming query its own consumer';
     end if;
     loop
         for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop

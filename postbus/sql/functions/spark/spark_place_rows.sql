@@ -36,7 +36,7 @@ begin
     if message_count is null then
         raise exception using
             errcode = 'PB503',
-            message = 'staged messages are gone, or of another stream of that name',
+            message = 'staged messages are gone, or belong to another stream of that name',
             hint = 'nothing was published; run the batch again';
     end if;
     select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;

@@ -17,8 +17,8 @@ begin
     if staged.encoded is not null then
         raise exception using
             errcode = 'PB409',
-            message = 'the tasks have a later release of Postbus than the driver',
-            hint = 'nothing was published; install the same one on both';
+            message = 'the tasks run a later release of Postbus than the driver',
+            hint = 'nothing was published; install the same release on both';
     end if;
     -- Release 0.1.0 staged them without hashes, and unchecked.
     if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then

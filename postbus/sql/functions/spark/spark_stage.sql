@@ -29,7 +29,7 @@ declare
     hashes integer[];
 begin
     if not starts_with(writer, stream || '/') then
-        raise exception using errcode = 'PB400', message = format('writer "%s" is not of stream "%s"', writer, stream);
+        raise exception using errcode = 'PB400', message = format('writer "%s" does not belong to stream "%s"', writer, stream);
     end if;
     select s.id, s.data_type, s.max_message_bytes
     into entry.stream_id, entry.data_type, entry.max_message_bytes

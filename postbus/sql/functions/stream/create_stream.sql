@@ -52,7 +52,7 @@ begin
     if data_type is null or data_type not in ('json', 'text', 'bytes') then
         raise exception using
             errcode = 'PB400',
-            message = format('data type %s is not known', coalesce('"' || data_type || '"', 'null')),
+            message = format('unknown data type %s', coalesce('"' || data_type || '"', 'null')),
             hint = 'use json, text or bytes';
     end if;
     if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
@@ -75,7 +75,7 @@ begin
     on conflict (name) do nothing
     returning s.id into id;
     if id is null then
-        raise exception using errcode = 'PB409', message = format('stream "%s" exists', stream);
+        raise exception using errcode = 'PB409', message = format('stream "%s" already exists', stream);
     end if;
 
     -- From 0, so that an unused stream's horizon (0) is below its first message (1). CACHE 1: a cached, lower number would
