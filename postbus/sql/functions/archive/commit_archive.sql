@@ -12,14 +12,16 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Take the next step of an archive: list the files that hold after_seq < seq <= to_seq, and let retention have these messages.
+Commit the next step of an archive: list the files that hold after_seq < seq <= to_seq, and allow retention to drop these
+messages.
 
 is_lost  the messages were purged before they could be archived, and there are no files.
 
 Returns  how many messages the step holds.
-Raises   PB404, PB409 when another run has taken this step, or the files do not hold as many messages as the log.
+Raises   PB404 for an unknown stream, PB409 when another run has committed this step, or the files do not hold as many messages
+         as the log.
 Touches  archive (update), archive_batch, archive_file, archive_part (insert), the consumer's position.
-Locks    the archive's row, so that of two runs one takes the step.
+Locks    the archive's row, so that only one of two runs commits the step.
 */
 declare
     found_id integer := postbus_data.stream_id(stream);

@@ -9,7 +9,7 @@ returns postbus_data.consumer
 language plpgsql
 stable
 as $$
-/* Check the parts of a filter that are given, and put them into a consumer's settings; null leaves one as it is. Raises PB400. */
+/* Check the given parts of a filter and put them into a consumer's settings; null leaves a part unchanged. Raises PB400. */
 declare
     data_type text;
 begin

@@ -3,7 +3,7 @@ returns integer
 language sql
 immutable
 as $$
-/* The partition of a layout that a message belongs to, whichever it was published to. */
+/* The partition of a layout to which a message belongs, whichever partition it was published to. */
     select ((layout >> 11) & 16777215)::integer
         + coalesce(postbus.partition_of(key, (layout & 2047)::integer), mod(seq, layout & 2047)::integer)
 $$;

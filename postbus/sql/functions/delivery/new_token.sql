@@ -4,8 +4,9 @@ language sql
 volatile
 as $$
 /*
-A lease's name: random, so that a lease that a crash took back is never taken for another (a number from a sequence could be given again). From a source that
-nobody can seed, unlike random(): who could repeat tokens could finish deliveries of others.
+A token for a lease. It is random, so that a lease lost in a crash is never mistaken for another one; a number from a sequence
+could be given out again. Its source cannot be seeded, unlike random(): whoever could predict tokens could settle other clients'
+deliveries.
 */
     select uuid_hash_extended(gen_random_uuid(), 0)
 $$;

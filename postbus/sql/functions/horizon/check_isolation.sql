@@ -3,7 +3,7 @@ returns void
 language plpgsql
 volatile
 as $$
-/* Refuse a transaction that keeps its snapshot (PB412): it does not see what others have done since. */
+/* Refuse a transaction that keeps its snapshot (PB412): it does not see what others have committed since. */
 begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         raise exception using

@@ -5,8 +5,8 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Raise the error for a stream that cannot be entered: PB404 when it does not exist, PB409 when it holds another type of data, PB507 when it is
-full.
+Raise the error for a stream that cannot be published to: PB404 when it does not exist, PB409 when it has another data type,
+PB507 when it is full.
 */
 begin
     perform postbus_data.stream_id(stream);

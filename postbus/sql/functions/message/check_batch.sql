@@ -3,7 +3,7 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse a batch whose arrays do not run side by side, or that is too long (PB400, PB413). */
+/* Refuse a batch whose arrays differ in length, or that is too large (PB400, PB413). */
 begin
     if message_count > 10000 then
         raise exception using

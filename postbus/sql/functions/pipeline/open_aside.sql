@@ -5,9 +5,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Make the stream for rows that cannot be published, with their reasons, if it does not exist.
+Create the stream for rejected rows and their reasons, unless it exists.
 
-Raises   PB400 for a name that is not allowed, PB409 when it exists and does not hold json.
+Raises   PB400 for an invalid name, PB409 when it exists and does not hold json.
 */
 declare
     found_type text;

@@ -5,8 +5,8 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Refuse to read on a server other than the one where the read was planned: a standby may lack messages (PB503), another system has other
-ones (PB409).
+Refuse to read on a server other than the one on which the read was planned: a standby may lack messages (PB503), and another
+system has other messages (PB409).
 */
 begin
     if pg_is_in_recovery() then

@@ -11,10 +11,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer that does not exist
-is created, if the caller owns Postbus. The position never moves back.
+Record that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer
+that does not exist is created if the caller owns Postbus. The position never moves back.
 
-Raises   PB403, PB404, PB409 when workers receive by that consumer.
+Raises   PB403, PB404, PB409 when workers receive from that consumer.
 Touches  consumer (insert), position (insert, delete).
 Locks    the mutex of each partition.
 */

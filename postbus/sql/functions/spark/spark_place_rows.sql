@@ -14,13 +14,13 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Make this transaction a publisher of the stream, draw the numbers of a staged row's messages, and say where to COPY them, in the same transaction.
-Nothing else may be written to a segment by COPY.
+Make this transaction a publisher of the stream, draw the seqs of a staged row's messages, and say where to COPY them in the
+same transaction. Nothing else may be written to a segment by COPY.
 
-published_at  as the protocol sends it.
-seqs          null when they follow each other from first_seq on.
+published_at  in the format of the protocol.
+seqs          null when they are consecutive from first_seq on.
 
-Raises   PB404, PB503 when they are gone, or the stream was dropped and another has its name; as begin_publish.
+Raises   PB404, PB503 when the messages are gone, or the stream was dropped and another has its name; as begin_publish.
 Locks    as lock_horizon.
 */
 declare

@@ -18,9 +18,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Check messages of a task, hash their keys, and put them where spark_publish finds them. Tasks do so side by side; what the driver does, it does alone.
+Check messages of a task, hash their keys, and store them where spark_publish finds them. Tasks do this in parallel; the driver
+publishes alone.
 
-Raises   PB400 and PB413 for a message that is not allowed, PB404.
+Raises   PB400 and PB413 for an invalid message, PB404 for an unknown stream.
 Touches  spark_staging (insert).
 */
 declare
