@@ -8486,7 +8486,7 @@ begin
     if size > entry.max_message_bytes then
         raise exception using
             errcode = 'PB413',
-            message = format('%s has %s bytes of data, and the stream allows at most %s', name, size, entry.max_message_bytes),
+            message = format('%s has %s bytes of data, and the stream allows %s', name, size, entry.max_message_bytes),
             hint = 'raise max_message_bytes of the stream, or store the content elsewhere and send a reference';
     end if;
     problem := case
@@ -12676,7 +12676,7 @@ begin
     if data_type is null or data_type not in ('json', 'text', 'bytes') then
         raise exception using
             errcode = 'PB400',
-            message = format('unknown data type %s', coalesce('"' || data_type || '"', 'null')),
+            message = format('data type %s is not known', coalesce('"' || data_type || '"', 'null')),
             hint = 'use json, text or bytes';
     end if;
     if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
@@ -13073,7 +13073,7 @@ end
 $$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('99751abf27ae137a')
+insert into postbus_data.installation (functions_digest) values ('7e76852101956b64')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -23,7 +23,7 @@ begin
     if size > entry.max_message_bytes then
         raise exception using
             errcode = 'PB413',
-            message = format('%s has %s bytes of data, and the stream allows at most %s', name, size, entry.max_message_bytes),
+            message = format('%s has %s bytes of data, and the stream allows %s', name, size, entry.max_message_bytes),
             hint = 'raise max_message_bytes of the stream, or store the content elsewhere and send a reference';
     end if;
     problem := case

@@ -52,7 +52,7 @@ begin
     if data_type is null or data_type not in ('json', 'text', 'bytes') then
         raise exception using
             errcode = 'PB400',
-            message = format('unknown data type %s', coalesce('"' || data_type || '"', 'null')),
+            message = format('data type %s is not known', coalesce('"' || data_type || '"', 'null')),
             hint = 'use json, text or bytes';
     end if;
     if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
