@@ -26,7 +26,7 @@ def info(bus: postbus.Bus, stream: str) -> postbus.PipelineInfo:
     return found
 
 
-def test_what_was_archived_and_what_is_live_are_everything(
+def test_archive_and_log_together_hold_every_message(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     published = publish(bus, stream, 100)
@@ -52,7 +52,7 @@ def test_what_was_archived_and_what_is_live_are_everything(
     assert (row.data, row.headers) == ('{"no":"key"}', {"trace": "ü"})
 
 
-def test_archiving_again_does_what_is_new_and_no_more(
+def test_archiving_again_archives_only_new_messages(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     publish(bus, stream, 10)
@@ -144,7 +144,7 @@ def test_files_that_are_not_what_was_archived_are_found(
 
 
 @pytest.mark.slow
-def test_what_was_purged_before_it_was_archived_is_said_or_noted(
+def test_messages_purged_before_archiving_raise_an_error_or_are_recorded(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     publish(bus, stream, 5)
