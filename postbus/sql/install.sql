@@ -1000,9 +1000,11 @@ as $$
 /*
 List files of an archive.
 
-files    an array of objects: path, bytes, first_published_at, last_published_at, and parts, an array of objects that are rows of archive_part.
+files    an array of objects: path, bytes, first_published_at, last_published_at, and parts, an array of objects that are rows
+         of archive_part.
 
-Returns  how many messages they hold.
+Returns  how many messages the files hold.
+Touches  archive_file, archive_part (insert).
 */
 declare
     file jsonb;
@@ -1055,7 +1057,11 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The files of an archive that may hold messages with after_seq < seq <= to_seq and from_time <= published_at < to_time, in order. Raises PB404. */
+/*
+The files of an archive that may hold messages with after_seq < seq <= to_seq and from_time <= published_at < to_time, in order.
+
+Raises   PB404 for an unknown stream.
+*/
     select
         f.id, f.path, f.bytes, f.message_count, f.first_seq, f.last_seq, f.first_published_at, f.last_published_at
     from postbus_data.archive_file as f
@@ -1074,7 +1080,7 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The folders below that of an archive in which files are known, removed ones too. Raises PB404. */
+/* The folders below an archive's folder that have, or had, files of the archive. Raises PB404 for an unknown stream. */
     select distinct split_part(f.path, '/', 1)
     from postbus_data.archive_file as f
     where f.stream_id = postbus_data.stream_id(stream)
@@ -1086,7 +1092,7 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The format of an archive: parquet, or delta when its folder is a Delta table too. Null when there is none. Raises PB404. */
+/* The format of an archive: parquet, or delta when its folder is also a Delta table. Null without an archive. Raises PB404. */
     select a.format from postbus_data.archive as a where a.stream_id = postbus_data.stream_id(stream)
 $$;
 
@@ -1112,8 +1118,10 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The seq after which the next message of an archive lies, above after_seq and not before a time: what lies between holds nothing. Null when it has no such message.
-Raises PB404.
+The seq after which an archive's next message lies, above after_seq and not before a time; there is none in between. Null when
+the archive has no such message.
+
+Raises   PB404 for an unknown stream.
 */
     select greatest(min(f.first_seq) - 1, after_seq)
     from postbus_data.archive_file as f
@@ -1137,7 +1145,9 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The archive of a stream: it holds what lies above start_after, up to position_seq. No row when there is none. Raises PB404. */
+/*
+The archive of a stream, which holds messages above start_after, up to position_seq. No row without an archive. Raises PB404.
+*/
     select a.root, a.start_after, a.position_seq, count(f.id), coalesce(sum(f.message_count), 0)::bigint, coalesce(sum(f.bytes), 0)::bigint
     from postbus_data.archive as a
     left join postbus_data.archive_file as f on f.stream_id = a.stream_id and f.removed_at is null
@@ -1156,8 +1166,10 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-What the steps of an archive say: how many messages they took, how many steps found theirs purged, and the first seq after which a step is missing (null when
-they are whole). Raises PB404.
+A summary of an archive's steps: how many messages they hold, how many steps found their messages purged, and the first seq
+after which a step is missing (null when none is).
+
+Raises   PB404 for an unknown stream.
 */
     select
         coalesce(sum(b.message_count), 0)::bigint,
@@ -1188,14 +1200,16 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Take the next step of an archive: list the files that hold after_seq < seq <= to_seq, and let retention have these messages.
+Commit the next step of an archive: list the files that hold after_seq < seq <= to_seq, and allow retention to drop these
+messages.
 
 is_lost  the messages were purged before they could be archived, and there are no files.
 
 Returns  how many messages the step holds.
-Raises   PB404, PB409 when another run has taken this step, or the files do not hold as many messages as the log.
+Raises   PB404 for an unknown stream, PB409 when another run has committed this step, or the files do not hold as many messages
+         as the log.
 Touches  archive (update), archive_batch, archive_file, archive_part (insert), the consumer's position.
-Locks    the archive's row, so that of two runs one takes the step.
+Locks    the archive's row, so that only one of two runs commits the step.
 */
 declare
     found_id integer := postbus_data.stream_id(stream);
@@ -1207,8 +1221,8 @@ begin
     if known is distinct from after_seq then
         raise exception using
             errcode = 'PB409',
-            message = format('the archive of stream "%s" is at seq %s, not at %s: another run is at work', stream, known, after_seq),
-            hint = 'run one at a time; nothing was lost or doubled';
+            message = format('the archive of stream "%s" is at seq %s, not at %s: another run is active', stream, known, after_seq),
+            hint = 'run one at a time; nothing was lost or duplicated';
     end if;
     archived := postbus_data.add_files(found_id, files);
     logged := case when is_lost then 0 else postbus_data.count_range(found_id, after_seq, to_seq) end;
@@ -1270,10 +1284,11 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Let an archive go of its oldest steps whose messages were all published before a time: whole steps, and no file is cut.
+Remove the oldest steps of an archive whose messages were all published before a time. Only whole steps are removed, and no file
+is rewritten.
 
-Returns  how many messages went.
-Raises   PB404.
+Returns  how many messages were removed.
+Raises   PB404 for an unknown stream.
 Touches  archive (update), archive_file (update).
 Locks    the archive's row.
 */
@@ -1320,7 +1335,7 @@ language sql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
-/* Forget files of an archive that were deleted. Those that count stay. Raises PB404. */
+/* Forget files of an archive that were deleted. Files that still count stay. Raises PB404 for an unknown stream. */
     delete from postbus_data.archive_file as f
     where f.stream_id = postbus_data.stream_id(stream)
         and f.id = any (ids)
@@ -1334,11 +1349,12 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Make an archive of a stream, if it has none: from its oldest message on. Its consumer keeps the stream from letting go of what is not archived.
+Create the archive of a stream, from its oldest message on, unless it has one. The archive's consumer makes the stream keep what
+is not archived yet.
 
-format   with delta, its folder is to be a Delta table too; one that is stays so.
+format   delta makes the folder a Delta table too; an archive that is one stays one.
 
-Raises   PB404, PB409 when the archive lies in another folder.
+Raises   PB404 for an unknown stream, PB409 when the archive is in another folder.
 */
 declare
     found_id integer := postbus_data.stream_id(stream);
@@ -1352,8 +1368,8 @@ begin
     if known <> root then
         raise exception using
             errcode = 'PB409',
-            message = format('the archive of stream "%s" lies in %s, not in %s', stream, known, root),
-            hint = 'archive to that folder; to move it, copy it and call postbus_data.move_archive';
+            message = format('the archive of stream "%s" is in %s, not in %s', stream, known, root),
+            hint = 'archive to that folder';
     end if;
     if open_archive.format <> 'parquet' then
         update postbus_data.archive as a set format = open_archive.format where a.stream_id = found_id;
@@ -1372,7 +1388,9 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The files of an archive that do not count since before a time, so that they may be deleted. Raises PB404. */
+/*
+The files of an archive that stopped counting before a time, so that they can be deleted. Raises PB404 for an unknown stream.
+*/
     select f.id, f.path
     from postbus_data.archive_file as f
     where f.stream_id = postbus_data.stream_id(stream)
@@ -1387,12 +1405,12 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-List files of an archive that hold the messages of others, in their place. Readers that began before may still be at the old ones.
+Replace files of an archive by others that hold the same messages. Readers that began earlier may still read the old files.
 
-Returns  how many messages they hold.
-Raises   PB404, PB409 when an old file is not listed any more, or the new ones do not hold the same messages.
+Returns  how many messages the new files hold.
+Raises   PB404 for an unknown stream, PB409 when an old file is no longer listed, or the new files do not hold the same messages.
 Touches  archive_file (insert, update), archive_part (insert).
-Locks    the archive's row, so that steps, compaction and retention do not meet.
+Locks    the archive's row, so that steps, compaction and retention exclude each other.
 */
 declare
     found_id integer := postbus_data.stream_id(stream);
@@ -1411,8 +1429,8 @@ begin
     if replaced <> cardinality(old_ids) then
         raise exception using
             errcode = 'PB409',
-            message = format('%s of %s files of the archive of "%s" are not listed any more', cardinality(old_ids) - replaced, cardinality(old_ids), stream),
-            hint = 'another run was faster; nothing was changed';
+            message = format('%s of %s files of the archive of "%s" are no longer listed', cardinality(old_ids) - replaced, cardinality(old_ids), stream),
+            hint = 'another run has replaced them; nothing was changed';
     end if;
     total := postbus_data.add_files(found_id, files);
     if exists (
@@ -1460,12 +1478,14 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Deliver messages of an archive to one consumer once more, and note in the same transaction that its pipeline has come to to_seq: so each is delivered again
-once, although the pipeline is killed and run again. What the log lacks is copied to where dropped segments leave what is still held. A message that the
-consumer has not been given yet, holds or has buried is left alone.
+Deliver messages of an archive to one consumer again, and record in the same transaction that its pipeline has reached to_seq.
+So each message is delivered again once, even if the pipeline is killed and run again.
 
-Returns  how many are delivered again; null when another run has taken this one's place.
-Raises   PB404.
+Messages that the log no longer has are copied to the table kept. A message that the consumer has not received yet, holds, or
+has buried is left alone.
+
+Returns  how many messages are delivered again; null when another run has replaced this one.
+Raises   PB404 for an unknown stream or consumer.
 Touches  kept, waiting (insert), pipeline (update).
 */
 #variable_conflict use_column
@@ -1595,8 +1615,9 @@ as $$
 /*
 Take a range of a backfill, to publish it in this transaction.
 
-Returns  no row when it was published before, or is not to be read at this snapshot any more: it is closed, or another run has begun.
-Locks    the range, so that of two attempts at it one publishes.
+Returns  no row when the range is published already, or may not be read at this snapshot any more: the snapshot is closed, or
+         another run has begun.
+Locks    the range, so that only one of two attempts publishes it.
 */
 #variable_conflict use_column
 begin
@@ -1623,7 +1644,7 @@ language sql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
-/* Let no range begin at a snapshot any more. Those that have begun are finished. */
+/* Let no more ranges begin at a snapshot. Ranges that have begun are finished. */
     update postbus_data.backfill_snapshot as s
     set closed_at = clock_timestamp()
     where s.id = snapshot_id
@@ -1636,17 +1657,18 @@ language plpgsql
 volatile
 as $$
 /*
-Publish a range of a backfill whose source is this database, and note that it is done: its rows do not leave the server.
+Publish a range of a backfill whose source is this database, and record that it is done. Its rows do not leave the server.
 
-messages  the query that reads them, as key, data (JSON, text or bytes) and problem. It means what it means to the caller, whose search_path this function has too; so all
-          else in it is written with its schema.
+messages  the query that reads the rows, as key, data (JSON, text or bytes) and problem. This function has its caller's
+          search_path, so that the query means the same here as to the caller; every other name in it is qualified.
 
-Returns  how many there were. Null when that cannot be done in this way: a row cannot be published, the stream keeps one message per key, or somebody
-         else has published the range since the transaction's snapshot. The caller has to roll back then.
+Returns  how many messages were published. Null when the range cannot be published this way, and the caller has to roll back: a
+         row cannot be published, the stream keeps one message per key, or somebody has published the range since the
+         transaction's snapshot.
 Touches  backfill_range (update), the current segment of the stream (insert).
 Locks    the range, and the horizon of the stream, shared, until the transaction ends.
 
-Its transaction is at the snapshot that is read. What it has to know of now comes from sequences, locks and updates.
+The transaction runs at the snapshot that is read. Whatever must be current comes from sequences, locks and updates.
 */
 declare
     entry postbus_data.publish_target;
@@ -1731,7 +1753,7 @@ language sql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
-/* Note that a range of a backfill, as it was at a snapshot, is published by this transaction. */
+/* Record that this transaction publishes a range of a backfill, as it was at a snapshot. */
     update postbus_data.backfill_range as r
     set snapshot_id = end_range.snapshot_id,
         message_count = end_range.message_count,
@@ -1748,10 +1770,10 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note a snapshot of the source at which a run of a backfill is going to read.
+Record a snapshot of the source, at which a run of a backfill will read.
 
 Returns  its number.
-Raises   PB409 when another run has taken this one's place.
+Raises   PB409 when another run has replaced this one.
 Locks    the pipeline's row.
 */
 declare
@@ -1772,11 +1794,11 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note the ranges of a backfill, unless that was done.
+Record the ranges of a backfill, unless they are recorded already.
 
 ranges   [{"after_key": ["1"], "to_key": ["2"], "is_of_nulls": false}], in order.
 
-Raises   PB409 when another run has taken this one's place.
+Raises   PB409 when another run has replaced this one.
 Locks    the pipeline's row.
 */
 begin
@@ -1801,7 +1823,7 @@ returns text
 language plpgsql
 volatile
 as $$
-/* Ends copy_range: it has come to a row that cannot be published. */
+/* End copy_range: a row cannot be published. */
 begin
     raise exception using errcode = 'PB002', message = 'a row cannot be published';
 end
@@ -1813,7 +1835,9 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* How far a backfill is: messages and rows aside of the ranges that are done, and the numbers of the others; null when there are none. */
+/*
+The progress of a backfill: messages and rejected rows of the finished ranges, and the numbers of the others; null without ranges.
+*/
     select
         coalesce(sum(r.message_count), 0)::bigint,
         coalesce(sum(r.bad_count), 0)::bigint,
@@ -2118,7 +2142,7 @@ begin
     if ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
         raise exception using
             errcode = 'PB400',
-            message = 'a stream that keeps one message per key is read in order "key" or "partition"',
+            message = 'a stream with one message per key needs consumers in order "key" or "partition"',
             hint = 'in order "none" a later version could overtake one that is in flight';
     end if;
     if num_nonnulls("start", from_seq, from_time) = 0 then
@@ -2141,7 +2165,7 @@ begin
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;
     if new_id is null then
-        raise exception using errcode = 'PB409', message = format('consumer "%s" of stream "%s" exists', consumer, stream);
+        raise exception using errcode = 'PB409', message = format('consumer "%s" of stream "%s" already exists', consumer, stream);
     end if;
 end
 $$;
@@ -2309,13 +2333,14 @@ language sql
 immutable parallel safe
 as $$
 /*
-The key of one of a consumer's mutexes, besides those of its partitions, whose keys are the partitions' numbers. See consumer_lock_class.
+The second key of a consumer's mutexes other than those of its partitions, whose keys are the partition numbers. See
+consumer_lock_class.
 
-redeliver      who reads the redelivery log
-sweep          who sweeps
-count          who may go near max_ack_pending
-share out      who shares out the partitions of a group
-change layout  who waits for all of the old partitions, to go on to new ones
+redeliver      held while reading the redelivery log
+sweep          held while sweeping
+count          held while leasing messages close to max_ack_pending
+share out      held while sharing out the partitions of a group
+change layout  held while waiting for all old partitions, to move to the new ones
 */
     select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 end
 $$;
@@ -2326,10 +2351,11 @@ language sql
 immutable parallel safe
 as $$
 /*
-The class of a consumer's mutexes, two-key advisory locks. The second key is the number of a partition, or one of those that consumer_lock names.
+The class of a consumer's mutexes, which are two-key advisory locks. The second key is a partition number, or one of those in
+consumer_lock.
 
-They lie above the classes of publishers' locks (functions/horizon/internal/publisher_lock_class.sql). The class of a consumer 0 is that of maintenance: the second key is a
-stream's id, or for its schedule the negated id.
+They lie above the classes of publishers' locks (functions/horizon/internal/publisher_lock_class.sql). Class 0 is for maintenance: its
+second key is a stream's id, or the negated id for the stream's schedule.
 */
     select 1610612736 + consumer_id
 $$;
@@ -2339,7 +2365,7 @@ returns double precision
 language sql
 volatile
 as $$
-/* How many messages a second were given out since a sweep, about; 0 when there was none. positions: see position_sum. */
+/* About how many messages per second were delivered since a sweep; 0 without a sweep. For positions see position_sum. */
     select case
         when state.swept_to > '-infinity' then greatest(
             0,
@@ -2381,7 +2407,7 @@ returns postbus_data.segment
 language sql
 volatile
 as $$
-/* The first segment that has messages above a seq, or may get some: its partitions are those that a consumer which starts there begins with. */
+/* The first segment that has, or may get, messages above a seq. A consumer that starts there begins with its partitions. */
     select g
     from postbus_data.segment as g
     where g.stream_id = first_segment.stream_id
@@ -2394,7 +2420,7 @@ create or replace function postbus_data.forget(consumer_id integer)
 returns void
 language sql
 as $$
-/* Remove what a consumer has read, holds and waits for: it is dropped, or starts again. Dead letters stay. */
+/* Remove what a consumer has read, holds and waits for, because it is dropped or starts again. Dead letters stay. */
     delete from postbus_data.settled as s
     using postbus_data.lease as l
     where l.consumer_id = forget.consumer_id
@@ -2423,7 +2449,12 @@ set enable_seqscan = off
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* From when to when the history of each consumer of a stream reaches, and its lowest seq. No row for one that has none. Raises PB403, PB404. */
+/*
+The first and last time in the history of each consumer of a stream, and the lowest seq in it. No row for a consumer without
+history.
+
+Raises   PB403 without the right to consume, PB404 for an unknown stream.
+*/
     select c.id, c.name, h.first_finished_at, h.last_finished_at, h.first_seq
     from postbus_data.consumer as c
     cross join lateral (
@@ -2442,7 +2473,7 @@ returns postbus_data.consumer_use
 language sql
 volatile
 as $$
-/* When a consumer was last used; null if that is not known. */
+/* When a consumer was last used; null if unknown. */
     select u
     from postbus_data.consumer_use as u
     where u.consumer_id = reader.id
@@ -2457,7 +2488,7 @@ language plpgsql
 volatile
 as $$
 /*
-Remember that a consumer with expire_after is used, now and then only. Two that do so at once leave two rows, of which the later counts.
+Record from time to time that a consumer with expire_after is in use. Two calls at once leave two rows, of which the later counts.
 
 positions  the sum of its positions, if known.
 Touches    consumer_use (insert, delete).
@@ -2484,7 +2515,7 @@ returns setof postbus.peeked
 language plpgsql
 volatile
 as $$
-/* The messages that a consumer has not been given yet: of each partition, the first max_messages above a seq. */
+/* The messages that a consumer has not been given yet: the first max_messages of each partition above a seq. */
 #variable_conflict use_variable
 declare
     partition integer;
@@ -2525,7 +2556,7 @@ returns setof postbus.peeked
 language plpgsql
 volatile
 as $$
-/* The messages that a consumer has leased or lets wait: the first max_messages above a seq. */
+/* The messages that a consumer has leased or that wait for redelivery: the first max_messages above a seq. */
 #variable_conflict use_variable
 declare
     held record;
@@ -2591,8 +2622,8 @@ language sql
 volatile
 as $$
 /*
-The positions of a consumer in all its partitions, added up as if there were 1,024 of them. Seqs are shared by all partitions, so this grows by 1,024 for each
-message that is given out, about, and at least by 1. One probe for each partition, whatever dead rows there are.
+The sum of a consumer's positions, scaled as if it had 1,024 partitions. Partitions share one range of seqs, so the sum grows by
+about 1,024 for each message delivered, and by at least 1. One probe for each partition, however many dead rows there are.
 */
     select coalesce(sum(coalesce(place.read_to_seq, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
     from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
@@ -2618,7 +2649,7 @@ returns postbus_data.consumer
 language plpgsql
 stable
 as $$
-/* Check the parts of a filter that are given, and put them into a consumer's settings; null leaves one as it is. Raises PB400. */
+/* Check the given parts of a filter and put them into a consumer's settings; null leaves a part unchanged. Raises PB400. */
 declare
     data_type text;
 begin
@@ -2641,7 +2672,7 @@ begin
     if data_path is not null then
         select s.data_type into data_type from postbus_data.stream as s where s.id = settings.stream_id;
         if data_type <> 'json' then
-            raise exception using errcode = 'PB400', message = format('filter_data needs a stream of json, and this one holds %s', data_type);
+            raise exception using errcode = 'PB400', message = format('filter_data needs a json stream, and this one holds %s', data_type);
         end if;
         begin
             settings.filter_data := data_path::jsonpath;
@@ -2671,7 +2702,7 @@ begin
     if num_nonnulls("start", from_seq, from_time) <> 1 or "start" not in ('earliest', 'latest') then
         raise exception using
             errcode = 'PB400',
-            message = 'a position is "earliest", "latest", a seq or a time',
+            message = 'exactly one position is needed: "earliest", "latest", a seq or a time',
             hint = 'give exactly one of: start => ''earliest'' or ''latest'', from_seq, from_time';
     end if;
     return case
@@ -2688,7 +2719,7 @@ returns setof integer
 language sql
 volatile
 as $$
-/* The partitions in which a consumer has or may have something left to read: those that it reads, and those of newer layouts. */
+/* The partitions in which a consumer may have something left to read: those that it reads, and those of newer layouts. */
     select p.n
     from (
         select distinct g.partition_base, g.partition_count
@@ -3174,7 +3205,7 @@ returns setof postbus_data.dead_letter
 language plpgsql
 stable
 as $$
-/* Dead letters of a consumer above a seq, in order, that are among the seqs, match the key pattern and the reason; null asks nothing. */
+/* A consumer's dead letters above a seq, in order, that match the seqs, the key pattern and the reason; null matches all. */
 declare
     regex text := postbus_data.pattern_regex(key_pattern);
 begin
@@ -3269,7 +3300,7 @@ create or replace function postbus_data.begin_dedup(stream_id integer)
 returns void
 language plpgsql
 as $$
-/* Let a stream remember ids of messages, if it does not yet: its register and the first table. */
+/* Make a stream remember message ids, unless it does already: create its register and the first table. */
 begin
     if to_regclass('postbus_data.dedup_' || stream_id) is null then
         perform postbus_data.prepare_dedup(stream_id, 1);
@@ -3301,16 +3332,16 @@ language plpgsql
 volatile
 as $$
 /*
-Say which messages of a batch were published before, by their ids; a null id never was. The others' ids are taken, by this transaction: another that
-wants one of them waits for it to end. Of the same id twice in a batch, the first counts.
+Find the messages of a batch that were published before, by their ids; a null id is always new. This transaction takes the other
+ids: another transaction that wants one of them waits for this one to end. If a batch has an id twice, the first counts.
 
-seqs     the number that each message would get.
-Returns  for each message null when it is new, else the number of the one that was published.
+seqs     the seq that each message would get.
+Returns  for each message null when it is new, otherwise the seq of the message published before.
 Raises   PB409 when the stream has no dedup_window, PB400 for an id that is empty or longer than 255 characters.
 Touches  the stream's tables of ids (insert).
 Locks    ids in their order, so that two batches do not deadlock.
 
-Its caller has entered the stream, so the register is read after its lock: see maintain_dedup.
+Its caller has called begin_publish, so the register is read after the horizon lock is taken: see maintain_dedup.
 */
 declare
     now_at timestamptz := clock_timestamp();
@@ -3325,8 +3356,8 @@ begin
     if register is null or oldest is null then
         raise exception using
             errcode = 'PB409',
-            message = 'the stream does not look for duplicates',
-            hint = 'give it a dedup_window (alter_stream), or publish without ids';
+            message = 'the stream has no dedup_window',
+            hint = 'set one with alter_stream, or publish without ids';
     end if;
     if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then
         raise exception using errcode = 'PB400', message = 'a dedup id is not 1 to 255 characters long';
@@ -3376,7 +3407,7 @@ create or replace function postbus_data.end_dedup(stream_id integer)
 returns void
 language plpgsql
 as $$
-/* Let a stream forget all ids of messages. */
+/* Make a stream forget all message ids. */
 declare
     old_number integer;
 begin
@@ -3395,9 +3426,9 @@ language plpgsql
 volatile
 as $$
 /*
-Write ids into a table of them; an id that is there and older than oldest is written over.
+Insert ids into a table of ids. An existing id that is older than oldest is overwritten.
 
-Returns  the ids that were there, with their seqs.
+Returns  the ids that existed, with their seqs.
 */
 declare
     taken text[];
@@ -3438,10 +3469,10 @@ language plpgsql
 volatile
 as $$
 /*
-Begin the next table of ids when the current one is as old as the window, and drop those that hold nothing within it.
+Begin the next table of ids when the current one is as old as the window, and drop tables that hold no id within it.
 
-As with segments, a table is prepared in one call and named by the register in a later one, and it is sealed when no publisher is left that may have
-read the register before. Until then publishers write their ids to it and to the next one.
+As with segments, one call prepares a table and a later one points the register at it. The old table is sealed when no publisher
+is left that may have read the register before. Until then publishers write their ids to both.
 
 Its caller holds the stream's maintenance mutex.
 Returns  how many steps were taken.
@@ -3522,7 +3553,7 @@ create or replace function postbus_data.prepare_dedup(stream_id integer, number 
 returns void
 language plpgsql
 as $$
-/* Create a table for ids of messages. The register may name it once this transaction has committed. */
+/* Create a table for message ids. The register may name it once this transaction has committed. */
 begin
     execute format(
         'create table postbus_data.dedup_%s_%s (
@@ -3543,9 +3574,9 @@ language plpgsql
 volatile
 as $$
 /*
-Let ids go to the newest table when the register names one that does not exist: a dump may hold a register that had moved on while the tables were
-being dumped, and before step 4 a crash or a failover left it ahead. Such a register may also have had the tables dropped as old ones; then a new one
-is prepared, and named by a later call.
+Point the register at the newest table of ids when it names one that does not exist. A dump may hold a register that moved on
+while the tables were dumped; before step 4, a crash or a failover could leave it ahead. Maintenance may also have dropped all
+tables as too old because of such a register; then a new one is prepared, and a later call names it.
 
 Its caller holds the stream's maintenance mutex.
 Returns  how many steps were taken.
@@ -3585,10 +3616,10 @@ returns void
 language plpgsql
 as $$
 /*
-Let ids go to another table, at once and for every snapshot.
+Point the register at another table of ids, effective at once for every snapshot.
 
-The register is set, never drawn from: Postgres logs a nextval 32 numbers ahead, so that after a crash or on a promoted standby the register would name a
-table that nobody prepared.
+The register is set and never drawn from: Postgres logs a nextval 32 numbers ahead, so after a crash or on a promoted standby
+the register would name a table that nobody prepared.
 */
 begin
     perform setval(to_regclass('postbus_data.dedup_' || stream_id), number);
@@ -3729,16 +3760,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Ack, then receive: one call for what a worker does all day.
+Ack, then receive, in one call: a worker's main operation.
 
 ack_ids      null acks nothing.
-by_position  the consumer is a group: without an ack_wait what is received is given for good, with one it is a range with a lease, and ack_ids are the tokens of
-             ranges.
+by_position  the consumer is a group. Without an ack_wait, messages are claimed without a lease; with one, a range is leased,
+             and ack_ids are tokens of ranges.
 
-It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
-streams that a session uses have a faster function of their own; see create_receive_function.
+It has no SET clauses, which would cost more than finding a message: the calling session has the settings of postbus.receive.
+For the first streams that a session uses, the library calls a faster function written for the stream; see
+create_receive_function.
 
-Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
+Returns  a row for each lease, with the number of acked messages in each row; one row without a lease when nothing was received.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
@@ -3776,9 +3808,7 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
-/*
-What ack_and_receive does, in a session that is not the library's own.
-*/
+/* ack_and_receive for sessions that are not the library's own: it sets the planner settings itself. */
     select s.* from postbus_data.ack_and_receive(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position, caller) as s
 $$;
 
@@ -3788,9 +3818,9 @@ language plpgsql
 volatile
 as $$
 /*
-Finish the deliveries named by these ack ids; see postbus.ack.
+Ack deliveries by their ack ids; see postbus.ack.
 
-What a worker does all day, to ack whole leases, takes two statements for all of them. Leases are locked in order of their tokens.
+The common case, acking whole leases, takes two statements for all of them. Leases are locked in order of their tokens.
 */
 #variable_conflict use_variable
 declare
@@ -3838,10 +3868,10 @@ language plpgsql
 volatile
 as $$
 /*
-Ack messages of a lease: those of the given seqs, or all for null.
+Ack messages of a lease: those with the given seqs, or all for null.
 
-Returns  how many were finished by this call.
-Touches  lease, settled (delete) when nothing of the lease is left, else settled (insert).
+Returns  how many this call finished.
+Touches  lease, settled (delete) when nothing of the lease is left, otherwise settled (insert).
 */
 #variable_conflict use_variable
 declare
@@ -3879,7 +3909,7 @@ language plpgsql
 volatile
 as $$
 /*
-Write the position of a partition, moved to a seq up to which there is nothing more to lease.
+Write the position of a partition, moved to a seq up to which nothing is left to lease.
 
 Its caller holds the partition's mutex.
 Touches  position (insert; delete of the last position).
@@ -3900,7 +3930,7 @@ returns setof postbus_data.batch
 language sql
 immutable
 as $$
-/* Deliveries by lease. */
+/* Deliveries grouped by lease. */
     select
         left(m.ack_id, 16), m.partition, array_agg(m.seq), array_agg(m.attempt), array_agg(m.key),
         case when count(m.data) > 0 then array_agg(m.data) end,
@@ -3921,10 +3951,10 @@ language plpgsql
 volatile
 as $$
 /*
-Check the arguments and circumstances of a receive, and begin its claim. Hot: one statement.
+Check the arguments and circumstances of a receive, and begin it. Hot: one statement.
 
-Raises   PB400 for arguments out of range, PB409 for a group or another type of data, PB412 outside READ COMMITTED: under a snapshot that is kept,
-         messages would be skipped or delivered twice.
+Raises   PB400 for arguments out of range, PB409 for a group or another data type, PB412 outside READ COMMITTED: with a snapshot
+         that is kept, messages would be skipped or delivered twice.
 */
 declare
     claim postbus_data.receive_state;
@@ -3983,15 +4013,15 @@ language plpgsql
 volatile
 as $$
 /*
-Let a consumer go on to the next partitions of its stream, when their number was changed and it has read those before to their end: a key is never read
-in two partitions at once.
+Move a consumer to the next partitions of its stream, if their number was changed and it has read the current ones to their end.
+So a key is never read in two partitions at once.
 
-What is in flight, has failed or is parked stays where it is, and holds its key in the new partition too: see claim_by_key. In order "partition", and in a
-group, nothing of it may be left.
+Messages that are in flight, failed or parked stay where they are, and hold their keys in the new partitions too: see
+claim_by_key. In order "partition", and in a group, there may be none left.
 
-Returns  the consumer, as it was when it cannot go on yet.
+Returns  the consumer; unchanged if it cannot move yet.
 Touches  consumer (update), position (insert, delete), parked (delete), waiting (insert).
-Locks    the mutexes of the old partitions, until the transaction ends; cannot go on when somebody else has one.
+Locks    the mutexes of the old partitions, until the transaction ends. It does not move if another session holds one.
 */
 #variable_conflict use_variable
 declare
@@ -4110,8 +4140,8 @@ language plpgsql
 volatile
 as $$
 /*
-Choose which of the messages that were found in a partition are leased now. In order "key", those whose key is not free are parked, as far as
-max_waiting allows, and reading stops at the first that cannot be. Expired ones are counted or buried.
+Choose which of the messages found in a partition are leased now. In order "key", messages whose key is not free are parked, up
+to max_waiting; reading stops at the first that cannot be parked. Expired messages are counted or buried.
 
 Its caller holds the partition's mutex, and writes the position.
 Touches  parked, dead_letter (insert).
@@ -4201,9 +4231,9 @@ language plpgsql
 volatile
 as $$
 /*
-Lease the next messages of a consumer: what postbus.receive does, with a row for each lease.
+Lease the next messages of a consumer, as postbus.receive does, and return a row for each lease.
 
-begin_with  the partition that is looked at first; null for a random one, so that none starves.
+begin_with  the partition to look at first; null for a random one, so that none starves.
 */
 #variable_conflict use_variable
 declare
@@ -4360,16 +4390,18 @@ language plpgsql
 volatile
 as $$
 /*
-In order "key": find out which keys of a partition are not free, and lease what waits behind a key that has become free.
+In order "key": find the keys of a partition that are not free, and lease messages that waited for a key that has become free.
 
-A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead letter
-holds it. What has failed or is parked goes first, in order of its seq, up to the first message of the key that is not due yet.
+A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead
+letter holds it. Failed and parked messages go first, in order of seq, up to the first message of the key that is not due yet.
 
-When the number of partitions was changed, failed messages of older partitions belong to the one that their key has now. They are leased under the partition
-that they were published to, and those of one such partition at a time: what is taken back with a message that fails is in its lease.
+After a change of the partition count, failed messages of older partitions belong to the partition that their key has now. They
+are leased under the partition that they were published to, and only those of one such partition at a time: when a message
+fails, the later messages of its key to return are in its lease.
 
-Its caller holds the partition's mutex. Leases are read before failures: a nack that commits in between leaves its key blocked twice, not free.
-Returns  the claim, with claim.blocked; its place is null when nothing new may be given now.
+Its caller holds the partition's mutex. Leases are read before failures: so a nack that commits in between leaves its key
+blocked twice, and not free.
+Returns  the claim, with claim.blocked; its place is null when no new message may be leased now.
 Touches  lease, position (insert), waiting, parked (delete).
 */
 declare
@@ -4503,11 +4535,12 @@ language plpgsql
 volatile
 as $$
 /*
-In order "partition": whether a partition may go on with new messages. Not while a lease of it is in flight, and not while a message waits that
-has failed: the failed ones at its head are leased here, in order, as far as they are due. The first that is not due holds the partition.
+In order "partition": decide whether new messages of a partition may be leased. They may not while one of its leases is in
+flight or one of its messages waits for redelivery. Waiting messages at its head are leased here, in order, as far as they are
+due; the first one that is not due holds the partition.
 
 Its caller holds the partition's mutex.
-Returns  the claim; its place is null when nothing new may be given.
+Returns  the claim; its place is null when no new message may be leased.
 Touches  lease, position (insert), waiting (delete).
 */
 declare
@@ -4568,12 +4601,11 @@ language plpgsql
 volatile
 as $$
 /*
-Lease messages of the redelivery log, the ones that came due first: a row of lease for each partition among them.
-
-A message that was purged since is passed over.
+Lease messages of the redelivery log, in the order in which they came due: one lease row for each partition among them. Messages
+purged since then are skipped.
 
 Touches  lease, redelivery_position (insert; delete of the last one), due (delete).
-Locks    the mutex of the redelivery log; busy when somebody else has it.
+Locks    the mutex of the redelivery log; the claim is busy when another session holds it.
 */
 #variable_conflict use_variable
 declare
@@ -4660,7 +4692,8 @@ language plpgsql
 volatile
 as $$
 /*
-Find the segment that the next messages of a partition lie in, when it may not be the newest, and how far it is the only one.
+Find the segment with the next messages of a partition, when that may not be the newest segment, and up to which seq it is the
+only one.
 
 Its caller holds the partition's mutex. newest is the segment that the register named after claim.to_seq was known.
 Touches  as claim_overlap, if two segments overlap here.
@@ -4712,8 +4745,8 @@ language plpgsql
 volatile
 as $$
 /*
-Lease the next messages of a partition where two segments overlap: publishers that were under way when the log rolled wrote to the
-older one, others to the newer.
+Lease the next messages of a partition where two segments overlap: publishers that were active when the log rolled wrote to the
+older segment, others to the newer one.
 
 Its caller holds the partition's mutex.
 Touches  as choose_messages and lease_messages.
@@ -4774,13 +4807,14 @@ language plpgsql
 volatile
 as $$
 /*
-Find what may be leased of one partition, for the segment's own function; claim.wanted is null for nothing. What can be had only in another
-way (failed messages, or the overlap of two segments) is leased here: claim.messages. Hot.
+Find the messages of one partition that may be leased, for the segment's own function; claim.wanted is null when there are none.
+Messages that only another way can lease (failed ones, or those where two segments overlap) are leased here: claim.messages.
+Hot.
 
 Touches  as claim_by_key, claim_by_partition and claim_overlap, if it calls them.
-Locks    the partition's mutex; busy when somebody else has it.
+Locks    the partition's mutex; the claim is busy when another session holds it.
 
-Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
+Mutex, horizon and rows are separate statements, each with a younger snapshot than the one before.
 */
 #variable_conflict use_variable
 declare
@@ -4874,12 +4908,14 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
+For each of several waiting consumers, in their order: whether it may have something to receive other than new messages.
+Read-only.
 
-Awake are consumers that have expired leases, due retries or scheduled messages, or to whom an ack may give room at any moment (those in another order than none, or with a small
-max_ack_pending, while something is in flight), or that may go on to another layout. One that was dropped is awake, so that its receiver finds out.
+A consumer is awake if it has expired leases, due retries or scheduled messages; if an ack may free capacity at any moment (in
+an order other than none, or with a small max_ack_pending, while something is in flight); or if it may move to another layout. A
+dropped consumer is awake, so that its receiver gets the error.
 
-next_seconds  when the next lease, retry or scheduled message comes due, from now; null when none is known.
+next_seconds  how long until the next lease, retry or scheduled message is due; null if none is known.
 */
 declare
     reader postbus_data.consumer;
@@ -4948,14 +4984,15 @@ language plpgsql
 volatile
 as $$
 /*
-How many messages of a partition are in flight, for a position whose bound is used up.
+How many messages of a partition are in flight, for a position whose pending_bound is used up.
 
-leases   those of the position, in an order that has them; else null, and only first deliveries count: failed messages have a share of their own. Then
-         those of partitions below partition_base, of an older layout, are counted to every partition: all together are never too many.
+leases   the leases of the position, in an order that lists them. Otherwise null: then only first deliveries are counted,
+         because failed messages have a quota of their own, and those of partitions below partition_base, of an older layout,
+         count towards every partition, so that the total is never too high.
 since    pending_since of the position.
 
-Returns  pending_since: no lease that was counted ends before it. So the next count passes none of the leases that were finished before this one, of
-         which Postgres cannot clear the index while somebody holds a snapshot.
+Returns  pending_since: no counted lease ends before it. So the next count skips all leases finished before this one, which
+         Postgres cannot remove from the index while somebody holds a snapshot.
 */
 #variable_conflict use_variable
 begin
@@ -5045,7 +5082,7 @@ returns integer
 language sql
 immutable
 as $$
-/* The partition of a layout that a message belongs to, whichever it was published to. */
+/* The partition of a layout to which a message belongs, whichever partition it was published to. */
     select postbus_data.layout_base(layout)
         + coalesce(postbus.partition_of(key, postbus_data.layout_count(layout)), mod(seq, postbus_data.layout_count(layout))::integer)
 $$;
@@ -5062,8 +5099,8 @@ language plpgsql
 volatile
 as $$
 /*
-The next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. Leases nothing: they have
-no ack id.
+The next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. Leases nothing:
+they have no ack ids.
 */
 #variable_conflict use_variable
 declare
@@ -5119,8 +5156,8 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 /*
-The named messages of a partition as deliveries of a lease with that token, in order of seq; those that are gone are left out, and with live_only
-those whose time to live is over, or that are not the present version of their key.
+The messages of a partition with the given seqs, as deliveries of a lease with that token, in order of seq. Messages that are
+gone are left out; with live_only, also those whose time to live is over or that are not the current version of their key.
 */
 declare
     prefix text := lpad(to_hex(token), 16, '0') || '-';
@@ -5180,7 +5217,7 @@ returns postbus_data.position
 language plpgsql
 volatile
 as $$
-/* The position of a partition that was not read yet. */
+/* The position of a partition that has not been read yet. */
 declare
     place postbus_data.position;
 begin
@@ -5204,10 +5241,10 @@ language plpgsql
 volatile
 as $$
 /*
-How many of the wanted messages max_ack_pending leaves room for, with a small limit.
+How many of the wanted messages a small max_ack_pending leaves room for.
 
-Locks    the consumer's mutex for it until the transaction ends: a count by two receives at once would let both in. Waits for another
-         receive up to 100 ms; 0 if it does not end by then.
+Locks    the consumer's count mutex until the transaction ends: otherwise two receives could both count the same room. Waits for
+         another receive for up to 100 ms; returns 0 if that does not end by then.
 */
 declare
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
@@ -5227,7 +5264,7 @@ returns boolean
 language sql
 volatile
 as $$
-/* Whether a consumer's redelivery log has something to give. Written to be merged into the query that asks. */
+/* Whether a consumer's redelivery log has messages to deliver. Written so that the planner can inline it. */
     select exists (
         select
         from postbus_data.due as d
@@ -5258,11 +5295,11 @@ language plpgsql
 volatile
 as $$
 /*
-Whether a partition may have something for a consumer while somebody else has its mutex, by what is committed.
+Whether a partition whose mutex another session holds may have messages for a consumer, judged by what is committed.
 
-Two receives that find nothing hold the mutexes of the partitions that they have looked at, and each would wait for those of the other. What is committed is
-proof enough that there is nothing: a claim under way only takes away, and what was published up to the horizon, which an earlier statement has found out,
-is there to be seen.
+Two receives that find nothing hold the mutexes of the partitions that they have looked at, and each would wait for the other's.
+Committed data is proof enough that there is nothing: a claim in progress only takes messages away, and everything published up
+to the horizon, which an earlier statement has read, is visible.
 */
 #variable_conflict use_variable
 declare
@@ -5285,7 +5322,8 @@ language sql
 volatile
 as $$
 /*
-How many messages of a consumer are leased and not settled: of a partition, of first deliveries or of others; null asks for all.
+How many messages of a consumer are leased and not settled. Optionally only those of a partition, or only first deliveries or
+only redeliveries; null counts all.
 */
     select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0)
     from postbus_data.lease as l
@@ -5316,7 +5354,9 @@ returns boolean
 language sql
 volatile
 as $$
-/* Whether nothing of a partition is in flight, in the orders "key" and "partition". A guess, made without the partition's mutex. */
+/*
+Whether a partition has nothing in flight, in the orders "key" and "partition". A guess: it does not take the partition's mutex.
+*/
     select not exists (
         select
         from (
@@ -5348,7 +5388,7 @@ as $$
 Lease messages of a partition, and move the position to last_seq. Hot: one statement.
 
 Its caller holds the partition's mutex.
-Returns  the lease's name, with which the ack ids of these deliveries begin.
+Returns  the lease's token in hexadecimal, with which the ack ids of these deliveries begin.
 Touches  lease, position (insert; delete of the last position).
 */
 #variable_conflict use_variable
@@ -5397,12 +5437,12 @@ language plpgsql
 volatile
 as $$
 /*
-In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
+In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position does not move.
 
 origin   the partition that they were published to: that of the place, or one of an older layout.
 
 Its caller holds the mutex of the place.
-Returns  the deliveries; those that were purged or have expired since are left out.
+Returns  the deliveries; messages that were purged or have expired since are left out.
 Touches  lease, position (insert; delete of the last position).
 */
 declare
@@ -5451,10 +5491,10 @@ language sql
 immutable
 as $$
 /*
-What ack ids name: for each lease its token and the seqs of the messages, or null for the whole lease.
+Parse ack ids: for each lease, its token and the seqs of the messages, or null for the whole lease.
 
-An ack id is <token>-<seq>, or <token> alone for the whole lease; the token has 16 hexadecimal digits. What is not one is left out: it
-was never issued. In order of the token, so that two callers lock leases in the same order.
+An ack id is <token>-<seq>, or <token> alone for the whole lease; a token has 16 hexadecimal digits. Anything else was never
+issued and is left out. In order of the tokens, so that two callers lock leases in the same order.
 */
     select a.token, case when bool_or(a.seq is null) then null else array_agg(a.seq) end
     from (
@@ -5482,7 +5522,7 @@ returns boolean
 language sql
 immutable
 as $$
-/* Whether a message passes a consumer's filter. Functions of segments have this written out: see create_claim_function. */
+/* Whether a message passes a consumer's filter. The functions of segments contain this expression: see create_claim_function. */
     select (reader.filter_key_regex is null or coalesce(message.key ~ reader.filter_key_regex, false))
         and (reader.filter_headers is null or coalesce(message.headers @> reader.filter_headers, false))
         and (reader.filter_headers_not is null or not coalesce(message.headers @> any (reader.filter_headers_not), false))
@@ -5497,7 +5537,7 @@ returns postbus_data.position
 language plpgsql
 volatile
 as $$
-/* How far a consumer has read a partition. */
+/* The position of a consumer in a partition. */
 #variable_conflict use_variable
 declare
     place postbus_data.position;
@@ -5545,7 +5585,7 @@ language plpgsql
 volatile
 as $$
 /*
-Receive where something has to be decided: as a group, or message by message. See ack_and_receive.
+The slow path of ack_and_receive, for groups and for receives that need decisions about individual messages.
 
 Raises  PB409 for a group that is not received from by position, or a consumer that is.
 */
@@ -5565,8 +5605,8 @@ language plpgsql
 volatile
 as $$
 /*
-Remember what became of messages of a lease: one row for those that were acked, one for each that failed. A failure that was the last delivery a
-message gets is recorded as dead.
+Record the outcome of messages of a lease: one row for all that were acked, one for each that failed. A failure of a message's
+last delivery is recorded as dead.
 
 Touches  history (insert).
 */
@@ -5606,7 +5646,7 @@ returns postbus_data.redelivery_position
 language plpgsql
 volatile
 as $$
-/* How far a consumer has read its redelivery log; 0 if it has not begun. */
+/* The position of a consumer in its redelivery log; 0 if it has not begun. */
 declare
     place postbus_data.redelivery_position;
 begin
@@ -5629,10 +5669,11 @@ language plpgsql
 volatile
 as $$
 /*
-Let the next count of what is in flight go through all leases: some are going to end earlier than positions know.
+Make the next count of messages in flight look at all leases, because some will end earlier than positions say.
 
 Touches  position (update).
-Locks    the mutex of each partition, in order, until the transaction ends. Receives only try for them, so nobody waits for another in a circle.
+Locks    the mutex of each partition, in order, until the transaction ends. Receives only try for them, so no cycle of waits can
+         form.
 */
 begin
     for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
@@ -5653,9 +5694,9 @@ language plpgsql
 volatile
 as $$
 /*
-What receiving does besides, now and then: remember that the consumer is used, and sweep.
+The periodic work of a receive: record that the consumer is in use, and sweep.
 
-Returns  whether something was swept up, which claim_batches gives out.
+Returns  whether the sweep made messages available, which claim_batches then leases.
 Touches  as note_use and sweep_consumer.
 */
 begin
@@ -5679,16 +5720,16 @@ language plpgsql
 volatile
 as $$
 /*
-Finish messages of a lease, one by one: each is returned to the one caller that settles it.
+Settle messages of a lease one by one. Of several callers, only the one that settles a message gets it back.
 
 seqs     which messages; null for all.
-outcome  what is remembered of it, if the consumer keeps a history: acked, failed, dead; null for nothing.
+outcome  what to record if the consumer keeps a history: acked, failed, dead; null for nothing.
 Touches  settled, history (insert), and lease, settled (delete) when nothing of the lease is left.
-Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
-         Two that settle the same message meet in the key of settled; the second waits, and gets nothing. Whoever settles the last one locks
-         the lease against all.
+Locks    the lease, against expiry only: while this transaction is open, others may settle other messages of it and extend it.
+         Two callers that settle the same message meet in the primary key of settled; the second waits, and gets nothing. The
+         caller that settles the last message locks the lease exclusively.
 
-A lease may have 10,000 messages: they are looked up in sets, which are hashed, and not in arrays.
+A lease may have 10,000 messages, so they are looked up in sets, which are hashed, and not in arrays.
 */
 #variable_conflict use_column
 declare
@@ -5762,7 +5803,7 @@ returns void
 language plpgsql
 volatile
 as $$
-/* Move some messages of a lease to a piece of their own with another deadline. Its caller has locked the lease. */
+/* Move some messages of a lease to a separate piece with another deadline. Its caller has locked the lease. */
 begin
     insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history)
     select
@@ -5811,11 +5852,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-How far each of some streams is complete, in their order, for receivers that wait. Reads a sequence for each, and the horizon only where
-numbers were drawn since.
+The horizons of several streams, in their order, for receivers that wait. Reads one sequence for each stream, and looks for open
+publishers only where seqs were drawn since.
 
 seen     up to which seq the receivers of each stream have been told.
-Returns  a seq for each, not below the one seen; null for a stream that was dropped, or that the caller may not consume.
+Returns  a seq for each stream, at least the one seen; null for a stream that was dropped, or that the caller may not consume.
 */
 declare
     last_seq bigint;
@@ -5845,7 +5886,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* The ids by which a client that waits asks pulse and consumers_to_wake about a consumer. Raises PB403, PB404. */
+/* The ids with which a waiting client asks stream_horizons and consumers_to_wake about a consumer. Raises PB403, PB404. */
 begin
     select c.id, c.stream_id into consumer_id, stream_id from postbus_data.permitted_consumer(caller, stream, consumer) as c;
 end
@@ -6185,9 +6226,10 @@ language plpgsql
 volatile
 as $$
 /*
-Give the next range of a partition, or one whose lease has expired. message_count is 0 when there is none.
+Claim the next range of a partition, or one whose lease has expired. message_count is 0 when there is none.
 
-Its caller holds the partition's mutex. Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
+Its caller holds the partition's mutex. Mutex, horizon and rows are separate statements, each with a younger snapshot than the
+one before.
 Touches  position, lease (insert, delete).
 */
 #variable_conflict use_variable
@@ -6286,9 +6328,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Claim the next messages of a group: what postbus.claim does.
+Claim the next messages of a group, as postbus.claim does.
 
-begin_with  the partition that is looked at first; null for a random one, so that none starves.
+begin_with  the partition to look at first; null for a random one, so that none starves.
 */
 #variable_conflict use_variable
 declare
@@ -6376,9 +6418,10 @@ language plpgsql
 volatile
 as $$
 /*
-Claim the next messages of a group, and fetch them, in one call: what a stream's ack_and_receive_<id> leaves to others. See claim_ranges.
+Claim the next messages of a group and fetch them, in one call: the slow path of a stream's ack_and_receive_<id>. See
+claim_ranges.
 
-lease  null gives them for good.
+lease  null: without a lease.
 */
 declare
     claimed postbus.claimed;
@@ -6411,7 +6454,7 @@ returns postbus_data.consumer
 language plpgsql
 stable
 as $$
-/* The row of a group. Raises PB404 when there is none of that name, PB409 when it is a consumer that is not read by position. */
+/* The row of a group. Raises PB404 for an unknown one, PB409 for a consumer that is not a group. */
 declare
     reader postbus_data.consumer := postbus_data.find_consumer(stream, "group");
 begin
@@ -6465,7 +6508,7 @@ returns integer[]
 language sql
 volatile
 as $$
-/* The partitions that are assigned to a worker of a group; none when it has not been heard of for too long. */
+/* The partitions assigned to a worker of a group; none when its session is over. */
     select coalesce(array_agg(o.partition order by o.partition), '{}')
     from postbus_data.group_worker as w
     join postbus_data.group_owner as o on o.consumer_id = w.consumer_id and o.worker = w.worker
@@ -6696,15 +6739,16 @@ returns postbus_data.publish_target
 language plpgsql
 as $$
 /*
-Make this transaction a publisher of the stream: hold the horizon, then say where to write.
+Make this transaction a publisher of the stream: take the horizon lock, then say where to write.
 
-Raises   PB403 when the caller may not publish, PB404 when the stream does not exist, PB409 when its data type is not the expected one (null
-         expects nothing), PB507 when it is full.
+Raises   PB403 without the right to publish, PB404 for an unknown stream, PB409 when its data type is not the expected one (null
+         accepts any), PB507 when it is full.
 Touches  stream (read), the layout register (read).
 Locks    as lock_horizon.
 
-The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
-Hot: no PERFORM (an expression in IF is evaluated without a plan), and no search_path of its own: the public functions that call it pin theirs.
+The layout is read after the lock, and live. So a segment is known to be complete once no lock as old as its roll is left. Hot:
+no PERFORM (an expression in IF is evaluated without a plan), and no search_path of its own: the public functions that call it
+set theirs.
 */
 declare
     entry postbus_data.publish_target;
@@ -6737,13 +6781,13 @@ returns void
 language plpgsql
 volatile
 as $$
-/* Refuse a transaction that keeps its snapshot (PB412): it does not see what others have done since. */
+/* Refuse a transaction that keeps its snapshot (PB412): it does not see what others have committed since. */
 begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         raise exception using
             errcode = 'PB412',
-            message = format('this cannot be done in a %s transaction', upper(current_setting('transaction_isolation'))),
-            hint = 'its snapshot may be older than what it has to see: use READ COMMITTED';
+            message = format('this is not possible in a %s transaction', upper(current_setting('transaction_isolation'))),
+            hint = 'use READ COMMITTED: an older snapshot would miss messages';
     end if;
 end
 $$;
@@ -6756,8 +6800,8 @@ as $$
 /*
 The seq up to which every message is committed or will never exist.
 
-A reader takes it in a statement of its own and reads rows in a later one, with a younger snapshot; in one statement, or
-under a snapshot that is kept, a message that commits in between is skipped for ever. Hence the isolation check.
+A reader calls it in a statement of its own and reads rows in a later one, with a younger snapshot. In one statement, or under a
+snapshot that is kept, a message that commits in between would never be read. Hence the isolation check.
 
 Raises   PB412 outside READ COMMITTED, PB503 on a standby (its sequences run ahead and it sees no locks).
 */
@@ -6784,16 +6828,16 @@ returns boolean
 language plpgsql
 as $$
 /*
-Keep readers of a stream below what this transaction is going to publish, until it ends.
+Keep the readers of a stream below whatever this transaction publishes, until it ends.
 
 Returns  true.
 Raises   PB404 when the stream was dropped, PB503 when another application holds an exclusive lock on the same key.
-Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value. It comes before the first
-         nextval, so that readers stay below every number drawn under it.
+Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value. It is taken before the
+         first nextval, so that readers stay below every seq drawn under it.
 
-A setting remembers the lock, so that 10,000 publishes do not take 10,000 locks. Both roll back together, also to a savepoint. Anybody may write anything into
-the setting, so it is not trusted: the lock that it names is taken again, which costs next to nothing where it is held, and only if its key does not lie above
-the sequence.
+A setting records the lock, so that 10,000 publishes do not take 10,000 locks. A rollback, also to a savepoint, undoes both. Any
+session may write anything into the setting, so it is not trusted: the lock that it names is taken again, which costs next to
+nothing if it is held, and only if its key does not lie above the sequence.
 */
 declare
     transaction_id text := pg_current_xact_id()::text;
@@ -6828,7 +6872,7 @@ language sql
 immutable parallel safe
 as $$
 /*
-The class of the advisory locks by which publishers of a stream hold its horizon.
+The class of the advisory locks with which publishers of a stream hold its horizon.
 
 They are two-key locks of class 2^30 + stream id. Mutexes use classes from 2^30 + 2^29 up: a mutex that looked like a
 publisher's lock would freeze the horizon. Applications rarely use two-key advisory locks with classes that high.
@@ -6844,7 +6888,7 @@ as $$
 /*
 The low 32 bits of a seq as the signed key of an advisory lock; pg_locks shows the same bits unsigned.
 
-The seq is named once, so that a call of this with a live number is inlined.
+The body names the seq once, so that a call with a volatile argument is inlined.
 */
     select ((seq << 32) >> 32)::integer
 $$;
@@ -6855,10 +6899,10 @@ language sql
 volatile
 as $$
 /*
-The horizon locks that open publishers of a stream hold now, each with the seq it holds the horizon at.
+The horizon locks that open publishers of a stream hold now, each with the seq at which it holds the horizon.
 
-A key is 32 bits of a seq, so it is placed by its distance below last_seq modulo 2^32: a stream may pass 2^31 and an open
-publisher may fall four thousand million messages behind. A lock taken since last_seq was read lies a little above it.
+A key is 32 bits of a seq, so its seq is found by its distance below last_seq modulo 2^32: a stream may pass 2^31, and an open
+publisher may fall four billion messages behind. A lock taken since last_seq was read lies a little above it.
 */
     select l.pid, l.virtualtransaction, last_seq - distance.behind
     from pg_catalog.pg_locks as l
@@ -6879,16 +6923,16 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Raise the error for a stream that cannot be entered: PB404 when it does not exist, PB409 when it holds another type of data, PB507 when it is
-full.
+Raise the error for a stream that cannot be published to: PB404 when it does not exist, PB409 when it has another data type,
+PB507 when it is full.
 */
 begin
     perform postbus_data.stream_id(stream);
     if data_type = coalesce(expected_type, data_type) then
         raise exception using
             errcode = 'PB507',
-            message = format('stream "%s" is full: its max_messages or max_storage is reached, and nothing may be dropped', stream),
-            hint = 'consume or purge messages, or raise the limit; it takes messages again by itself once there is room';
+            message = format('stream "%s" is full: it has reached max_messages or max_storage, and nothing may be dropped', stream),
+            hint = 'consume or purge messages, or raise the limit; publishing works again once there is room';
     end if;
     raise exception using
         errcode = 'PB409',
@@ -6904,8 +6948,8 @@ as $$
 /*
 The last value of one of Postbus's sequences, whatever the snapshot.
 
-Raises   PB404 when the sequence is gone, PB403 when this role may not read it: Postgres 18 then says null, and a null would pass for
-         "nobody is publishing".
+Raises   PB404 when the sequence is gone, PB403 when this role may not read it: Postgres 18 then returns null, which would be
+         taken for "nobody is publishing".
 */
 declare
     found_sequence regclass := to_regclass(sequence);
@@ -7072,9 +7116,10 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note that a step of a pipeline is done: the rows of its files are published, or aside. Those that are gone were not read.
+Record that a step of a pipeline is done: the rows of its files are published, or rejected to the side stream. Files that are
+gone were not read.
 
-Raises   PB409 when another run has taken this one's place.
+Raises   PB409 when another run has replaced this one.
 Locks    the pipeline's row.
 */
 begin
@@ -7102,13 +7147,14 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The files of the next step of a pipeline: of the one that was begun and is not done, else the oldest that were never taken, and take them.
+The files of a pipeline's next step. If a step was begun and is not done, it is that one; otherwise take the oldest files never
+taken.
 
-files                   what lies there now: [{"path", "bytes", "modified_at"}].
-most_files, most_bytes  of a new step. A file that is larger has a step of its own.
+files                   the files that exist now: [{"path", "bytes", "modified_at"}].
+most_files, most_bytes  limits of a new step. A larger file has a step of its own.
 
 Returns  no row when there is nothing to do.
-Raises   PB409 when another run has taken this one's place.
+Raises   PB409 when another run has replaced this one.
 Touches  ingest_file (insert; update of files that have changed).
 Locks    the pipeline's row, so that two runs cannot both take files.
 */
@@ -7167,9 +7213,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Let everybody call only the functions that find out for themselves what their caller may do, and those that tell nothing; all others are for members of the
-role that owns Postbus. Functions of a stream are for the roles that were granted a right on it, see apply_grants. Called at the end of each install and
-upgrade.
+Let everybody call only the functions that check their caller's rights themselves, and those that reveal nothing. All others are
+for members of the role that owns Postbus. The functions of a stream are for roles with a right on it, see apply_grants. Called
+at the end of each install and upgrade.
 */
 declare
     opened text;
@@ -7187,7 +7233,7 @@ returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-/* Let \df+ say of each public function what its header says. Called at the end of each install and upgrade. */
+/* Make \df+ show each public function's header. Called at the end of each install and upgrade. */
 declare
     public_one record;
 begin
@@ -7207,7 +7253,9 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The functions that every role with a grant may call: those that take a caller, which they ask for its rights, and a few that tell nothing of any stream. */
+/*
+The functions that any role with a grant may call: those that take a caller and check its rights, and a few that reveal nothing.
+*/
     select array_agg(p.oid::regprocedure::text order by p.oid::regprocedure::text)
     from pg_proc as p
     where (
@@ -7229,8 +7277,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Give everything in the schemas of Postbus to one role. Functions run with the rights of their owner, so it must be one and the same for all of them, whichever
-member of that role has installed or upgraded them.
+Give everything in the schemas of Postbus to one role. Functions run with the rights of their owner, so all must have the same
+owner, whichever member of that role has installed or upgraded them.
 */
 declare
     object record;
@@ -7292,7 +7340,7 @@ returns text
 language sql
 immutable parallel safe
 as $$
-/* Why a key is not allowed, or null when it is. Null is a message without a key. */
+/* Why a key is invalid, or null if it is valid. Null is a message without a key. */
     select case
         when key is null then null
         when key = '' then 'its key is empty (leave the key out for a message without one)'
@@ -7308,7 +7356,7 @@ language plpgsql
 immutable parallel safe
 as $$
 /*
-The regular expression for a key pattern by the rules of NATS: "*" is one token, ">" one or more at the end.
+The regular expression for a key pattern, by the rules of NATS: "*" is one token, ">" one or more at the end.
 
 Raises   PB400 for a pattern with an empty token, a wildcard inside a token, or ">" before the end.
 */
@@ -7354,9 +7402,9 @@ language sql
 immutable parallel safe
 as $$
 /*
-Whether a key has neither empty tokens nor characters that are not allowed: controls, space, "*" and ">".
+Whether a key has neither empty tokens nor invalid characters: control characters, space, "*" and ">".
 
-Keys joined with "." are valid exactly when each of them is, so a batch is checked with one call.
+Keys joined with "." are valid exactly when each of them is, so one call checks a batch.
 */
     select key !~ '[\x01-\x20\x7f*>]' and strpos('.' || key || '.', '..') = 0
 $$;
@@ -7382,7 +7430,7 @@ returns json
 language plpgsql
 immutable
 as $$
-/* The text as json, kept to the letter; raises PB400, naming the message's place in its batch, when it is not JSON. */
+/* The text as json, kept exactly; raises PB400 with the message's place in its batch when it is not JSON. */
 begin
     return data::json;
 exception when invalid_text_representation then
@@ -7399,7 +7447,7 @@ returns json[]
 language plpgsql
 immutable
 as $$
-/* The texts as json, all at once; only when that fails are they tried one by one, to name the one that is wrong. */
+/* The texts as json, all at once. Only if that fails are they tried one by one, to name the invalid one. */
 begin
     return data::json[];
 exception when invalid_text_representation then
@@ -7416,8 +7464,8 @@ language plpgsql
 immutable
 as $$
 /*
-JSON in the form that can be searched, or null where there is none: jsonb takes no \u0000, no halves of surrogate pairs and not every number. A message
-with such data passes no filter of its content. An error would keep all that comes behind it from the consumer, for ever.
+JSON in searchable form, or null where that is impossible: jsonb accepts no \u0000, no unpaired surrogates and not every number.
+A message with such data passes no filter of its content. An error would block the consumer at this message.
 */
 begin
     return data::jsonb;
@@ -7432,12 +7480,12 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse a batch whose arrays do not run side by side, or that is too long (PB400, PB413). */
+/* Refuse a batch whose arrays differ in length, or that is too large (PB400, PB413). */
 begin
     if message_count > 10000 then
         raise exception using
             errcode = 'PB413',
-            message = format('a batch of %s messages is too long: 10000 are allowed', message_count),
+            message = format('a batch of %s messages is too large: at most 10000 are allowed', message_count),
             hint = 'publish in several batches; inside one transaction they are still all or nothing';
     end if;
     if cardinality(keys) <> message_count or cardinality(headers) <> message_count or cardinality(dedup_ids) <> message_count
@@ -7473,9 +7521,9 @@ returns json[]
 language plpgsql
 as $$
 /*
-Refuse a batch with a message that the stream does not take: PB400 with the place and the reason, PB413.
+Refuse a batch with a message that the stream does not accept: PB400 with the place and the reason, or PB413.
 
-Returns  the data as JSON, if that is what the stream holds.
+Returns  the data as JSON, if the stream holds JSON.
 */
 begin
     perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids);
@@ -7503,7 +7551,7 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse what cannot be read: PB400 for arguments out of range, PB409 when the stream holds another type of data. */
+/* Refuse an invalid read: PB400 for arguments out of range, PB409 when the stream has another data type. */
 begin
     if max_messages is null or max_messages not between 1 and 10000 then
         raise exception using
@@ -7529,7 +7577,7 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse a time to live that is out of its range (PB400); null is none. */
+/* Refuse a time to live that is out of range (PB400); null means none. */
 begin
     if (ttl between interval '1 millisecond' and interval '3650 days') is false then
         raise exception using errcode = 'PB400', message = format('ttl = %s is not between 1 millisecond and 3650 days', ttl);
@@ -7590,8 +7638,9 @@ language plpgsql
 volatile
 as $$
 /*
-Draw the numbers of some messages, and say where to write them: the layout was the same before and after they were drawn. So all that goes to an older
-layout has lower numbers than what goes to a newer one, and a key's messages, which are read in this order, stay in the order of their numbers.
+Draw the seqs of some messages, and say where to write them: the layout was the same before and after they were drawn. So all
+messages of an older layout have lower seqs than those of a newer one, and the messages of a key, which are read in this order,
+stay in the order of their seqs.
 */
 declare
     sequence regclass := entry.sequence;
@@ -7622,7 +7671,7 @@ returns void
 language plpgsql
 as $$
 /*
-Write messages that were checked, under numbers that were drawn for the layout that entry names. Their data is in contents, data or bytes, as the
+Insert checked messages, with seqs drawn for the layout that entry names. Their data is in contents, data or bytes, as the
 stream holds JSON, text or bytes. hashes are those of the keys, if they are known.
 */
 begin
@@ -7664,7 +7713,7 @@ returns bigint[]
 language sql
 immutable
 as $$
-/* What a publisher is told of each message: answers, with seqs in the place of nulls, in their order. */
+/* The result of a publish for each message: answers, with seqs in place of the nulls, in their order. */
     select array_agg(
         case when a.answer is null then seqs[a.nth] else a.answer end order by a.place
     )
@@ -7679,7 +7728,7 @@ returns text
 language sql
 immutable parallel safe
 as $$
-/* How an error speaks of a message: by its place in the batch, counted from 1, or simply as "message". */
+/* What errors call a message: its place in the batch, counted from 1, or just "message". */
     select coalesce('message ' || place::text, 'message')
 $$;
 
@@ -7688,7 +7737,7 @@ returns bigint
 language plpgsql
 immutable
 as $$
-/* The position in a resume token of read. Raises PB400 for one of another stream or direction, or none at all. */
+/* The position in a resume token of read. Raises PB400 for an invalid token, or one of another stream or direction. */
 declare
     direction text := case when backwards then 'b' else 'f' end;
 begin
@@ -7720,9 +7769,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Raise the error for a message that may not be published, or return when nothing is wrong with it.
+Raise the error for an invalid message, or return if it is valid.
 
-The publishing functions make a cheap check of their own and come here only to name the message and the reason.
+The publishing functions do a cheap check of their own and call this only to name the message and the reason.
 */
 declare
     name text := postbus_data.message_name(place);
@@ -7765,10 +7814,10 @@ language plpgsql
 volatile
 as $$
 /*
-The messages with after_seq < seq <= to_seq that pass the filter, in order, up to max_messages of them.
+The messages with after_seq < seq <= to_seq that pass the filter, in order, at most max_messages of them.
 
-The bounds bound the work: one index range per partition in each segment that may hold such seqs, usually one. A segment that is dropped
-between its listing and its reading had been purged: list again.
+The bounds limit the work: one index range per partition in each segment that may hold such seqs, usually one. If a segment is
+dropped between listing and reading, its messages had been purged, and the segments are listed again.
 */
 declare
     statement text;
@@ -7796,14 +7845,14 @@ language plpgsql
 volatile
 as $$
 /*
-Find out which messages of a batch are to be published: not those whose id was published before, and where a stream keeps one message per key only
-the last of each key, if it has changed.
+Find the messages of a batch to publish: not those whose id was published before and, in a stream with one message per key, only
+the last one of each key, if its data has changed.
 
-Returns  the messages that are left, with their seqs, and answers for the others; seqs is null when none is left.
+Returns  the remaining messages, with their seqs, and answers for the others; seqs is null when none remains.
 Raises   PB400, as deduplicate, and for a message without a key where keys are needed.
 Touches  the stream's tables of ids, the state of its keys (insert, update).
-Locks    keys, then ids, each in their order: publishers of the same key or id wait for each other, and nobody else. Numbers are drawn after the keys
-         are locked, so that a later version has a higher one.
+Locks    keys, then ids, each in their order: publishers of the same key or id wait for each other, and nobody else does. Seqs
+         are drawn after the keys are locked, so that a later version has a higher one.
 */
 declare
     is_versioned boolean := entry.one_message_per_key and is_scheduled is not true;
@@ -7814,7 +7863,7 @@ begin
     if entry.one_message_per_key and (batch.keys is null or array_position(batch.keys, null) is not null) then
         raise exception using
             errcode = 'PB400',
-            message = format('%s is not allowed: the stream keeps one message per key, and it has none', postbus_data.message_name(
+            message = format('%s is not allowed: the stream keeps one message per key, and this message has no key', postbus_data.message_name(
                 case when message_count > 1 then coalesce(array_position(batch.keys, null), 1) end
             ));
     end if;
@@ -7866,7 +7915,7 @@ returns text
 language sql
 volatile
 as $$
-/* The statement that read_window runs; null when no segment holds such seqs. */
+/* The statement that read_window executes; null when no segment holds such seqs. */
     select string_agg(
         format(
             'select m.seq, m.partition, m.key, %s, %s, m.headers, m.published_at, null::text
@@ -8188,7 +8237,7 @@ begin
             raise exception using
                 errcode = 'PB409',
                 message = 'the resume token is beyond the end of the stream: messages were lost in a crash, a failover or a restore',
-                hint = 'read on from a seq or a time';
+                hint = 'continue from a seq or a time';
         end if;
         if backwards then high := least(high, edge); else low := greatest(low, edge); end if;
     end if;
@@ -8256,10 +8305,10 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note that a run of a pipeline begins. It takes the place of an earlier one, whether that still lives or not.
+Record that a run of a pipeline begins. It replaces an earlier run, even one that is still alive.
 
-Returns  the run, which note_pipeline and end_pipeline ask for.
-Raises   PB404.
+Returns  the run's id, which note_pipeline and end_pipeline take.
+Raises   PB404 for an unknown stream.
 */
     insert into postbus_data.pipeline as p (name, kind, stream_id, consumer, options, state, run)
     values (name, kind, postbus_data.stream_id(stream), consumer, options, 'running', gen_random_uuid())
@@ -8285,7 +8334,7 @@ language sql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
-/* Note that a run has ended: done, stopped, or failed with this error. An older run than the pipeline's changes nothing. */
+/* Record that a run has ended: done, stopped, or failed with this error. Does nothing for a run that was replaced. */
     update postbus_data.pipeline as p
     set state = end_pipeline.state,
         last_error = end_pipeline.last_error,
@@ -8302,9 +8351,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Keep others from taking a run's place until the transaction ends.
+Keep other runs from replacing this one until the transaction ends.
 
-Raises   PB409 when another run has taken it already.
+Raises   PB409 when another run has replaced it already.
 Locks    the pipeline's row.
 */
 begin
@@ -8313,7 +8362,7 @@ begin
         raise exception using
             errcode = 'PB409',
             message = format('another run of pipeline "%s" has begun', name),
-            hint = 'this one ends; nothing was lost or doubled';
+            hint = 'this run stops; nothing was lost or duplicated';
     end if;
 end
 $$;
@@ -8331,9 +8380,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note how far a run of a pipeline has come: done_count more messages, of about so many in all.
+Record the progress of a pipeline's run: done_count more messages, of about total_estimate.
 
-Returns  whether it is still the pipeline's run; null when another has taken its place, or the pipeline is gone.
+Returns  whether it is still the pipeline's run; null when another run has replaced it, or the pipeline is gone.
 */
     update postbus_data.pipeline as p
     set run_count = p.run_count + done_count,
@@ -8353,9 +8402,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Make the stream for rows that cannot be published, with their reasons, if it does not exist.
+Create the stream for rejected rows and their reasons, unless it exists.
 
-Raises   PB400 for a name that is not allowed, PB409 when it exists and does not hold json.
+Raises   PB400 for an invalid name, PB409 when it exists and does not hold json.
 */
 declare
     found_type text;
@@ -8371,8 +8420,8 @@ begin
     if found_type <> 'json' then
         raise exception using
             errcode = 'PB409',
-            message = format('stream "%s" holds %s, and rows that cannot be published are json', stream, found_type),
-            hint = 'name another stream for them: --bad-into';
+            message = format('stream "%s" holds %s, but rejected rows are published as json', stream, found_type),
+            hint = 'choose another stream for them with --bad-into';
     end if;
 end
 $$;
@@ -8383,7 +8432,7 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* How far a pipeline has come; null when it has not begun. */
+/* The position of a pipeline; null when it has not begun. */
     select p.position_seq from postbus_data.pipeline as p where p.name = pipeline_position.name
 $$;
 
@@ -8394,10 +8443,10 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-What a pipeline with an end has to do, as it was decided when it first began: a run that goes on does the same. With anew, and when nothing was decided yet, it is
-this plan.
+The plan of a pipeline that has an end, as decided when it first began, so that a run that continues does the same. With anew,
+and when there is no plan yet, the given plan is stored.
 
-Returns  the plan that holds; null when another run has taken this one's place.
+Returns  the plan in force; null when another run has replaced this one.
 */
 declare
     known jsonb;
@@ -8476,7 +8525,7 @@ language plpgsql
 volatile
 as $$
 /*
-Make a message a dead letter, with a copy of it. One that was purged since leaves none.
+Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter.
 
 Touches  dead_letter (insert).
 */
@@ -8514,7 +8563,10 @@ returns void
 language plpgsql
 volatile
 as $$
-/* Bury those of some messages to be delivered again that are missing among the live ones: their time to live is over. If the consumer wants it. */
+/*
+Bury those of some messages to be redelivered whose time to live is over, that is, which are not among the live ones. Only if
+the consumer buries expired messages.
+*/
 declare
     missing record;
 begin
@@ -8540,9 +8592,9 @@ language plpgsql
 volatile
 as $$
 /*
-Move messages whose time has come to the redelivery log, in order of that time.
+Move messages that are due to the redelivery log, in order of their times.
 
-Its caller holds the sweep mutex until it commits, so numbers are given and become visible in one order.
+Its caller holds the sweep mutex until it commits, so rows become visible in the order of their numbers.
 
 Returns  how many were moved.
 Touches  waiting (delete), due (insert).
@@ -8614,7 +8666,7 @@ language plpgsql
 volatile
 as $$
 /*
-End the leases whose deadline lies in a span of time; each message of them that was not settled has failed.
+End the leases whose deadline lies in a range of time. Each of their messages that is not settled has failed.
 
 Returns  how many messages failed.
 Touches  lease, settled (delete), waiting, dead_letter (insert).
@@ -8667,8 +8719,8 @@ language plpgsql
 volatile
 as $$
 /*
-In order "key": take back, from the same lease, what comes after failed messages and has their keys. It was not tried, so this delivery
-does not count.
+In order "key": return, from the same lease, the later messages that have the keys of failed ones. They were not tried, so this
+delivery does not count.
 
 Touches  settled, waiting (insert), lease (delete).
 */
@@ -8728,9 +8780,9 @@ language plpgsql
 volatile
 as $$
 /*
-A delivery has failed: let the message wait for the next one, or bury it if that was the last it gets.
+Handle a failed delivery: the message waits for its next one, or is buried if that was its last.
 
-delay    how long it waits; null takes the consumer's backoff.
+delay    how long it waits; null means the consumer's backoff.
 Touches  waiting or dead_letter (insert).
 */
 begin
@@ -8757,15 +8809,17 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 /*
-Turn expired leases into failures, one for each message that was not settled, and put what is due into the redelivery log.
+Turn expired leases into failures, one for each message that was not settled, and move what is due to the redelivery log.
 
-Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: sweep_state says up to
-which time they were swept. What commits a little behind that time is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
-five seconds back, every second, and by a full pass each minute at the latest. So is everything behind a time in the future: the clock was set back.
+A sweep visits each entry of the two time indexes a few times at most, including dead entries that a held snapshot keeps:
+sweep_state says up to which time they were swept. A row that commits slightly behind that time is found by the next sweep. A
+row that commits later (a receive or nack in a longer transaction) is found by a look five seconds back, every second, or by a
+full sweep each minute. The same holds for rows behind a time in the future, when the clock was set back.
 
 Returns  how many messages became available.
 Touches  lease, settled, waiting (delete), waiting, due, dead_letter, sweep_state (insert).
-Locks    the consumer's sweep mutex; returns 0 at once when somebody else has it. Skips leases that are locked: somebody settles them.
+Locks    the consumer's sweep mutex; returns 0 at once when another session holds it. Skips locked leases: somebody is settling
+         them.
 */
 declare
     now_at timestamptz := clock_timestamp();
@@ -8854,9 +8908,9 @@ language plpgsql
 volatile
 as $$
 /*
-Sweep a consumer that was not swept for a second, so that a stream which never runs dry does not keep failed messages waiting.
+Sweep a consumer that was not swept for a second, so that failed messages do not wait while a stream never runs dry.
 
-Returns  whether it did.
+Returns  whether it swept.
 */
 declare
     now_at timestamptz := clock_timestamp();
@@ -8874,7 +8928,7 @@ returns postbus_data.sweep_state
 language plpgsql
 volatile
 as $$
-/* Up to which time a consumer was swept; -infinity if never. */
+/* The time up to which a consumer was swept; -infinity if never. */
 declare
     state postbus_data.sweep_state;
 begin
@@ -9049,7 +9103,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-ack_and_receive, as the library of release 0.1.0 calls it: its processes go on until they are replaced. A wait of 0 is how it received from a group.
+ack_and_receive as the library of release 0.1.0 calls it, until its processes are replaced. With a wait of 0 it received from a
+group.
 */
     select
         s.acked,
@@ -9065,12 +9120,12 @@ language plpgsql
 volatile
 as $$
 /*
-Let go of what a stream need not keep, and say whether it takes new messages.
+Apply a stream's retention: move its start, and decide whether it accepts new messages.
 
-Its caller holds the stream's maintenance mutex. Killed at any moment it leaves the old start or the new one.
+Its caller holds the stream's maintenance mutex. If it is killed, either the old start or the new one is in force.
 
 Returns  how many things changed.
-Touches  stream (update); writes the stream's publisher anew when it becomes full, or is full no more.
+Touches  stream (update); replaces the stream's publishing functions when it becomes full, or is no longer full.
 */
 declare
     stream postbus_data.stream;
@@ -9141,9 +9196,9 @@ language plpgsql
 volatile
 as $$
 /*
-Copy what consumers still hold of a segment that is about to be dropped. What somebody has purged is not needed any more.
+Copy the messages that consumers still hold of a segment that is about to be dropped. Purged messages are not copied.
 
-Its caller has the segment's table locked: no receive can lease more of it, and all that did have committed.
+Its caller has locked the segment's table: no receive can lease more of it, and all that did have committed.
 Touches  kept (insert).
 */
 declare
@@ -9172,10 +9227,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 /*
-The seq below which messages would have to go for a stream to keep to max_messages; null when it does.
+The seq below which messages must go for a stream to stay within max_messages; null when it does.
 
-Seqs are not counts: a crash leaves up to 32 of them unused, and so does each rollback. A stream that keeps few would lose all of them, so up to 10,000
-messages are counted, by the index. With more, the difference between seqs has to do.
+Seqs are not counts: a crash leaves up to 32 of them unused, and so does each rollback. A stream that keeps few messages would
+lose all of them, so up to 10,000 messages are counted, by the index. Above that, the difference between seqs is used.
 */
 declare
     edge bigint := horizon - stream.max_messages + 1;
@@ -9228,10 +9283,10 @@ language plpgsql
 volatile
 as $$
 /*
-Let go of copied messages that no consumer holds any more. A message is needed without a break until it is finished: whoever lets it fail, leases
-it again or parks it does so in one transaction.
+Delete copied messages that no consumer holds any more. A message is needed without interruption until it is finished: failing
+it, leasing it again or parking it each happens in one transaction.
 
-Returns  how many went.
+Returns  how many were deleted.
 Touches  kept (delete).
 */
 declare
@@ -9258,12 +9313,12 @@ language plpgsql
 volatile
 as $$
 /*
-Remove the consumers of a stream that nobody has used for their expire_after, and the history that is older than keep_history.
+Remove the consumers of a stream that nobody has used for their expire_after, and history older than keep_history.
 
-A receive that found nothing has noted its use; one that went the shortest way has moved a position, which is noted here.
+A receive that found nothing has recorded its use; one by the fast path has moved a position, which is recorded here.
 
-Returns  how many consumers went.
-Touches  consumer and all it holds (delete), history (delete), consumer_use (insert, delete).
+Returns  how many consumers were removed.
+Touches  consumer and all its rows (delete), history (delete), consumer_use (insert, delete).
 */
 declare
     now_at timestamptz := clock_timestamp();
@@ -9302,8 +9357,9 @@ language plpgsql
 volatile
 as $$
 /*
-The seq up to the horizon below which a consumer has read everything, and has nothing in flight. What has failed or is parked does not count: it
-is copied out before its segment is dropped, so that one message that fails for days does not keep a whole log.
+The seq, at most the horizon, below which a consumer has read everything and has nothing in flight. Failed and parked messages
+do not count: they are copied before their segment is dropped, so that one message that fails for days does not keep a whole
+log.
 */
 declare
     place integer;
@@ -9342,7 +9398,7 @@ returns table (partition integer, seq bigint)
 language sql
 volatile
 as $$
-/* The messages that consumers of a stream hold: in flight and not settled, failed, parked, or due for another delivery. */
+/* The messages that consumers of a stream hold: in flight and not settled, failed, parked, or due for redelivery. */
     with reader as materialized (
         select c.id, c.epoch from postbus_data.consumer as c where c.stream_id = held_messages.stream_id
     )
@@ -9367,10 +9423,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-How many messages of a partition with after_seq < seq < start_seq are gone from the stream. Numbers that no message has do not count.
+How many messages of a partition with after_seq < seq < start_seq are gone from the stream. Seqs without a message do not count.
 
-Exact for segments that were dropped whole, and for up to 1,000 messages of each segment that is still there. More of those, and a part
-of a dropped segment, are estimated as if its messages were spread evenly. What was dropped before there was a count is left out.
+Exact for segments that were dropped whole, and for up to 1,000 messages of each segment that still exists. Above that, and for
+part of a dropped segment, it is an estimate that assumes evenly spread messages. Segments dropped before counts were kept are
+left out.
 
 It runs with the rights of its owner, so that no role needs rights on dropped.
 */
@@ -9413,7 +9470,7 @@ language plpgsql
 volatile
 as $$
 /*
-Let go of the messages below a seq. Its caller knows that they are complete.
+Drop the messages below a seq. Its caller knows that they are complete.
 
 Returns  the stream's start, which never moves back.
 Touches  stream (update).
@@ -9443,7 +9500,7 @@ returns interval
 language sql
 immutable
 as $$
-/* How old a segment becomes: space is freed by whole ones, so that a bound on age is kept to a tenth of it. */
+/* The age at which a segment is rolled. Only whole segments free space, so an age limit is kept to within a tenth of it. */
     select least(
         stream.segment_age,
         case when stream.retain_up_to is not null then greatest(interval '1 second', stream.retain_up_to / 10) end
@@ -9456,8 +9513,8 @@ language sql
 immutable
 as $$
 /*
-How large a segment becomes: space is freed by whole ones, so that a bound on storage is kept to a tenth of it, and what keeps a number of messages, or
-those of a queue, takes little more room than these.
+The size at which a segment is rolled. Only whole segments free space, so a storage limit is kept to within a tenth of it, and a
+stream with a message limit, or a queue, takes little more space than its messages.
 */
     select least(
         stream.segment_bytes,
@@ -9472,9 +9529,9 @@ language plpgsql
 volatile
 as $$
 /*
-The seq below which messages would have to go for a stream to keep to max_messages and max_storage; null when it does.
+The seq below which messages must go for a stream to stay within max_messages and max_storage; null when it does.
 
-Storage is counted by whole segments, of which there are at least ten within max_storage (see roll_bytes).
+Storage is counted by whole segments, of which at least ten fit into max_storage (see roll_bytes).
 */
 declare
     edge bigint;
@@ -9582,10 +9639,12 @@ returns void
 language plpgsql
 as $$
 /*
-Give roles their rights on what a stream consists of now, and take the functions of the stream from everybody else. Called when it gets something new.
+Grant roles their rights on a stream's current functions and tables, and revoke everybody else's. Called whenever the stream
+gets a new object.
 
-A publisher may call the functions that publish to the stream, a consumer the one that receives from it. Consumers and readers may read its log, as Spark does:
-by COPY, a million messages in a second, where rows that a function returns would be stored first. Nobody may write to any table.
+A publisher may call the functions that publish to the stream, a consumer the one that receives from it. Consumers and readers
+may read its log, because Spark uses COPY: a million messages in a second, where rows returned by a function would be
+materialized first. Nobody may write to any table.
 */
 declare
     wanted text;
@@ -9624,8 +9683,8 @@ as $$
 /*
 Whether a caller has one of these rights on a stream. Members of the role that owns Postbus have all of them.
 
-Called by functions that run as that owner, so here current_user is the owner. A signature that was not made for this role, session and transaction
-has no rights. Hot: expressions, and the look at the grants only for others than owners.
+Called by functions that run as that owner, so here current_user is the owner. A signature made for another role, session or
+transaction has no rights. Hot: only expressions, and a look at the grants only for callers that are not owners.
 */
 #variable_conflict use_variable
 declare
@@ -9658,7 +9717,7 @@ returns postbus_data.consumer
 language plpgsql
 stable
 as $$
-/* The row of a consumer whose stream the caller may consume. Raises PB403, PB404. */
+/* The row of a consumer, if the caller may consume its stream. Raises PB403, PB404. */
 declare
     found_consumer postbus_data.consumer;
 begin
@@ -9682,7 +9741,7 @@ returns postbus_data.consumer
 language plpgsql
 stable
 as $$
-/* The row of a group whose stream the caller may consume. Raises PB403, PB404, PB409 when it is a consumer that is not read by position. */
+/* The row of a group, if the caller may consume its stream. Raises PB403, PB404, and PB409 for a consumer that is not a group. */
 begin
     perform postbus_data.permitted_consumer(caller, stream, "group");
     return postbus_data.find_group(stream, "group");
@@ -9712,7 +9771,8 @@ language plpgsql
 stable
 as $$
 /*
-Raise the error for a caller that lacks a right on a stream: PB404, as for a stream that does not exist, when it has no right there at all, else PB403.
+Raise the error for a caller that lacks a right on a stream: PB403, or PB404 as for an unknown stream when it has no right there
+at all.
 */
 declare
     known_id integer := (select s.id from postbus_data.stream as s where s.name = raise_not_permitted.stream);
@@ -9723,7 +9783,7 @@ begin
     raise exception using
         errcode = 'PB403',
         message = format('role "%s" may not %s stream "%s"', caller.role, case wanted when 'publish' then 'publish to' else wanted end, stream),
-        hint = format('its owner can allow it: select postbus.grant_stream(%L, %L, %L)', stream, caller.role, wanted);
+        hint = format('the owner can allow it: select postbus.grant_stream(%L, %L, %L)', stream, caller.role, wanted);
 end
 $$;
 
@@ -9732,7 +9792,7 @@ returns table (kind text, id oid, rights text[])
 language sql
 volatile
 as $$
-/* The functions of a stream and the tables of its log, each with the rights by which a role may use it. */
+/* The functions of a stream and the tables of its log, each with the rights that allow a role to use it. */
     select 'table', to_regclass('postbus_data.log_' || stream_id || '_' || g.number)::oid, array['consume', 'read']
     from postbus_data.segment as g
     where g.stream_id = stream_objects.stream_id
@@ -9818,13 +9878,14 @@ language plpgsql
 volatile
 as $$
 /*
-Publish what is due among the scheduled messages of a stream, in order of its time, up to 1,000 at once.
+Publish the scheduled messages of a stream that are due, in order of their times, at most 1,000 at once.
 
-A message that its stream no longer allows (its limit was lowered) is put off by a minute, with a warning; the others go on.
+A message that the stream no longer accepts (its limit was lowered) is put off by a minute, with a warning; the others are
+published.
 
 Returns  how many were published.
 Touches  scheduled (delete), the stream's log (insert).
-Locks    the stream's schedule; returns 0 at once when somebody else has it.
+Locks    the stream's schedule; returns 0 at once when another session holds it.
 */
 declare
     -- Not in the queries: a function that changes cannot be looked up in an index, and all that is scheduled would be walked through.
@@ -9882,10 +9943,10 @@ returns bigint
 language plpgsql
 as $$
 /*
-Keep a message until its time. Checked as if it were published now.
+Store a message until its time. It is checked as if it were published now.
 
-Returns  the number under which it is scheduled.
-Raises   as publish, and PB400 for a time that is infinite.
+Returns  its schedule id.
+Raises   as publish, and PB400 for an infinite time.
 Touches  scheduled (insert).
 */
 declare
@@ -10075,8 +10136,8 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 /*
-Where a partition of a segment passes a time: the seq of the last message before it (the segment's lower bound if there is none), and of
-the first at or after it (null if there is none). A segment that was dropped meanwhile has neither.
+Where a partition of a segment passes a time: the seq of the last message before it (the segment's lower bound if there is
+none), and the seq of the first message at or after it (null if there is none). Both are null for a segment dropped meanwhile.
 */
 declare
     high bigint;
@@ -10155,10 +10216,10 @@ language plpgsql
 volatile
 as $$
 /*
-Drop sealed segments that hold nothing but messages that are gone. What a consumer still holds of them is copied out first.
+Drop sealed segments whose messages are all gone. Messages that a consumer still holds are copied first.
 
-Locks    each table exclusively, if that is possible at once: a reader inside a long transaction puts it off to the next call
-         instead of making everybody wait behind this one.
+Locks    each table exclusively, if that is possible at once: a reader in a long transaction puts it off to the next call, so
+         that nobody has to wait behind this one.
 */
 declare
     purged_number integer;
@@ -10244,14 +10305,14 @@ language plpgsql
 volatile
 as $$
 /*
-Take the steps that are due on one stream's log.
+Take the maintenance steps that are due on one stream.
 
-A roll takes two calls, because the next segment must be committed before publishers are pointed at it: prepare in one, advance
-the register in a later transaction. Every step can be the last before a crash: what the register says is recorded in the next
-call, and a bound that is recorded late is only more careful.
+A roll takes two calls, because the next segment must be committed before publishers are pointed at it: one call prepares it,
+and a later transaction advances the register. A crash may follow any step: what the register says is recorded in the next call,
+and a bound that is recorded late is only more conservative.
 
 Touches  segment (insert, update, delete), the layout register; creates and drops segments' tables.
-Locks    the stream's maintenance mutex; returns 0 at once when somebody else has it.
+Locks    the stream's maintenance mutex; returns 0 at once when another session holds it.
 */
 declare
     sequence regclass := to_regclass('postbus_data.seq_' || stream_id);
@@ -10281,7 +10342,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 /*
-The seq of the first message above a seq, or null: one index probe per partition in at most two segments that have any.
+The seq of the first message above a seq, or null: one index probe per partition in at most two segments that have messages.
 
 It looks past the horizon; callers compare.
 */
@@ -10324,7 +10385,7 @@ language plpgsql
 volatile
 as $$
 /*
-Count the messages of each partition in a sealed segment that is about to be dropped.
+Record how many messages of each partition a sealed segment holds that is about to be dropped.
 
 Touches  the segment's table (read), dropped (insert; update and delete of the oldest).
 */
@@ -10497,7 +10558,7 @@ begin
         new_base := new_base + postbus_data.layout_count(layout);
     end if;
     if new_base + partition_count > 16777215 then
-        raise exception using errcode = 'PB409', message = 'the partitions of this stream were changed too often', hint = 'create another stream';
+        raise exception using errcode = 'PB409', message = 'this stream''s partitions cannot be renumbered any further', hint = 'create another stream';
     end if;
     -- Perhaps one is prepared already.
     update postbus_data.segment as s
@@ -10581,9 +10642,9 @@ as $$
 /*
 A seq such that every message up to it was published before a time, close to the highest such seq.
 
-Times grow with seqs but for the moment between drawing a number and reading the clock; a caller that must not miss a message
-asks for a second earlier and compares times itself. Each of up to eight partitions gives a bound; the highest is kept, because a
-partition with few messages gives a low one.
+Times grow with seqs except for the moment between drawing a seq and reading the clock; a caller that must not miss a message
+asks for a second earlier and compares times itself. Each of up to eight partitions gives a bound; the highest is used, because
+a partition with few messages gives a low one.
 */
 declare
     segment postbus_data.segment;
@@ -10611,9 +10672,9 @@ language plpgsql
 volatile
 as $$
 /*
-A seq such that every message from it on was published at or after a time; null when none is known. As exact as seq_before says.
+A seq such that every message from it on was published at or after a time; null when none is known. As exact as seq_before.
 
-Any message of that time is such a bound, in whatever partition; the lowest that eight partitions of a segment give is taken.
+Any message of that time gives such a bound, in any partition; the lowest of up to eight partitions of a segment is used.
 */
 declare
     segment postbus_data.segment;
@@ -10658,8 +10719,8 @@ language sql
 volatile
 as $$
 /*
-The streams that maintenance has something to do for, or only the given one if so. Takes no locks that last, whatever the number of
-streams: sizes and ages come from the catalog and from the newest segment's row.
+The streams that need maintenance, or only the given one if it does. Takes no lasting locks, however many streams there are:
+sizes and ages come from the catalog and from the newest segment's row.
 */
     select s.id
     from postbus_data.stream as s
@@ -10765,10 +10826,10 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note that a writer publishes a batch in this transaction.
+Record that a writer publishes a batch in this transaction.
 
-Returns  false when it was published before.
-Raises   PB404, PB409 when the writer belongs to another query.
+Returns  false when the batch is published already.
+Raises   PB404 for an unknown stream, PB409 when the writer belongs to another query.
 Touches  spark_writer (insert or update).
 Locks    the writer's row, so that two drivers cannot both publish a batch.
 */
@@ -10796,7 +10857,7 @@ begin
     if known.query is distinct from query then
         raise exception using
             errcode = 'PB409',
-            message = format('writer "%s" counts the batches of another query', writer),
+            message = format('writer "%s" belongs to another query', writer),
             hint = 'a query with a new checkpoint counts from 0 again: give it a writerId of its own, or none';
     end if;
     return false;
@@ -10810,21 +10871,21 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Refuse to read on a server other than the one where the read was planned: a standby may lack messages (PB503), another system has other
-ones (PB409).
+Refuse to read on a server other than the one on which the read was planned: a standby may lack messages (PB503), and another
+system has other messages (PB409).
 */
 begin
     if pg_is_in_recovery() then
         raise exception using
             errcode = 'PB503',
             message = 'this server is a standby: it may lack messages',
-            hint = 'let the URL lead every executor to the primary';
+            hint = 'use a URL that reaches the primary from every executor';
     end if;
     if system <> (select c.system_identifier::text from pg_control_system() as c) then
         raise exception using
             errcode = 'PB409',
-            message = 'the URL leads this executor to another Postgres than the driver',
-            hint = 'let it lead both to the same server';
+            message = 'the URL reaches a different Postgres from this executor than from the driver',
+            hint = 'use a URL that reaches the same server from both';
     end if;
 end
 $$;
@@ -10842,10 +10903,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer that does not exist
-is created, if the caller owns Postbus. The position never moves back.
+Record that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer
+that does not exist is created if the caller owns Postbus. The position never moves back.
 
-Raises   PB403, PB404, PB409 when workers receive by that consumer.
+Raises   PB403, PB404, PB409 when workers receive from that consumer.
 Touches  consumer (insert), position (insert, delete).
 Locks    the mutex of each partition.
 */
@@ -10869,8 +10930,8 @@ begin
     if exists (select from postbus_data.lease as l where l.consumer_id = reader.id) then
         raise exception using
             errcode = 'PB409',
-            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive by it', consumer, stream),
-            hint = 'give the streaming query a consumer of its own';
+            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive from it', consumer, stream),
+            hint = 'give the streaming query its own consumer';
     end if;
     loop
         for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
@@ -10910,7 +10971,11 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Remove what was staged for a batch that is given up, by name where the tasks came so far, and of the writer where it is known. Raises PB403, PB404. */
+/*
+Remove what was staged for an abandoned batch: by attempt where the tasks are known, and by writer where it is known.
+
+Raises   PB403, PB404.
+*/
     delete from postbus_data.spark_staging as s
     where s.attempt = any (attempts)
         and starts_with(s.writer, split_part(spark_discard.writer, '/', 1) || '/')
@@ -10936,14 +11001,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Where a batch of a streaming query ends that begins after a seq: all that is complete, or not more than so many messages of it. The same range gives the
-same messages for ever.
+The end of a streaming query's batch that begins after a seq: everything complete, or at most max_messages of it. The same range
+always gives the same messages.
 
 up_to_seq  no further than this.
-max_bytes  about so many, by the average size of the stream's messages.
+max_bytes  about this size, by the average size of the stream's messages.
 
 Returns  the last seq of the batch; after_seq when there is nothing to read.
-Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+Raises   PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a standby.
 Locks    nothing; its commit waits for the disk when the batch is not empty (see spark_flush).
 */
 declare
@@ -10982,9 +11047,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Remove what was staged for a batch that is published now or was before, and what nobody will ask for any more.
+Remove what was staged for a batch that is published, now or before, and stale leftovers.
 
-published, expected  how many messages were found, null when it was published before, and how many its tasks have staged.
+published, expected  how many messages were found (null when the batch was published before), and how many its tasks have staged.
 
 Raises   PB503 when some are missing.
 Touches  spark_staging (delete), spark_writer (delete).
@@ -11016,10 +11081,10 @@ language plpgsql
 volatile
 as $$
 /*
-Make this transaction's commit wait until all that was logged before it is on disk.
+Make this transaction's commit wait until everything logged before it is on disk.
 
-A number that was drawn by a publisher that rolled back is not on disk yet. If it left the database as an offset, and Postgres crashed, it would be
-drawn again, for a message that a reader at that offset never sees.
+A seq drawn by a publisher that rolled back may not be on disk yet. If it left the database as an offset and Postgres crashed,
+it would be drawn again, for a message that a reader at that offset never sees.
 */
 begin
     if current_setting('synchronous_commit') = 'off' then
@@ -11043,7 +11108,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
 as $$
-/* The history of a consumer with from_time <= finished_at < to_time, in order of that time. No rows for a caller that may not consume its stream. */
+/*
+The history of a consumer with from_time <= finished_at < to_time, in order of that time. No rows for a caller that may not
+consume its stream.
+*/
 begin
     return query
     select h.*
@@ -11074,7 +11142,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Whether messages above a seq are gone: purged, though perhaps still there to be read a last time, or dropped with their segment. Nulls for a caller that may not read the stream.
+Whether messages above a seq are gone: purged, even if they can still be read for a moment, or dropped with their segment. Nulls
+for a caller that may not read the stream.
 */
 declare
     first_kept bigint := (
@@ -11109,13 +11178,13 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Make this transaction a publisher of the stream, draw the numbers of a staged row's messages, and say where to COPY them, in the same transaction.
-Nothing else may be written to a segment by COPY.
+Make this transaction a publisher of the stream, draw the seqs of a staged row's messages, and say where to COPY them in the
+same transaction. Nothing else may be written to a segment by COPY.
 
-published_at  as the protocol sends it.
-seqs          null when they follow each other from first_seq on.
+published_at  in the format of the protocol.
+seqs          null when they are consecutive from first_seq on.
 
-Raises   PB404, PB503 when they are gone, or the stream was dropped and another has its name; as begin_publish.
+Raises   PB404, PB503 when the messages are gone, or the stream was dropped and another has its name; as begin_publish.
 Locks    as lock_horizon.
 */
 declare
@@ -11131,7 +11200,7 @@ begin
     if message_count is null then
         raise exception using
             errcode = 'PB503',
-            message = 'staged messages are gone, or of another stream of that name',
+            message = 'staged messages are gone, or belong to another stream of that name',
             hint = 'nothing was published; run the batch again';
     end if;
     select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;
@@ -11163,16 +11232,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Publish what the tasks of a batch have staged as arrays, in the order of the tasks and of their rows, unless the writer has published that batch
-before.
+Publish what the tasks of a batch have staged as arrays, in the order of the tasks and of their rows, unless the writer has
+published that batch before.
 
 attempts, message_counts  the attempt of each task that counts, and how many messages it staged.
 query                     the streaming query, when the writer is one.
 
 Returns  how many messages were published; null when the batch was published before.
-Raises   PB400 and PB413 for a message that is not allowed, PB404, PB409 when the writer belongs to another query, PB503 when staged messages are gone.
+Raises   PB400 and PB413 for an invalid message, PB404, PB409 when the writer belongs to another query, PB503 when staged
+         messages are gone.
 Touches  spark_staging (delete), spark_writer (insert or update), the current segment of the stream (insert).
-Locks    the writer's row, so that two drivers cannot both publish a batch; the stream's horizon, shared, until the transaction ends.
+Locks    the writer's row, so that two drivers cannot both publish a batch; the stream's horizon, shared, until the transaction
+         ends.
 */
 declare
     staged postbus_data.spark_staging;
@@ -11204,10 +11275,10 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Publish the messages of one row of the staging area, in their order. Those with a deliver_at that is not over yet are scheduled, those with the same one
-in their order.
+Publish the messages of one staged row, in their order. Messages with a future deliver_at are scheduled; those with the same
+deliver_at keep their order.
 
-Raises   as publish_many; PB409 for rows that are encoded, which a later release of the library has staged.
+Raises   as publish_many; PB409 for encoded rows, which a later release of the library has staged.
 */
 declare
     entry postbus_data.publish_target := postbus_data.begin_publish(stream, null);
@@ -11217,8 +11288,8 @@ begin
     if staged.encoded is not null then
         raise exception using
             errcode = 'PB409',
-            message = 'the tasks have a later release of Postbus than the driver',
-            hint = 'nothing was published; install the same one on both';
+            message = 'the tasks run a later release of Postbus than the driver',
+            hint = 'nothing was published; install the same release on both';
     end if;
     -- Release 0.1.0 staged them without hashes, and unchecked.
     if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then
@@ -11276,8 +11347,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The segments that may hold messages with after_seq < seq <= to_seq, in order, with the bounds of their seqs: above_seq is below all of them, last_seq is
-null while a segment is written to. None for a caller that may not read the stream.
+The segments that may hold messages with after_seq < seq <= to_seq, in order, with the bounds of their seqs: above_seq is below
+all of them, and last_seq is null while the segment is written to. None for a caller that may not read the stream.
 */
     select g.number, g.partition_base, g.partition_base + g.partition_count - 1, g.after_seq, g.last_seq
     from postbus_data.segment as g
@@ -11299,7 +11370,7 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* What seq_since says of a stream, for a reader in Spark. Raises PB403, PB404. */
+/* seq_since for a reader in Spark. Raises PB403, PB404. */
 begin
     return postbus_data.seq_since(postbus_data.permitted_stream(caller, stream, 'consume', 'read'), at);
 end
@@ -11325,9 +11396,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Check messages of a task, hash their keys, and put them where spark_publish finds them. Tasks do so side by side; what the driver does, it does alone.
+Check messages of a task, hash their keys, and store them where spark_publish finds them. Tasks do this in parallel; the driver
+publishes alone.
 
-Raises   PB400 and PB413 for a message that is not allowed, PB404.
+Raises   PB400 and PB413 for an invalid message, PB404 for an unknown stream.
 Touches  spark_staging (insert).
 */
 declare
@@ -11336,7 +11408,7 @@ declare
     hashes integer[];
 begin
     if not starts_with(writer, stream || '/') then
-        raise exception using errcode = 'PB400', message = format('writer "%s" is not of stream "%s"', writer, stream);
+        raise exception using errcode = 'PB400', message = format('writer "%s" does not belong to stream "%s"', writer, stream);
     end if;
     select s.id, s.data_type, s.max_message_bytes
     into entry.stream_id, entry.data_type, entry.max_message_bytes
@@ -11376,13 +11448,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Put messages that a task has checked and encoded where the driver finds them; see spark_place_rows.
+Store messages that a task has checked and encoded where the driver finds them; see spark_place_rows.
 
-is_bytes  whether their data is.
-longest   how many bytes the longest data has.
+is_bytes  whether their data is bytes.
+longest   the size of the longest data, in bytes.
 
-Returns  false, and does nothing, when the stream does not take them as they are, or the caller may only publish through functions: spark_stage says why, or takes them.
-Raises   PB404.
+Returns  false, and stores nothing, when the stream does not accept them in this form, or the caller may only publish through
+         functions: spark_stage then says why, or accepts them.
+Raises   PB404 for an unknown stream.
 Touches  spark_staging (insert).
 */
 begin
@@ -11406,7 +11479,7 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* What these attempts have staged, in the order in which it is to be published. */
+/* What these attempts have staged, in the order in which it is published. */
     select s.attempt::text, s.chunk, s.message_count, s.encoded is not null
     from unnest(attempts) with ordinality as a (attempt, place)
     join postbus_data.spark_staging as s on s.attempt = a.attempt
@@ -11427,10 +11500,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The seq after which a reader in Spark begins: at the oldest message that is kept ("earliest"), at what is published from now on ("latest"), at a
-seq, or at a time. It is durable, as spark_end says.
+The seq after which a reader in Spark begins: before the oldest message kept ("earliest"), at messages published from now on
+("latest"), at a seq, or at a time. It is durable, as in spark_end.
 
-Raises   PB400 unless exactly one of them is given, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+Raises   PB400 unless exactly one of them is given, PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 declare
     found_id integer := postbus_data.permitted_stream(caller, stream, 'consume', 'read');
@@ -11461,8 +11534,8 @@ as $$
 /*
 What a reader in Spark needs to know of a stream and of the database that holds it.
 
-system, timeline  name the history that seqs belong to: another one, after a failover or a restore, may have lost messages and given their
-                  seqs to others.
+system, timeline  identify the history that seqs belong to: another history, after a failover or a restore, may have lost
+                  messages and reused their seqs.
 
 Raises   PB403, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
 */
@@ -11551,14 +11624,17 @@ language plpgsql
 volatile
 as $$
 /*
-Where a stream keeps one message per key: write a sealed segment anew without the versions that were replaced, when at least half of it is such.
+In a stream with one message per key: rewrite a sealed segment without replaced versions, when at least half of it consists of
+them.
 
-A segment is looked at again when the stream has grown by as many messages as it has keys, or by a thousand, so that the work for each message is bounded. One at a time.
+A segment is examined again when the stream has grown by as many messages as it has keys, or by a thousand, so that the work per
+message is bounded. One segment at a time.
 
-Not where a consumer has keep_unread, as the archive has: it is to see every version.
+Not done while a consumer has keep_unread, as the archive has: it is to see every version.
 
-Its caller holds the stream's maintenance mutex. What consumers hold is copied out first. A reader inside a long transaction puts it off.
-Returns  how many segments were looked at.
+Its caller holds the stream's maintenance mutex. Messages that consumers hold are copied first. A reader in a long transaction
+puts it off.
+Returns  how many segments were examined.
 Touches  segment (update), kept (insert); replaces the segment's table.
 */
 declare
@@ -11630,7 +11706,7 @@ language plpgsql
 volatile
 as $$
 /*
-Lock the states of keys, in their order, until the transaction ends; those that have none get one without a version.
+Lock the states of keys, in their order, until the transaction ends. Keys without a state get one without a version.
 
 Touches  the stream's state (insert).
 */
@@ -11655,11 +11731,11 @@ language plpgsql
 volatile
 as $$
 /*
-Make messages the present versions of their keys. Of several of a key the last counts; one whose data is that of the present version does not, unless
-the stream has process_unmodified.
+Make messages the current versions of their keys. Of several messages of a key the last counts; one whose data equals the
+current version's does not, unless the stream has process_unmodified.
 
-Its caller has locked the keys and drawn the numbers.
-Returns  batch.answers, with the seq of the version that stands, negated, for those that are not published.
+Its caller has locked the keys and drawn the seqs.
+Returns  batch.answers, with the negated seq of the current version for messages that are not published.
 Touches  the stream's state (update).
 */
 declare
@@ -11727,7 +11803,7 @@ returns bigint[]
 language plpgsql
 volatile
 as $$
-/* The seqs of those messages that are not the present version of their key; none where a stream does not keep one message per key. */
+/* The seqs of those messages that are not the current version of their key; none in a stream without one message per key. */
 declare
     seqs bigint[];
 begin
@@ -11980,7 +12056,7 @@ begin
     on conflict (name) do nothing
     returning s.id into id;
     if id is null then
-        raise exception using errcode = 'PB409', message = format('stream "%s" exists', stream);
+        raise exception using errcode = 'PB409', message = format('stream "%s" already exists', stream);
     end if;
 
     -- From 0, so that an unused stream's horizon (0) is below its first message (1). CACHE 1: a cached, lower number would
@@ -12074,7 +12150,7 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse stream settings outside their range (PB400). Null is not checked: it stands for "as it is". */
+/* Refuse stream settings out of range (PB400). Null is not checked: it means "unchanged". */
 declare
     problem text;
 begin
@@ -12099,7 +12175,7 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse a name that is not 1 to 63 of the characters A-Z a-z 0-9 _ - (PB400). Every name of Postbus is checked here. */
+/* Refuse a name that is not 1 to 63 of the characters A-Z a-z 0-9 _ - (PB400). Every name in Postbus is checked here. */
 begin
     if name is null or name !~ '^[A-Za-z0-9_-]{1,63}$' then
         raise exception using
@@ -12121,7 +12197,7 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse what a stream keeps when it is outside its range (PB400). Null is not checked. */
+/* Refuse retention settings out of range (PB400). Null is not checked. */
 declare
     problem text;
 begin
@@ -12147,7 +12223,7 @@ returns void
 language plpgsql
 stable
 as $$
-/* Raise PB404 for a stream that does not exist, or that the caller must not know of. */
+/* Raise PB404 for a stream that does not exist, or that the caller must not know about. */
 begin
     raise exception using
         errcode = 'PB404',
@@ -12161,7 +12237,7 @@ returns integer
 language plpgsql
 stable
 as $$
-/* The id of a stream. Raises PB404 when there is none of that name. */
+/* The id of a stream. Raises PB404 for an unknown one. */
 declare
     id integer;
 begin
@@ -12378,7 +12454,7 @@ begin
     returning t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
     into stored;
     if stored.id is null then
-        raise exception using errcode = 'PB409', message = 'the token exists';
+        raise exception using errcode = 'PB409', message = 'the token already exists';
     end if;
     return stored;
 end
@@ -13106,7 +13182,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('520404bd5742098e')
+insert into postbus_data.installation (functions_digest) values ('7dd011feb946b62a')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -82,14 +82,14 @@ def test_charts_have_what_the_figures_say(browser: Browser, tmp_path: Path) -> N
         assert len(set(names)) == len(names)
 
 
-def test_what_others_wrote_stays_text(browser: Browser, tmp_path: Path) -> None:
+def test_text_from_messages_is_not_rendered_as_html(browser: Browser, tmp_path: Path) -> None:
     with shown(browser, tmp_path, sample.report(sample.busy())) as tab:
         assert tab.title() == "Postbus report: orders"
         assert tab.locator("script, img").count() == 0
         assert tab.get_by_text(sample.HOSTILE).count() == 2
 
 
-def test_nothing_to_show_is_said(browser: Browser, tmp_path: Path) -> None:
+def test_an_empty_report_says_so(browser: Browser, tmp_path: Path) -> None:
     with shown(browser, tmp_path, sample.report(sample.empty())) as tab:
         assert tab.get_by_text("No message was published in this time.").is_visible()
         assert tab.get_by_text("The stream has no consumer.").is_visible()

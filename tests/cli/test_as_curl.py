@@ -103,7 +103,7 @@ def sides(server: servers.Server) -> Iterator[tuple[Side, Side]]:
             yield Side(first, bus, tokens[0]), Side(second, other_bus, tokens[1])
 
 
-def test_what_curl_does_is_what_the_command_does(
+def test_the_printed_curl_command_does_what_the_command_does(
     sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     commanded, curled = sides
@@ -246,7 +246,7 @@ def test_every_command_has_as_curl_but_for_those_that_never_talk_http() -> None:
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
 @pytest.mark.parametrize("more", [(), ("--follow",)])
-def test_what_receives_and_acks_is_a_script_that_does_both(
+def test_receive_with_ack_prints_a_script_that_does_both(
     sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     side, _ = sides
@@ -282,5 +282,5 @@ def test_nothing_is_sent_and_the_token_is_a_variable(sides: tuple[Side, Side], m
     assert (side.token in said.out, said.err) == (False, "")
 
 
-def test_it_works_without_a_server_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_curl_works_without_a_running_server(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Shell("http://127.0.0.1:1")("stream", "ls", "--as-curl") == "curl http://127.0.0.1:1/api/streams\n"

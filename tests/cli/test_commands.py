@@ -147,7 +147,7 @@ def test_a_walk_through_tokens(shell: Shell) -> None:
     assert shell.objects("token", "ls") == []
 
 
-def test_what_a_stream_keeps_can_be_set_changed_and_taken_away(shell: Shell) -> None:
+def test_retention_can_be_set_changed_and_cleared(shell: Shell) -> None:
     given = ["--retain-up-to", "30d", "--retain-at-least", "1h", "--max-messages", "1000", "--max-storage", "10M"]
     (info,) = shell.objects("stream", "add", "orders", *given, "--when-full", "refuse", "--max-message-bytes", "64k")
     assert (info["retain_up_to"], info["retain_at_least"], info["max_messages"]) == (30 * 86400, 3600, 1000)

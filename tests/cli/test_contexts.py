@@ -115,13 +115,13 @@ def test_a_mistake_is_answered_with_what_to_do(arguments: list[str], what: str, 
     assert hint is None or hint in (caught.value.hint or "")
 
 
-def test_a_secret_that_is_not_there_is_named() -> None:
+def test_a_missing_secret_is_named() -> None:
     HERE("context", "create", "prod", "--url", "http://localhost:7376", "--token", "env:NOT_SET", "--use")
     with pytest.raises(postbus.InvalidInput, match="NOT_SET"):
         HERE("stream", "ls")
 
 
-def test_a_file_that_is_not_json_is_named() -> None:
+def test_an_invalid_json_file_is_named() -> None:
     stored().parent.mkdir()
     stored().write_text("{")
     with pytest.raises(postbus.InvalidInput, match=r"contexts\.json is not JSON"):
@@ -133,7 +133,7 @@ def test_as_curl_is_refused_where_no_request_is_sent() -> None:
         HERE("stream", "rm", "orders", "--as-curl", "--url", "postgresql://me@localhost/x")
 
 
-def test_what_the_environment_says_goes_first_and_whoever_chooses_a_context_is_told(
+def test_the_environment_overrides_the_context_and_choosing_one_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert "note" not in HERE.run("context", "create", "dev", "--url", "postgresql://me@localhost/dev", "--use").err

@@ -105,7 +105,7 @@ FOREIGN_LOCKS = {
 
 @pytest.mark.parametrize("what", FOREIGN_LOCKS)
 @pytest.mark.parametrize("in_transaction", [True, False])
-def test_who_holds_a_lock_without_any_right_is_named_with_a_remedy(
+def test_a_role_that_holds_a_lock_without_rights_is_named_with_a_remedy(
     shell: Shell, stranger: psycopg.Connection[Any], what: str, in_transaction: bool
 ) -> None:
     assert shell.url is not None
@@ -141,7 +141,7 @@ def test_who_holds_a_lock_without_any_right_is_named_with_a_remedy(
         ("select pg_advisory_lock_shared({publisher}, {last})", "its session has no transaction"),
     ],
 )
-def test_a_lock_that_postbus_would_not_take_so_is_told_from_its_own(shell: Shell, statement: str, warning: str) -> None:
+def test_a_lock_in_a_mode_postbus_never_uses_is_reported(shell: Shell, statement: str, warning: str) -> None:
     shell("stream", "add", "orders")
     shell("consumer", "add", "orders", "billing")
     shell("message", "send", "orders", "k", "1")
@@ -152,7 +152,7 @@ def test_a_lock_that_postbus_would_not_take_so_is_told_from_its_own(shell: Shell
         assert [warning in each.text for each in found] == [True]
 
 
-def test_an_open_transaction_that_received_is_named_and_not_taken_for_a_stranger(shell: Shell) -> None:
+def test_an_open_transaction_that_received_is_named_but_not_as_a_foreign_lock(shell: Shell) -> None:
     shell("stream", "add", "orders", "--partitions", "1")
     shell("consumer", "add", "orders", "billing")
     shell("message", "send", "orders", "k", "1")
@@ -177,7 +177,7 @@ def lock_keys(url: str) -> dict[str, int]:
     return {"stream": stream, "publisher": 2**30 + stream, "last": last, "consumer": 1610612736 + consumer}
 
 
-def test_who_waits_for_whose_lock_is_named(shell: Shell) -> None:
+def test_sessions_that_wait_for_locks_are_named_with_the_holders(shell: Shell) -> None:
     shell("stream", "add", "orders")
     assert shell.url is not None
     waiter = psycopg.connect(shell.url, autocommit=True)
@@ -193,7 +193,7 @@ def test_who_waits_for_whose_lock_is_named(shell: Shell) -> None:
     waiter.close()
 
 
-def test_what_streams_and_consumers_lack_is_found(shell: Shell) -> None:
+def test_problems_of_streams_and_consumers_are_found(shell: Shell) -> None:
     shell("stream", "add", "orders", "--partitions", "1")
     shell("message", "send", "orders", "k", "1")
     shell("consumer", "add", "orders", "billing", "--keep-unread")
@@ -256,9 +256,7 @@ def _facts(**rows: Any) -> Facts:
         (Facts(rows=_facts().rows, unanswered={"slots": "permission denied"}), "note", "slots could not be looked at"),
     ],
 )
-def test_what_cannot_be_made_wrong_here_is_told_from_what_postgres_would_say(
-    facts: Facts, level: str, text: str
-) -> None:
+def test_problems_that_cannot_be_reproduced_are_found_in_simulated_answers(facts: Facts, level: str, text: str) -> None:
     found = [each for each in postgres.check(facts) if text in each.text]
     assert [each.level for each in found] == [level]
     assert found[0].advice
@@ -283,14 +281,14 @@ def test_a_server_is_checked_with_its_token_and_its_clock(fresh_url: str, monkey
     assert "the clocks agree" in said
 
 
-def test_clocks_that_differ_are_told() -> None:
+def test_clock_differences_are_reported() -> None:
     now = datetime.now(UTC)
     assert [each.level for each in server.clock(now, now + timedelta(seconds=1.5))] == ["ok"]
     (behind,) = server.clock(now, now - timedelta(minutes=5))
     assert behind.text == "the clock of this machine is 300 s behind the server's"
 
 
-def test_java_that_is_missing_or_a_disk_that_is_full_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_java_and_a_full_disk_are_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def none(*_: Any) -> Path:
         raise postbus.Unavailable("Spark needs Java 17 or later, and there is none", "install one")
 

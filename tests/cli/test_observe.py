@@ -182,7 +182,7 @@ async def test_deliveries_are_acked_and_nacked_and_dead_letters_redriven(bus_url
         await screen.until(lambda: _is(billing.stats(), lambda stats: stats.dead == 0), "it is redriven")
 
 
-async def test_a_seek_asks_where_and_whether_and_refuses_what_is_no_position(bus_url: str) -> None:
+async def test_a_seek_asks_for_a_position_and_confirmation_and_refuses_invalid_ones(bus_url: str) -> None:
     async with observing(bus_url, stream="orders", consumer="billing") as screen:
         billing = screen.bus.consumer("orders", "billing")
         await screen.shows("orders › billing", "in flight 1")
@@ -227,7 +227,7 @@ async def test_streams_are_searched_and_sorted(counted_url: str) -> None:
         assert screen.text.splitlines()[4].startswith("orders")
 
 
-async def test_the_rate_of_a_stream_is_what_is_published(bus_url: str) -> None:
+async def test_the_rate_of_a_stream_is_its_publish_rate(bus_url: str) -> None:
     async with observing(bus_url) as screen:
         await screen.bus.publish_many("payments", [postbus.Message(data=n) for n in range(500)])
         feed = screen.pilot.app.feed  # type: ignore[attr-defined]
@@ -267,7 +267,7 @@ def test_sizes_and_trends_fit_their_columns() -> None:
     assert figures.sparkline([0, 0], 4) == "    "
 
 
-async def test_it_shows_the_same_over_http(bus_url: str) -> None:
+async def test_observe_shows_the_same_over_http(bus_url: str) -> None:
     with serving(bus_url) as api:
         async with observing(api.url, stream="orders", consumer="billing") as screen:
             await screen.shows("in flight 1", "card declined", "try later", "orders.cus_2.11")

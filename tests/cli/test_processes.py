@@ -57,7 +57,7 @@ def test_a_dry_run_prints_the_sql_and_does_nothing(empty_url: str) -> None:
         (["nonsense"], 2, "No such command"),
     ],
 )
-def test_an_error_is_said_in_two_lines_with_a_status(arguments: list[str], status: int, what: str) -> None:
+def test_an_error_is_two_lines_and_an_exit_status(arguments: list[str], status: int, what: str) -> None:
     done = run(*arguments)
     assert done.returncode == status
     assert what in done.stderr
@@ -256,7 +256,7 @@ def on_terminal(*arguments: str, answers: Sequence[str] = ()) -> str:
 
 @pytest.mark.newest_server
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_up_can_be_used_and_stopped_as_soon_as_it_has_said_its_address(fresh_url: str, number: signal.Signals) -> None:
+def test_up_can_be_used_and_stopped_as_soon_as_it_prints_its_address(fresh_url: str, number: signal.Signals) -> None:
     with subprocess.Popen(
         [*COMMAND, "up", "--port", "0", "--url", fresh_url, "--no-access-log"],
         stdout=subprocess.PIPE,

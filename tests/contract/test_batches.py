@@ -29,7 +29,7 @@ async def test_a_loop_gives_each_message_once_and_acks_it(bus: Any, stream: str,
     assert (stats.lag_estimate, stats.in_flight, stats.waiting) == (0, 0, 0)
 
 
-async def test_a_batch_is_acked_when_the_next_is_asked_for(bus: Any, stream: str, billing: Any) -> None:
+async def test_a_batch_is_acked_when_the_next_one_is_requested(bus: Any, stream: str, billing: Any) -> None:
     await fill(bus, stream, 30)
 
     async with aclosing(billing.batches(10, wait=0)) as batches:
@@ -87,6 +87,6 @@ async def test_a_loop_waits_for_messages(bus: Any, stream: str, billing: Any) ->
     assert await waiting == "late"
 
 
-async def test_a_loop_of_a_consumer_that_is_not_there_is_refused(bus: Any, stream: str) -> None:
+async def test_a_loop_over_an_unknown_consumer_is_refused(bus: Any, stream: str) -> None:
     with pytest.raises(postbus.NotFound):
         await anext(bus.consumer(stream, "nobody").batches(wait=0))

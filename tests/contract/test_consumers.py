@@ -60,7 +60,7 @@ async def test_settings_are_changed_and_unset(bus: Any, stream: str) -> None:
         await billing.alter(unset=("order",))
 
 
-async def test_what_is_wrong_with_a_consumer_is_said_by_the_kind_of_error(bus: Any, stream: str, billing: Any) -> None:
+async def test_consumer_errors_have_their_own_classes(bus: Any, stream: str, billing: Any) -> None:
     with pytest.raises(postbus.Conflict):
         await bus.create_consumer(stream, "billing")
     with pytest.raises(postbus.InvalidInput, match="max_deliver"):
@@ -84,7 +84,7 @@ async def test_what_is_wrong_with_a_consumer_is_said_by_the_kind_of_error(bus: A
         await nobody.ack("0000000000000000-1")
 
 
-async def test_a_consumer_starts_where_it_is_told(bus: Any, stream: str) -> None:
+async def test_a_consumer_starts_at_the_given_position(bus: Any, stream: str) -> None:
     seqs = [await bus.publish(stream, key="k", data=number) for number in range(3)]
 
     middle = await bus.create_consumer(stream, "middle", from_seq=seqs[1])

@@ -11,7 +11,7 @@ import postbus
 pytestmark = pytest.mark.newest_server
 
 
-async def test_what_is_received_is_leased_until_it_is_acked(bus: Any, stream: str, billing: Any) -> None:
+async def test_a_received_message_is_leased_until_it_is_acked(bus: Any, stream: str, billing: Any) -> None:
     seq = await bus.publish(stream, key="a.b", data={"n": 1}, headers={"h": "1"})
 
     batch = await billing.receive(10)
@@ -62,7 +62,7 @@ async def test_a_failed_message_comes_again_and_then_dies(bus: Any, stream: str)
     assert [each.reason for each in await billing.dead_letters()] == ["no again"]
 
 
-async def test_what_was_not_tried_does_not_count(bus: Any, stream: str) -> None:
+async def test_an_untried_delivery_does_not_count(bus: Any, stream: str) -> None:
     billing = await bus.create_consumer(stream, "billing", max_deliver=1)
     await bus.publish(stream, key="k", data=1)
 
@@ -102,7 +102,7 @@ async def test_a_waiting_receive_is_woken_by_a_message(bus: Any, stream: str, bi
     assert time.monotonic() - started < 10
 
 
-async def test_a_receive_waits_as_long_as_it_was_told(billing: Any) -> None:
+async def test_a_receive_waits_for_the_given_time(billing: Any) -> None:
     started = time.monotonic()
 
     assert not await billing.receive(wait=0.3)

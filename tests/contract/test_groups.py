@@ -83,7 +83,7 @@ async def test_a_loop_gives_each_message_once_in_order_of_its_partition_and_comm
     assert (stats.lag_estimate, stats.in_flight) == (0, 0)
 
 
-async def test_leaving_a_loop_commits_what_is_done_and_gives_the_rest_back_at_once(bus: Any, name: str) -> None:
+async def test_leaving_a_loop_commits_finished_batches_and_returns_the_rest_at_once(bus: Any, name: str) -> None:
     await bus.create_stream(name, partitions=1)
     await bus.create_group(name, "g")
     group = bus.group(name, "g")

@@ -135,7 +135,7 @@ def _token(url: str, stream: str, scope: Scope = "publish") -> str:
         ("ftp://localhost", "not a URL of Postgres"),
     ],
 )
-def test_a_wrong_url_is_said(url: str, what: str) -> None:
+def test_an_invalid_url_is_refused_with_the_reason(url: str, what: str) -> None:
     with pytest.raises(postbus.InvalidInput, match=what) as refused:
         postbus.connect(url)
     assert "secret" not in str(refused.value)
@@ -156,7 +156,7 @@ def test_the_how_to_runs(url: str) -> None:
     assert [each.data for each in scope["batch"]] == [{"weight": 2}]
 
 
-def test_a_server_that_is_not_there_is_unavailable() -> None:
+def test_an_unreachable_server_is_unavailable() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -179,7 +179,7 @@ def test_a_restart_of_the_server_goes_unnoticed(url: str, name: str) -> None:
         bus.publish(name, data=3)
 
 
-def test_an_answer_of_another_version_is_said() -> None:
+def test_an_answer_of_another_version_is_reported() -> None:
     body = b'{"data": {"name": "orders", "something": "new"}}'
     answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
     with _answerless(answer) as (url, _), Bus(HttpTransport(HttpClient(url))) as bus:

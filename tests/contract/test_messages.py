@@ -75,7 +75,7 @@ async def test_a_batch_is_published_in_order_all_or_none(bus: Any, stream: str) 
     assert len(await bus.read(stream)) == 5
 
 
-async def test_what_is_wrong_with_a_message_is_said_by_the_kind_of_error(bus: Any, name: str) -> None:
+async def test_message_errors_have_their_own_classes(bus: Any, name: str) -> None:
     await bus.create_stream(name, max_message_bytes=10)
     await bus.create_stream(f"{name}-text", data_type="text")
     await bus.create_stream(f"{name}-bytes", data_type="bytes")
@@ -92,7 +92,7 @@ async def test_what_is_wrong_with_a_message_is_said_by_the_kind_of_error(bus: An
             await bus.publish(name, data=1, **message)
 
 
-async def test_what_is_far_too_large_is_said_too(bus: Any, stream: str) -> None:
+async def test_a_far_too_large_message_is_refused_with_the_reason(bus: Any, stream: str) -> None:
     with pytest.raises(postbus.TooLarge):
         await bus.publish(stream, data="x" * (24 * 1024 * 1024))
     assert await bus.publish(stream, data="small")

@@ -50,7 +50,7 @@ async def test_the_state_of_keys_is_read_and_changed(bus: Any, name: str) -> Non
     assert (info.one_message_per_key, info.process_unmodified) == (True, True)
 
 
-async def test_what_does_not_change_its_key_is_a_duplicate(bus: Any, name: str) -> None:
+async def test_an_unchanged_version_of_a_key_is_a_duplicate(bus: Any, name: str) -> None:
     await bus.create_stream(name, one_message_per_key=True)
     first = await bus.publish(name, key="a", data=1)
 

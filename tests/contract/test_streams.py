@@ -114,7 +114,7 @@ async def test_pipelines_and_archives_are_known(bus: Any, stream: str, sql: Any)
         await bus.archive_info("nobody-made-this")
 
 
-async def test_upkeep_can_be_asked_for(bus: Any, stream: str) -> None:
+async def test_sweeps_and_maintenance_can_be_requested(bus: Any, stream: str) -> None:
     billing = await bus.create_consumer(stream, "billing", ack_wait=0.01)
     await bus.publish(stream, data=1)
     await billing.receive()
@@ -128,7 +128,7 @@ async def test_upkeep_can_be_asked_for(bus: Any, stream: str) -> None:
     assert await bus.maintain(stream) == 0
 
 
-async def test_what_is_wrong_with_a_stream_is_said_by_the_kind_of_error(bus: Any, stream: str, name: str) -> None:
+async def test_stream_errors_have_their_own_classes(bus: Any, stream: str, name: str) -> None:
     with pytest.raises(postbus.Conflict, match="exists"):
         await bus.create_stream(stream)
     with pytest.raises(postbus.InvalidInput):

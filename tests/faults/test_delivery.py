@@ -122,7 +122,7 @@ def test_other_numbers_of_partitions_lose_nothing_and_keep_the_order(processes: 
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-def test_a_server_that_ends_under_workers_keeps_what_it_told_them(
+def test_a_server_killed_under_workers_keeps_everything_it_confirmed(
     processes: Processes, end_server: Callable[[str], None], how: str
 ) -> None:
     with Recorder(processes.directory, "server") as recorder:

@@ -52,7 +52,7 @@ def cluster(disk: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
         yield cluster
 
 
-def test_a_full_disk_is_said_and_nothing_is_lost_when_there_is_room_again(cluster: Cluster, disk: Path) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_lost_once_there_is_room(cluster: Cluster, disk: Path) -> None:
     published: list[int] = []
     acked: list[int] = []
     refusals: list[postbus.Error] = []

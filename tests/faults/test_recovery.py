@@ -129,7 +129,7 @@ def test_a_crash_in_the_middle_of_maintenance_forgets_no_id(primary: Cluster) ->
             bus.maintain("orders")
 
 
-def test_what_a_prepared_transaction_has_published_is_not_skipped_after_a_crash(primary: Cluster) -> None:
+def test_messages_of_a_prepared_transaction_are_not_skipped_after_a_crash(primary: Cluster) -> None:
     primary.stop()
     primary.set(max_prepared_transactions="5")
     primary.start()

@@ -61,7 +61,7 @@ def restore(backup: Cluster, cluster: Cluster, folder: Path) -> None:
     backup.wait_until_promoted()
 
 
-def test_what_was_published_and_acked_since_is_undone_and_done_anew(
+def test_publishes_and_acks_since_the_restore_point_are_undone_and_repeated(
     cluster: Cluster, backup: Cluster, folder: Path
 ) -> None:
     with postbus.connect(cluster.url) as bus:

@@ -124,7 +124,7 @@ def test_a_second_signal_makes_the_worker_leave_at_once(bus: postbus.Bus, worker
 
 
 @both_kinds
-def test_what_a_killed_worker_had_is_handled_by_another(bus: postbus.Bus, workers: Workers, kind: str) -> None:
+def test_messages_of_a_killed_worker_are_handled_by_another(bus: postbus.Bus, workers: Workers, kind: str) -> None:
     consumer = bus.create_consumer("orders", "c", ack_wait=0.5)
     publish(bus, 300)
     victim = workers.start(kind, handler_seconds=0.002, concurrency=4)

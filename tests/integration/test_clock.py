@@ -12,7 +12,7 @@ import pytest
 A_DAY = timedelta(days=1)
 
 
-async def test_what_comes_due_behind_a_mark_of_the_future_is_redelivered(
+async def test_retries_due_behind_a_sweep_mark_in_the_future_are_redelivered(
     bus: Any, stream: str, sql: psycopg.Connection[Any]
 ) -> None:
     await bus.create_consumer(stream, "billing")

@@ -53,7 +53,7 @@ def test_a_load_that_fails_is_an_error_and_no_more(connection: PreparedConnectio
     assert connection.fetch_decoded(total, SERIES, (2,)) == 3
 
 
-def test_what_is_not_committed_is_not_returned(connection: PreparedConnection) -> None:
+def test_uncommitted_results_are_not_returned(connection: PreparedConnection) -> None:
     connection.execute("create temp table once (n integer unique deferrable initially deferred)")
     loaded: list[int] = []
 

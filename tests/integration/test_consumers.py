@@ -75,7 +75,7 @@ async def test_an_unknown_consumer_or_stream_is_an_error_with_a_hint(bus: Any, s
                 await call
 
 
-async def test_altering_changes_only_what_is_named(bus: Any, stream: str) -> None:
+async def test_altering_changes_only_the_given_settings(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c", max_deliver=3, backoff=[1, 2])
     await consumer.alter(ack_wait=5)
     info = await consumer.info()
@@ -92,7 +92,7 @@ async def test_altering_changes_only_what_is_named(bus: Any, stream: str) -> Non
     ("start", "expected"),
     [({}, [1, 2, 3]), ({"start": "earliest"}, [1, 2, 3]), ({"start": "latest"}, []), ({"from_seq": 3}, [3])],
 )
-async def test_a_consumer_starts_where_it_is_told(
+async def test_a_consumer_starts_at_the_given_position(
     bus: Any, stream: str, start: dict[str, Any], expected: list[int]
 ) -> None:
     await bus.publish_many(stream, [Message(key="k", data=n) for n in (1, 2, 3)])
@@ -166,7 +166,7 @@ async def test_consumers_are_independent(bus: Any, stream: str) -> None:
     assert [info.name for info in await bus.list_consumers(stream)] == ["one", "two"]
 
 
-async def test_seeking_gives_up_what_is_in_flight_and_reads_from_there(bus: Any, stream: str) -> None:
+async def test_seeking_gives_up_messages_in_flight_and_reads_from_there(bus: Any, stream: str) -> None:
     await bus.publish_many(stream, [Message(key="k", data=n) for n in range(1, 6)])
     consumer = await bus.create_consumer(stream, "c")
     other = await bus.create_consumer(stream, "other", order="none")

@@ -45,7 +45,7 @@ async def test_dead_letters_are_chosen_by_seq_key_and_reason(consumer: Any) -> N
         await consumer.dead_letters(key_pattern="a..b")
 
 
-async def test_redriven_messages_come_back_and_count_anew(consumer: Any) -> None:
+async def test_redriven_messages_are_redelivered_with_attempts_from_one(consumer: Any) -> None:
     assert await moved(consumer.redrive(reason_like="timeout%")) == 3
     batch = await consumer.receive(10)
     assert sorted((d.data, d.attempt) for d in batch) == [(0, 1), (1, 1), (2, 1)]
@@ -111,7 +111,7 @@ async def test_dead_letters_have_a_retention_of_their_own(bus: Any, consumer: An
     assert len(await consumer.dead_letters()) == 4
 
 
-async def test_peek_shows_every_state_and_touches_none(bus: Any, stream: str, consumer: Any) -> None:
+async def test_peek_shows_every_state_and_changes_none(bus: Any, stream: str, consumer: Any) -> None:
     await bus.publish_many(stream, [Message(key=f"new.{n}", data=n) for n in range(4)])
     batch = await consumer.receive(2)
     await consumer.nack(batch[0], delay=60, reason="later")

@@ -94,7 +94,7 @@ async def test_twenty_receivers_of_one_get_ten_messages_and_ten_empty_answers(
     assert sum(not batch for batch in batches) == 10
 
 
-async def test_a_number_of_messages_that_is_none_is_refused(bus: Any, stream: str, consumer: Any) -> None:
+async def test_an_invalid_number_of_messages_is_refused(bus: Any, stream: str, consumer: Any) -> None:
     await publish(bus, stream, 1)
     batch = await consumer.receive()
     for wrong in (None, 0, 10_001):

@@ -66,7 +66,7 @@ def test_the_install_script_refuses_another_encoding(other_url: str) -> None:
 
 @pytest.mark.parametrize("asked", ["SQL_ASCII", "EUC_JP", "LATIN1"])
 @pytest.mark.parametrize("how", ["environment", "parameter", "options", "database"])
-def test_what_a_client_asks_for_makes_no_difference(
+def test_the_client_encoding_makes_no_difference(
     empty_url: str, monkeypatch: pytest.MonkeyPatch, asked: str, how: str
 ) -> None:
     url = empty_url
@@ -131,7 +131,7 @@ def test_rows_of_a_database_of_another_encoding_are_read_as_what_they_mean(other
     assert batch.to_pylist() == [{"text": text}]
 
 
-def test_a_connection_of_the_callers_own_is_told_what_it_lacks(fresh_url: str) -> None:
+def test_a_callers_connection_with_the_wrong_encoding_is_refused(fresh_url: str) -> None:
     with postbus.connect(fresh_url) as bus, psycopg.connect(fresh_url, client_encoding="LATIN1") as own:
         bus.create_stream("orders")
         with pytest.raises(postbus.InvalidInput, match="client_encoding"):

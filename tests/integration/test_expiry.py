@@ -12,7 +12,7 @@ import postbus
 from postbus import Message
 
 
-async def test_a_consumer_that_nobody_uses_is_removed(bus: Any, name: str, sql: psycopg.Connection[Any]) -> None:
+async def test_an_unused_consumer_is_removed(bus: Any, name: str, sql: psycopg.Connection[Any]) -> None:
     await bus.create_stream(name, partitions=1)
     for consumer in ("idle", "used", "polled", "kept"):
         await bus.create_consumer(name, consumer, expire_after=None if consumer == "kept" else 60)

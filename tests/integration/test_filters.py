@@ -97,7 +97,7 @@ async def test_a_content_filter_needs_a_json_stream(bus: Any, stream: str) -> No
 
 
 @pytest.mark.parametrize("data", ['{"n": 1, "s": "\\u0000"}', '{"n": 1, "s": "\\ud800"}', '{"n": 1e999999}'])
-async def test_what_cannot_be_searched_passes_no_filter_and_holds_up_nothing(
+async def test_unsearchable_data_passes_no_filter_and_blocks_no_other_message(
     bus: Any, stream: str, sql: psycopg.Connection[Any], data: str
 ) -> None:
     consumer = await bus.create_consumer(stream, "c", filter=Filter(data="$.n > 0"))

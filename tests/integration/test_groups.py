@@ -149,7 +149,7 @@ async def test_a_group_comes_to_go_the_shortest_way(bus: Any, name: str, sql: An
     assert segments == [(1,)]
 
 
-async def test_seek_gives_up_what_is_claimed(bus: Any, stream: str) -> None:
+async def test_seek_gives_up_claimed_ranges(bus: Any, stream: str) -> None:
     group = await group_of(bus, stream, start="latest")
     await fill(bus, stream, 10)
     claims = await group.claim(3, lease=10)
@@ -173,7 +173,7 @@ async def test_a_committed_range_and_the_users_own_writes_stand_or_fall_together
     assert len(await group.claim(lease=10)) == 1
 
 
-async def test_it_goes_on_from_segment_to_segment_and_reports_what_it_missed(bus: Any, name: str) -> None:
+async def test_a_group_reads_across_segments_and_reports_missed_messages(bus: Any, name: str) -> None:
     await bus.create_stream(name, partitions=2, segment_bytes=65536, max_messages=200)
     group = await group_of(bus, name)
     for start in range(0, 400, 50):
@@ -275,7 +275,7 @@ async def one_partition(bus: Any, name: str, count: int) -> Any:
     return group
 
 
-async def test_what_a_loop_that_went_silent_held_is_given_to_others_and_no_more_to_it(bus: Any, name: str) -> None:
+async def test_ranges_of_a_silent_loop_go_to_others_and_no_longer_to_it(bus: Any, name: str) -> None:
     group = await one_partition(bus, name, 4)
     silent = group.batches(1, lease=0.2, wait=0)
     assert [m.data for m in await anext(silent)] == [0]

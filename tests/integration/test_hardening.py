@@ -146,7 +146,7 @@ def test_a_time_without_a_time_zone_is_refused(plain: postbus.Bus, name: str, wh
         plain.purge(name, before_time=when)
 
 
-def test_purging_everything_has_to_be_said(plain: postbus.Bus, name: str) -> None:
+def test_purging_everything_has_to_be_explicit(plain: postbus.Bus, name: str) -> None:
     plain.publish(name, data=1)
     with pytest.raises(postbus.InvalidInput, match="what to remove"):
         plain.purge(name)
@@ -257,7 +257,7 @@ def test_a_stale_type_in_the_callers_transaction_is_forgotten(
     connection.commit()
 
 
-def test_a_statement_whose_columns_change_is_prepared_anew(server: servers.Server) -> None:
+def test_a_statement_whose_columns_change_is_prepared_again(server: servers.Server) -> None:
     """As when a migration replaces a function."""
     with servers.database(server.url) as url, postbus.connect(url, pool_size=1) as bus:
         run = cast(PostgresTransport, bus._transport).database.rows
@@ -268,7 +268,7 @@ def test_a_statement_whose_columns_change_is_prepared_anew(server: servers.Serve
             assert len(run("select t.* from public.t")[0]) == columns
 
 
-def test_what_is_no_message_is_refused_by_name(plain: postbus.Bus, name: str) -> None:
+def test_an_item_that_is_not_a_message_is_refused_by_its_position(plain: postbus.Bus, name: str) -> None:
     with pytest.raises(postbus.InvalidInput, match=r"message 1 .* it is dict"):
         plain.publish_many(name, [{"data": 1}])  # type: ignore[list-item]
     with pytest.raises(postbus.InvalidInput):

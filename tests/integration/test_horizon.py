@@ -93,7 +93,7 @@ def test_the_horizon_of_an_unused_stream_is_0_and_its_first_message_is_not_passe
     assert plain.horizon(name) == 2
 
 
-def test_who_holds_the_horizon_is_shown_with_how_long(plain: postbus.Bus, name: str, connect: Any) -> None:
+def test_horizon_holders_are_listed_with_how_long_they_hold_it(plain: postbus.Bus, name: str, connect: Any) -> None:
     plain.publish(name, data=0)
     assert plain.horizon_holders(name) == []
     oldest = connect(autocommit=False, application_name="nightly import")

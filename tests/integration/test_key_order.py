@@ -102,7 +102,7 @@ async def test_later_messages_of_the_key_in_the_same_lease_come_again_behind_the
     assert [(d.data, d.attempt) for d in again] == [(1, 2), (3, 1), (4, 1)]
 
 
-async def test_what_was_acked_before_stays_done(bus: Any, one_partition: str) -> None:
+async def test_messages_acked_earlier_stay_acked(bus: Any, one_partition: str) -> None:
     consumer = await bus.create_consumer(one_partition, "c")
     await publish(bus, one_partition, "a", "a", "a")
 
@@ -133,7 +133,7 @@ async def test_part_of_a_lease_that_is_extended_does_not_overtake_the_rest(bus: 
     assert await consumer.ack(first[1]) == 0
 
 
-async def test_messages_without_a_key_wait_for_nobody(bus: Any, one_partition: str) -> None:
+async def test_messages_without_a_key_never_wait_for_others(bus: Any, one_partition: str) -> None:
     consumer = await bus.create_consumer(one_partition, "c")
     await publish(bus, one_partition, None, None, None)
 
@@ -166,7 +166,7 @@ async def test_a_dead_letter_lets_its_key_go_on(bus: Any, one_partition: str) ->
     assert numbers(await consumer.receive(10)) == [2, 3]
 
 
-async def test_a_dead_letter_holds_its_key_if_asked_to(bus: Any, one_partition: str) -> None:
+async def test_a_dead_letter_holds_its_key_with_on_dead_hold(bus: Any, one_partition: str) -> None:
     consumer = await bus.create_consumer(one_partition, "c", on_dead="hold")
     await publish(bus, one_partition, "a", "b", "a", "a")
 

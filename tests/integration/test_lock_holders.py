@@ -55,7 +55,7 @@ def test_open_publishers_and_receivers_hold_their_locks_and_raise_no_suspicion(
         assert held(owner) == []
 
 
-def test_a_stranger_is_told_by_its_role(fresh_url: str, roles: tuple[str, str]) -> None:
+def test_a_foreign_lock_is_recognized_by_its_role(fresh_url: str, roles: tuple[str, str]) -> None:
     _, stranger = roles
     with psycopg.connect(fresh_url, autocommit=True) as owner, psycopg.connect(fresh_url, user=stranger) as other:
         # It needs no right to learn the key: whoever publishes shows it.

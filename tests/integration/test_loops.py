@@ -57,7 +57,9 @@ async def test_more_loops_than_connections_with_calls_of_their_own(small_bus: An
     assert sorted(n for seen in found for n in seen) == list(range(_COUNT))
 
 
-async def test_a_batch_in_hand_is_leased_for_everybody(bus: Any, stream: str, sql: psycopg.Connection[Any]) -> None:
+async def test_a_batch_being_handled_is_leased_to_no_other_worker(
+    bus: Any, stream: str, sql: psycopg.Connection[Any]
+) -> None:
     """Its claim is committed, and only its way to the disk is not waited for: others neither get nor miss it."""
     consumer = await bus.create_consumer(stream, "c", order="none")
     await fill(bus, stream)
@@ -137,7 +139,7 @@ async def test_a_cancelled_loop_leaves_the_bus_in_order(url: str, name: str) -> 
         assert seen == set(range(2020))
 
 
-async def test_a_stream_that_is_made_anew_is_looped_over(bus: Any, stream: str) -> None:
+async def test_a_loop_works_on_a_stream_created_again_under_its_name(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c", order="none")
     await fill(bus, stream)
     async with aclosing(consumer.batches(10, wait=0)) as batches:

@@ -207,7 +207,7 @@ def test_an_upgrade_mends_a_register_of_ids_that_a_crash_left_ahead(empty_url: s
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.stem)
-def test_what_a_release_offered_in_sql_is_still_offered_after_an_upgrade(empty_url: str, release: Path) -> None:
+def test_sql_functions_of_former_releases_exist_after_an_upgrade(empty_url: str, release: Path) -> None:
     """So programs that were written for it go on, and those that run meanwhile."""
     run_script(empty_url, release)
     with psycopg.connect(empty_url, autocommit=True, prepare_threshold=0) as program:

@@ -63,7 +63,7 @@ async def test_a_version_that_failed_is_not_tried_again_when_there_is_a_later_on
     assert await drain(consumer) == [("k", 2)]
 
 
-async def test_unchanged_data_is_ignored_unless_it_is_asked_for(bus: Any, prices: str) -> None:
+async def test_unchanged_data_is_ignored_unless_process_unmodified_is_set(bus: Any, prices: str) -> None:
     consumer = await bus.create_consumer(prices, "c")
     first = await bus.publish(prices, key="k", data={"a": 1})
     assert await bus.publish(prices, key="k", data={"a": 1}) == first
@@ -93,7 +93,7 @@ async def test_in_a_batch_the_last_of_a_key_wins(bus: Any, prices: str) -> None:
     assert sorted(await drain(consumer)) == [("a", 3), ("b", 2), ("same", 0)]
 
 
-async def test_a_deleted_key_is_gone_from_the_state_and_consumers_are_told(bus: Any, prices: str) -> None:
+async def test_a_deleted_key_leaves_the_state_and_consumers_get_a_message(bus: Any, prices: str) -> None:
     consumer = await bus.create_consumer(prices, "c")
     await bus.publish(prices, key="k", data=1)
     assert await bus.delete_key(prices, "k") is not None
@@ -161,10 +161,10 @@ async def test_the_state_is_read_in_pages_by_key_and_by_pattern(bus: Any, prices
     assert len(await bus.state(prices, key_pattern="k.*")) == 25
 
 
-async def test_what_such_a_stream_does_not_allow(bus: Any, prices: str) -> None:
+async def test_a_stream_with_one_message_per_key_refuses_keyless_messages_and_order_none(bus: Any, prices: str) -> None:
     stream = f"{prices}-plain"
     await bus.create_stream(stream)
-    with pytest.raises(postbus.InvalidInput, match="one message per key, and it has none"):
+    with pytest.raises(postbus.InvalidInput, match="one message per key, and this message has no key"):
         await bus.publish(prices, data=1)
     with pytest.raises(postbus.InvalidInput, match="message 2"):
         await bus.publish_many(prices, [Message(key="a", data=1), Message(data=1)])
@@ -176,7 +176,9 @@ async def test_what_such_a_stream_does_not_allow(bus: Any, prices: str) -> None:
         await bus.delete_key(stream, "k")
 
 
-async def test_it_works_with_ids_segments_and_schedules(bus: Any, name: str, sql: psycopg.Connection[Any]) -> None:
+async def test_one_message_per_key_works_with_ids_segments_and_schedules(
+    bus: Any, name: str, sql: psycopg.Connection[Any]
+) -> None:
     await bus.create_stream(name, partitions=2, one_message_per_key=True, dedup_window=60, segment_bytes=65536)
     consumer = await bus.create_consumer(name, "c")
     pad = "x" * 2000
@@ -201,7 +203,7 @@ async def test_it_works_with_ids_segments_and_schedules(bus: Any, name: str, sql
     assert left == []
 
 
-async def test_versions_that_were_replaced_are_cleared_away_and_nobody_misses_anything(
+async def test_replaced_versions_are_removed_and_no_consumer_misses_a_message(
     bus: Any, name: str, sql: psycopg.Connection[Any]
 ) -> None:
     await bus.create_stream(name, partitions=2, one_message_per_key=True, segment_bytes=65536)

@@ -29,7 +29,7 @@ async def test_the_overview_has_every_stream_once_however_many_pages_it_takes(bu
     assert pages == names == sorted(set(names))
 
 
-async def test_the_overview_of_consumers_says_what_stats_say_and_what_is_delivered_again(bus: Any, stream: str) -> None:
+async def test_the_overview_of_consumers_agrees_with_stats_and_counts_redeliveries(bus: Any, stream: str) -> None:
     billing = await bus.create_consumer(stream, "billing", order="none")
     audit = await bus.create_consumer(stream, "audit")
     await audit.pause()

@@ -106,7 +106,7 @@ async def test_the_first_message_has_seq_1(bus: Any, stream: str) -> None:
         ("a\x00b", "NUL"),
     ],
 )
-async def test_a_key_that_is_not_allowed_is_refused_with_place_and_reason(
+async def test_an_invalid_key_is_refused_with_its_place_and_the_reason(
     bus: Any, stream: str, key: str, reason: str
 ) -> None:
     with pytest.raises(postbus.InvalidInput, match=f"message is not allowed: .*{reason}"):
@@ -176,7 +176,7 @@ async def test_a_batch_has_at_most_10000_messages(bus: Any, stream: str) -> None
     batch = [Message(data=n) for n in range(10_000)]
     assert len(await bus.publish_many(stream, batch)) == 10_000
 
-    with pytest.raises(postbus.TooLarge, match="10001 messages is too long: 10000 are allowed"):
+    with pytest.raises(postbus.TooLarge, match="10001 messages is too large: at most 10000 are allowed"):
         await bus.publish_many(stream, [*batch, Message(data=0)])
 
 
@@ -202,7 +202,7 @@ def test_sql_refuses_headers_that_are_not_strings(sql: Any, headers: str, reason
         )
 
 
-async def test_sql_names_the_message_that_is_not_json(bus: Any, stream: str, sql: Any) -> None:
+async def test_sql_errors_name_the_message_that_is_not_json(bus: Any, stream: str, sql: Any) -> None:
     with pytest.raises(psycopg.Error, match="message 2 is not valid JSON"):
         sql.execute("select postbus.publish_many(%s, data => array['1', 'x', '{'])", (stream,))
     with pytest.raises(psycopg.Error, match="message is not valid JSON"):

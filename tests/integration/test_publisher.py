@@ -53,7 +53,9 @@ async def test_key_partition_headers_and_data_are_the_same(bus: Any, warm: Any, 
     assert found[1].partition == found[2].partition == postbus.partition_of("orders.a", 8)
 
 
-async def test_what_is_not_allowed_is_refused_with_the_same_words(bus: Any, warm: Any, publish: Publish) -> None:
+async def test_the_streams_own_function_refuses_messages_with_the_same_words(
+    bus: Any, warm: Any, publish: Publish
+) -> None:
     data, stream = warm
     with pytest.raises(postbus.InvalidInput, match='is not allowed: its key "a b" has a space'):
         await publish(stream, key="a b", data=data)
@@ -64,7 +66,9 @@ async def test_what_is_not_allowed_is_refused_with_the_same_words(bus: Any, warm
     assert len(await bus.read(stream)) == 1
 
 
-async def test_it_follows_changed_limits_and_new_segments(bus: Any, warm: Any, publish: Publish, sql: Any) -> None:
+async def test_the_streams_own_function_follows_changed_limits_and_new_segments(
+    bus: Any, warm: Any, publish: Publish, sql: Any
+) -> None:
     data, stream = warm
     await bus.alter_stream(stream, max_message_bytes=5)
     with pytest.raises(postbus.TooLarge, match="the stream allows 5"):
@@ -106,7 +110,9 @@ async def test_a_dropped_stream_is_noticed(bus: Any, warm: Any, publish: Publish
     assert [m.data for m in await bus.read(stream)] == ["new", "newer"]
 
 
-async def test_it_holds_the_horizon(bus: Any, warm: Any, publish: Publish, function: str, connect: Any) -> None:
+async def test_the_streams_own_function_holds_the_horizon(
+    bus: Any, warm: Any, publish: Publish, function: str, connect: Any
+) -> None:
     data, stream = warm
     info = await bus.stream_info(stream)
     late = connect(autocommit=False)

@@ -8,7 +8,7 @@ from typing import Any
 from postbus import Message
 
 
-async def test_rates_and_backlog_are_told_as_estimates(bus: Any, stream: str) -> None:
+async def test_rates_and_backlog_are_estimates(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c", order="none")
     assert (await consumer.stats()).rate_estimate == 0
     assert await bus.publish_rate(stream) == 0

@@ -43,7 +43,7 @@ async def test_pages_join_without_gap_or_overlap(bus: Any, stream: str, size: in
     assert pages == (expected[::-1] if backwards else expected)
 
 
-async def test_a_token_at_the_end_reads_what_is_published_later(bus: Any, stream: str) -> None:
+async def test_a_resume_token_at_the_end_reads_later_messages(bus: Any, stream: str) -> None:
     await fill(bus, stream, 5)
     page = await bus.read(stream)
     assert list(await bus.read(stream, resume=page.resume)) == []
@@ -92,7 +92,7 @@ async def test_key_patterns_follow_the_rules_of_nats(bus: Any, stream: str, patt
 
 
 @pytest.mark.parametrize("pattern", ["", "a..b", ".a", "a.", "a*", "*a.b", ">.a", "a.>.b", "a b", "a.>>"])
-async def test_a_pattern_that_is_not_allowed_is_refused(bus: Any, stream: str, pattern: str) -> None:
+async def test_an_invalid_pattern_is_refused(bus: Any, stream: str, pattern: str) -> None:
     with pytest.raises(postbus.InvalidInput, match="key pattern"):
         await bus.read(stream, key_pattern=pattern)
 

@@ -74,7 +74,7 @@ async def test_changed_again_before_anybody_has_read(bus: Any, stream: str) -> N
     check_order(await drain(consumer, fail=frozenset({3, 77, 161})), 200)
 
 
-async def test_a_layout_that_nobody_published_to_hides_nothing(bus: Any, stream: str) -> None:
+async def test_layouts_without_messages_hide_no_messages(bus: Any, stream: str) -> None:
     for step in range(4):
         consumer = await bus.create_consumer(stream, f"c{step}", start="latest")
         await publish(bus, stream, 0, 20)
@@ -84,7 +84,7 @@ async def test_a_layout_that_nobody_published_to_hides_nothing(bus: Any, stream:
         check_order(await drain(consumer), 40)
 
 
-async def test_what_is_in_flight_holds_its_key_in_the_new_partitions(bus: Any, stream: str) -> None:
+async def test_a_message_in_flight_holds_its_key_in_the_new_partitions(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c")
     await publish(bus, stream, 0, 2, ["a", "b"])
     held = [*await consumer.receive(1), *await consumer.receive(1)]
@@ -101,7 +101,7 @@ async def test_what_is_in_flight_holds_its_key_in_the_new_partitions(bus: Any, s
     assert numbers(await consumer.receive(10)) == [2]
 
 
-async def test_what_has_failed_and_what_is_parked_behind_it_comes_first(bus: Any, stream: str) -> None:
+async def test_failed_messages_and_those_parked_behind_them_come_first(bus: Any, stream: str) -> None:
     await bus.create_stream(f"{stream}-one", partitions=1)
     stream = f"{stream}-one"
     consumer = await bus.create_consumer(stream, "c")
@@ -235,7 +235,7 @@ async def test_workers_of_a_group_share_the_new_partitions(bus: Any, stream: str
         assert sum(claimed.message_count for claimed in await member.claim(30)) == 30
 
 
-async def test_a_queue_frees_what_is_acked_in_all_partitions(bus: Any, stream: str) -> None:
+async def test_a_queue_frees_acked_messages_in_all_partitions(bus: Any, stream: str) -> None:
     await bus.create_queue(f"{stream}-q")
     queue = bus.queue(f"{stream}-q")
     for step in range(3):
@@ -250,7 +250,7 @@ async def test_a_queue_frees_what_is_acked_in_all_partitions(bus: Any, stream: s
     assert (await bus.stream_info(f"{stream}-q")).start_seq == 61
 
 
-async def test_keep_unread_holds_what_is_only_in_the_new_partitions(bus: Any, stream: str) -> None:
+async def test_keep_unread_holds_messages_of_the_new_partitions(bus: Any, stream: str) -> None:
     await bus.create_consumer(stream, "slow", keep_unread=True)
     await publish(bus, stream, 0, 10)
     await bus.alter_stream(stream, partitions=2, retain_up_to=1)

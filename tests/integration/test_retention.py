@@ -57,7 +57,7 @@ async def test_the_oldest_go_beyond_max_storage(bus: Any, name: str) -> None:
     assert (await bus.stream_info(stream)).bytes < 1.1 * 2 * 1024 * 1024 + 200_000
 
 
-async def test_what_is_old_goes_and_what_is_young_stays(bus: Any, name: str) -> None:
+async def test_old_messages_are_evicted_and_young_ones_stay(bus: Any, name: str) -> None:
     stream = await create(bus, name, retain_up_to=1.5)
     await fill(bus, stream, 100)
     assert len(await numbers(bus, stream)) == 100
@@ -75,7 +75,7 @@ async def test_what_is_old_goes_and_what_is_young_stays(bus: Any, name: str) -> 
     assert await numbers(bus, stream) == [9]
 
 
-async def test_a_full_stream_refuses_and_recovers_by_itself(bus: Any, name: str) -> None:
+async def test_a_full_stream_refuses_messages_until_there_is_room(bus: Any, name: str) -> None:
     stream = await create(bus, name, max_messages=100, when_full="refuse")
     await fill(bus, stream, 101)
 
@@ -123,7 +123,7 @@ async def test_numbers_that_no_message_has_are_not_missed(bus: Any, name: str, c
     assert (await consumer.stats()).missed_estimate == 1
 
 
-async def test_partitions_without_messages_miss_none(bus: Any, name: str) -> None:
+async def test_empty_partitions_miss_no_messages(bus: Any, name: str) -> None:
     """All have the same key. Whoever has read one partition to its end has read all there was."""
     stream = await create(bus, name, max_messages=100)
     consumer = await bus.create_consumer(stream, "billing")
@@ -136,7 +136,7 @@ async def test_partitions_without_messages_miss_none(bus: Any, name: str) -> Non
 
 
 @pytest.mark.parametrize("is_dropped", [True, False])
-async def test_what_was_missed_is_counted_message_by_message(bus: Any, name: str, is_dropped: bool) -> None:
+async def test_missed_messages_are_counted_exactly(bus: Any, name: str, is_dropped: bool) -> None:
     stream = await create(bus, name)
     consumer = await bus.create_consumer(stream, "late")
     await fill(bus, stream, 300)
@@ -238,7 +238,7 @@ async def rolled(bus: Any, stream: str) -> None:
 
 
 @pytest.mark.parametrize("order", ["none", "key", "partition"])
-async def test_what_a_consumer_holds_outlives_its_segment(bus: Any, name: str, order: str) -> None:
+async def test_messages_held_by_a_consumer_outlive_their_segment(bus: Any, name: str, order: str) -> None:
     stream = await create(bus, name, max_messages=1)
     consumer = await bus.create_consumer(stream, "c", order=order)
     await bus.publish_many(stream, [Message(key=f"k{n % 2}", data={"n": n}, headers={"h": str(n)}) for n in range(6)])
@@ -264,7 +264,9 @@ async def test_what_a_consumer_holds_outlives_its_segment(bus: Any, name: str, o
     assert all(header == str(n) for n, (_, header) in seen.items())
 
 
-async def test_copies_go_when_nobody_holds_them(bus: Any, name: str, sql: psycopg.Connection[Any]) -> None:
+async def test_copied_messages_are_deleted_when_no_consumer_holds_them(
+    bus: Any, name: str, sql: psycopg.Connection[Any]
+) -> None:
     stream = await create(bus, name, max_messages=1)
     consumer = await bus.create_consumer(stream, "c", order="none")
     await bus.publish_many(stream, [Message(data={"n": n}) for n in range(3)])
@@ -284,7 +286,7 @@ async def test_copies_go_when_nobody_holds_them(bus: Any, name: str, sql: psycop
     assert copies() == 0
 
 
-async def test_what_was_purged_is_not_kept_for_anybody(bus: Any, name: str) -> None:
+async def test_purged_messages_are_kept_for_no_consumer(bus: Any, name: str) -> None:
     stream = await create(bus, name)
     consumer = await bus.create_consumer(stream, "c", order="none")
     await bus.publish(stream, data={"n": 1})

@@ -148,7 +148,7 @@ def test_members_of_the_ready_made_roles_use_all_streams_and_owners_look_after_t
         bus.drop_stream("after")
 
 
-def test_a_role_that_was_dropped_stands_in_nobodys_way(roles: Any) -> None:
+def test_a_dropped_role_does_not_block_grants(roles: Any) -> None:
     create, url_of, admin, root = roles
     gone, left = create("gone"), create("left")
     with postbus.connect(url_of(admin)) as bus, psycopg.connect(url_of(admin), autocommit=True) as connection:

@@ -72,7 +72,7 @@ async def test_scheduled_messages_keep_the_order_of_their_times(bus: Any, stream
     assert [m.data for m in await bus.read(stream)] == [1, 2, 3]
 
 
-async def test_what_may_not_be_published_may_not_be_scheduled(bus: Any, stream: str) -> None:
+async def test_an_invalid_message_cannot_be_scheduled(bus: Any, stream: str) -> None:
     with pytest.raises(postbus.InvalidInput):
         await bus.publish(stream, key="a b", data=1, delay=60)
     with pytest.raises(postbus.InvalidInput, match="ttl"):
@@ -130,7 +130,7 @@ async def test_a_range_is_delivered_again_while_the_rest_goes_on(bus: Any, strea
     )
 
 
-async def test_replay_leaves_what_is_in_flight_and_what_was_not_delivered(bus: Any, stream: str) -> None:
+async def test_replay_leaves_messages_in_flight_and_undelivered_ones_alone(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c", order="none")
     await bus.publish_many(stream, [Message(key="k", data=n) for n in range(6)])
     done = await consumer.receive(2)
@@ -145,7 +145,7 @@ async def test_replay_leaves_what_is_in_flight_and_what_was_not_delivered(bus: A
 
 
 @pytest.mark.parametrize("call", ["postbus_data.append_scheduled(%(id)s)", "postbus.sweep(%(name)s)"])
-async def test_what_is_not_due_yet_costs_nothing(bus: Any, stream: str, connect: Any, call: str) -> None:
+async def test_scheduled_messages_that_are_not_due_cost_nothing(bus: Any, stream: str, connect: Any, call: str) -> None:
     await bus.create_consumer(stream, "c")
     await bus.publish_many(stream, [Message(data=n) for n in range(2000)], delay=3600)
     connection = connect(autocommit=False)

@@ -59,7 +59,7 @@ def test_a_stream_without_bounds_keeps_its_segment_for_a_day_or_256_megabytes(ur
 
 
 @pytest.mark.parametrize("bound", [{"until_acked": True}, {"max_messages": 10}])
-def test_what_keeps_few_messages_has_small_segments(url: str, name: str, bound: dict[str, Any]) -> None:
+def test_a_stream_that_keeps_few_messages_has_small_segments(url: str, name: str, bound: dict[str, Any]) -> None:
     with postbus.connect(url) as bus:
         bus.create_stream(name, data_type="bytes", **bound)
         bus.create_consumer(name, "c", order="none")
@@ -153,7 +153,7 @@ def test_the_register_is_not_moved_in_the_transaction_that_prepares_a_segment(
     assert [m.data for m in plain.scan(name, key="k")] == ["meanwhile", "after"]
 
 
-def test_a_roll_waits_for_nobody_and_nobody_for_it(plain: postbus.Bus, name: str, connect: Any) -> None:
+def test_a_roll_waits_for_no_publisher_and_blocks_none(plain: postbus.Bus, name: str, connect: Any) -> None:
     fill(plain, name)
     reader, publisher, maintenance = connect(autocommit=False), connect(autocommit=False), connect(autocommit=False)
     reader.execute("select count(*) from postbus.read(%s)", (name,))
@@ -182,7 +182,7 @@ def test_purged_segments_are_dropped_and_their_space_freed(plain: postbus.Bus, n
     assert plain.stream_info(name).bytes < 65536
 
 
-def test_a_reader_in_a_long_transaction_puts_a_drop_off_and_blocks_nobody(
+def test_a_reader_in_a_long_transaction_delays_a_drop_and_blocks_no_other_session(
     plain: postbus.Bus, name: str, connect: Any
 ) -> None:
     fill(plain, name)

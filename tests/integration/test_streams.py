@@ -53,7 +53,7 @@ async def test_the_error_for_a_setting_names_the_allowed_range(bus: Any, name: s
 
 
 @pytest.mark.parametrize("bad", ["", "a b", "a.b", "é", "x" * 64, 'quote"d', "semi;colon", "new\nline", "ok\n"])
-async def test_a_name_that_is_not_allowed_is_refused(bus: Any, bad: str) -> None:
+async def test_an_invalid_name_is_refused(bus: Any, bad: str) -> None:
     with pytest.raises(postbus.InvalidInput, match="stream name"):
         await bus.create_stream(bad)
 
@@ -71,7 +71,7 @@ async def test_creating_a_stream_twice_is_a_conflict(bus: Any, stream: str) -> N
         await bus.create_stream(stream)
 
 
-async def test_altering_changes_only_what_is_named(bus: Any, stream: str) -> None:
+async def test_altering_changes_only_the_given_settings(bus: Any, stream: str) -> None:
     before = await bus.stream_info(stream)
     await bus.alter_stream(stream, max_message_bytes=10, segment_age=timedelta(hours=2))
 

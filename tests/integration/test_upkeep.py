@@ -27,7 +27,7 @@ def running(upkeep: postbus.Upkeep) -> Iterator[None]:
     assert not thread.is_alive()
 
 
-def test_what_is_due_is_done_without_anybody_receiving(url: str, name: str) -> None:
+def test_due_work_is_done_while_nobody_receives(url: str, name: str) -> None:
     with postbus.connect(url) as bus:
         bus.create_stream(name, partitions=1, segment_bytes=65536, max_messages=10)
         consumer = bus.create_consumer(name, "c", order="none", max_deliver=1, ack_wait=0.2)
@@ -59,11 +59,15 @@ def test_an_outage_is_logged_once_and_the_next_turn_is_tried(
     assert caplog.text.count("Postgres is away") == 1
 
 
-async def test_it_runs_as_a_task(url: str) -> None:
+async def test_upkeep_runs_as_a_task(url: str, name: str) -> None:
     async with await postbus.connect_async(url) as bus:
+        await bus.create_stream(name)
         upkeep = bus.upkeep()
         task = asyncio.create_task(upkeep.run())
-        await asyncio.sleep(0.1)
+        await bus.publish(name, key="a", data=1, delay=0.1)
+        async with asyncio.timeout(20):
+            while not await bus.read(name):
+                await asyncio.sleep(0.05)
         upkeep.stop()
         await asyncio.wait_for(task, 10)
 
@@ -95,7 +99,7 @@ async def test_a_sweep_of_idle_consumers_writes_nothing_and_misses_nothing(bus: 
 
 
 @pytest.mark.parametrize("order", ["none", "key"])
-async def test_what_piled_up_while_nobody_swept_is_redelivered_in_the_next_sweeps(
+async def test_leases_that_expired_while_nobody_swept_are_redelivered_by_the_next_sweeps(
     bus: Any, stream: str, sql: Any, order: str
 ) -> None:
     """More than one sweep takes (1,000 leases), and longer ago than a sweep looks back."""

@@ -151,7 +151,7 @@ async def test_reject_makes_a_dead_letter_and_the_key_goes_on(bus: Any, stream: 
 
 
 @pytest.mark.parametrize("order", ["key", "partition"])
-async def test_what_comes_behind_a_failed_message_comes_again_behind_it(bus: Any, stream: str, order: str) -> None:
+async def test_messages_behind_a_failed_one_are_redelivered_after_it(bus: Any, stream: str, order: str) -> None:
     consumer = await bus.create_consumer(stream, "c", order=order)
     await publish(bus, stream, *"aaaaaa")
     seen = Seen(once(Retry(delay=0), number=3))
@@ -163,7 +163,7 @@ async def test_what_comes_behind_a_failed_message_comes_again_behind_it(bus: Any
     await assert_empty(consumer)
 
 
-async def test_what_comes_behind_a_message_that_died_is_handled_at_once(bus: Any, stream: str) -> None:
+async def test_messages_behind_a_dead_letter_are_handled_at_once(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c", max_deliver=1)
     await publish(bus, stream, *"aaaa")
     seen = Seen(once(ValueError(), number=2))
@@ -172,7 +172,7 @@ async def test_what_comes_behind_a_message_that_died_is_handled_at_once(bus: Any
     assert (summary.acked_count, summary.failed_count) == (3, 1)
 
 
-async def test_a_dead_letter_that_holds_its_key_holds_what_is_in_the_worker(bus: Any, stream: str) -> None:
+async def test_a_dead_letter_that_holds_its_key_holds_messages_in_the_worker(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c", on_dead="hold")
     await publish(bus, stream, *"aaaa")
     seen = Seen(once(Reject(), number=2))

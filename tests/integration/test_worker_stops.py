@@ -91,7 +91,7 @@ async def test_an_empty_stream_is_left_at_once(consumer: Any) -> None:
     assert await consumer.run(Seen(), stop_when_empty=True) == postbus.WorkSummary()
 
 
-async def test_a_waiting_worker_handles_what_is_published(bus: Any, stream: str, consumer: Any) -> None:
+async def test_a_waiting_worker_handles_new_messages(bus: Any, stream: str, consumer: Any) -> None:
     worker = worker_of(consumer, Seen(lambda delivery: worker.stop() if delivery.data == 3 else None))
     running = asyncio.create_task(run(worker))
     for number in range(1, 4):
@@ -119,7 +119,7 @@ async def test_a_stop_lets_run_what_runs_and_gives_back_the_rest(bus: Any, strea
     assert sorted(seen.numbers + rest) == list(range(1, 501))
 
 
-async def test_what_does_not_end_within_the_grace_is_given_back(bus: Any, stream: str, consumer: Any) -> None:
+async def test_handlers_that_outlast_the_grace_give_their_messages_back(bus: Any, stream: str, consumer: Any) -> None:
     await publish(bus, stream, "a")
     release = threading.Event()
 

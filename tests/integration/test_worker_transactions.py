@@ -99,7 +99,7 @@ async def test_a_lease_that_ends_while_the_handler_runs_rolls_its_transaction_ba
     assert await consumer.ack(stolen) == 1
 
 
-async def test_what_waits_behind_a_lost_message_is_not_begun(
+async def test_messages_behind_a_lost_message_are_not_begun(
     bus: Any, stream: str, consumer: Any, effects: Any, url: str
 ) -> None:
     await publish(bus, stream, "a", "a")

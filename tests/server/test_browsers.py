@@ -84,7 +84,7 @@ def test_a_page_of_another_site_gets_no_leave_for_other_requests(stream: Stream,
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_who_follows_a_link_may_look_and_leases_nothing(stream: Stream, link: str) -> None:
+def test_following_a_link_can_read_but_leases_nothing(stream: Stream, link: str) -> None:
     headers = LINKS[link]
     for path in (f"{stream.billing}/receive", f"{stream.billing}/%72eceive?batch_size=100"):
         problem(stream.api.get(path, headers=headers), 403, "forbidden")
@@ -117,7 +117,7 @@ def test_a_websocket_leases_nothing(stream: Stream) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:7376", "localhost.evil.example", "127.0.0.1.nip.io", "0.0.0.0", "[::2]", "["]
 )
-def test_a_name_that_somebody_gave_our_address_is_refused(stream: Stream, host: str) -> None:
+def test_a_foreign_host_name_for_our_address_is_refused(stream: Stream, host: str) -> None:
     """A page of that name has the same origin, as far as its browser knows; so nothing else tells it from our own."""
     rebound = {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}
     for headers in (rebound, {"host": host}):
@@ -151,7 +151,7 @@ def test_a_program_receives_by_a_get(orders: Stream, program: str) -> None:
     assert "x-frame-options" not in answer.headers
 
 
-def test_a_server_goes_by_the_names_it_was_told(url: str) -> None:
+def test_a_server_answers_to_its_configured_host_names(url: str) -> None:
     with serving(url, allowed_hosts=("Bus.example.com",)) as api:
         for host in ("bus.example.com", "BUS.example.com:443", "localhost", "127.0.0.1", "[::1]:7376"):
             assert api.get("/api/streams", headers={"host": host}).status_code == 200
@@ -160,7 +160,7 @@ def test_a_server_goes_by_the_names_it_was_told(url: str) -> None:
         problem(api.get("/api/streams", headers={"host": "evil.example"}), 403, "forbidden")
 
 
-def test_a_server_for_everybody_refuses_pages_of_other_sites_too(url: str) -> None:
+def test_an_insecure_server_refuses_pages_of_other_sites_too(url: str) -> None:
     with serving(url, host="0.0.0.0", insecure=True) as api:
         post = {"user-agent": FIREFOX, "content-type": "text/plain"}
         assert api.get("/api/streams", headers={"host": "postbus:7376"}).status_code == 200

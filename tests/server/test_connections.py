@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from tests.server.serving import Api, connected
 
 
-def test_what_is_asked_without_waiting_for_answers_is_answered_in_order(api: Api) -> None:
+def test_pipelined_requests_are_answered_in_order(api: Api) -> None:
     paths = ("/health/live", "/nothing", "/health/live", "/api/openapi.json", "/health/live")
     with connected(api) as line, line.makefile("rb") as answers:
         line.sendall(b"".join(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() for path in paths))
@@ -29,7 +29,7 @@ def test_a_head_alone_is_answered_and_the_connection_is_good_for_more(api: Api) 
         assert whole_answer(answers) == (200, b'{"alive":true}')
 
 
-def test_a_body_that_is_asked_for_first_is_asked_for(api: Api) -> None:
+def test_a_request_that_expects_100_continue_gets_it(api: Api) -> None:
     body = b'{"name": "asked-%s"}' % secrets.token_hex(4).encode()
     with connected(api) as line, line.makefile("rb") as answers:
         line.sendall(

@@ -118,7 +118,7 @@ def test_nack_makes_it_available_at_once_or_after_a_delay(api: Api, orders: Stre
     assert (held["info"]["state"], held["info"]["reason"]) == ("waiting", "not yet")
 
 
-def test_unknown_ack_ids_are_ignored_and_what_is_none_is_400(api: Api, orders: Stream) -> None:
+def test_unknown_ack_ids_are_ignored_and_malformed_ones_are_400(api: Api, orders: Stream) -> None:
     assert api.post(f"{orders.billing}/ack", {"ack_ids": ["0123456789abcdef-1"]}).json() == {"success": True}
     for wrong in ([], ["nonsense"], [7], "text", None):
         refused = api.post(f"{orders.billing}/ack", {"ack_ids": wrong})
@@ -220,14 +220,14 @@ def test_stats_say_where_a_consumer_stands(api: Api, orders: Stream) -> None:
 @pytest.mark.parametrize(
     "query", ["batch_size=0", "batch_size=1001", "batch_size=many", "wait_for=300001", "batchsize=2"]
 )
-def test_receive_refuses_what_is_out_of_range(api: Api, orders: Stream, query: str) -> None:
+def test_receive_refuses_arguments_out_of_range(api: Api, orders: Stream, query: str) -> None:
     refused = api.get(f"{orders.billing}/receive?{query}")
     assert refused.status_code == 400
     assert query.partition("=")[0] in refused.json()["summary"]
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=10001", "sort=newest", "visible=perhaps", "key_pattern=a.>.b"])
-def test_peek_and_read_refuse_what_is_out_of_range(api: Api, orders: Stream, query: str) -> None:
+def test_peek_and_read_refuse_arguments_out_of_range(api: Api, orders: Stream, query: str) -> None:
     assert api.get(f"{orders.billing}/messages?{query}").status_code == 400
     assert api.get(f"{orders.path}/messages?{query}").status_code == 400
 

@@ -30,7 +30,7 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
     return body
 
 
-def test_what_does_not_exist_is_404(api: Api, orders: Stream) -> None:
+def test_an_unknown_resource_is_404(api: Api, orders: Stream) -> None:
     for path in (
         "/api/streams/none",
         "/api/streams/99999999",
@@ -64,7 +64,7 @@ def test_creating_twice_is_409(api: Api, orders: Stream) -> None:
         ("filter_headers", {"a": 1}),
     ],
 )
-def test_a_setting_that_is_not_allowed_is_422_and_named(api: Api, orders: Stream, field: str, value: Any) -> None:
+def test_an_invalid_setting_is_422_and_named(api: Api, orders: Stream, field: str, value: Any) -> None:
     refused = problem(api.post(f"{orders.path}/consumers", {"name": "new", field: value}), 422, "invalid_input")
     assert field in next(iter(refused["validation_errors"]))
 
@@ -83,7 +83,7 @@ def test_an_unknown_field_is_refused_with_the_nearest_known(api: Api, orders: St
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"null", b"[]", b'"', b"\xff\xfe", b"[" * 100_000, b'{"messages": "\\ud800"}']
 )
-def test_what_is_not_json_is_400(api: Api, orders: Stream, body: bytes) -> None:
+def test_a_body_that_is_not_json_is_400(api: Api, orders: Stream, body: bytes) -> None:
     answer = api.request("POST", f"{orders.path}/messages", content=body)
     assert answer.status_code == 400
     assert answer.json()["summary"]
@@ -101,13 +101,13 @@ def test_too_much_is_413_also_without_a_length(api: Api, orders: Stream) -> None
     assert api.data("GET", f"{orders.path}/messages") == []
 
 
-def test_a_method_that_is_not_possible_is_405_and_says_which_are(api: Api, orders: Stream) -> None:
+def test_an_unsupported_method_is_405_and_lists_the_supported_ones(api: Api, orders: Stream) -> None:
     answer = api.request("PUT", orders.path)
     problem(answer, 405, "method_not_allowed")
     assert answer.headers["allow"] == "DELETE, GET, PATCH"
 
 
-def test_a_body_that_breaks_off_harms_nobody(api: Api, orders: Stream) -> None:
+def test_a_truncated_body_affects_no_other_request(api: Api, orders: Stream) -> None:
     host, port = api.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as line:
         line.sendall(f"POST {orders.path}/messages HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100\r\n\r\n{{".encode())
@@ -125,7 +125,7 @@ def test_an_open_server_refuses_web_pages_of_other_sites(api: Api) -> None:
     assert api.get("/api/streams", headers={"origin": api.url}).status_code == 200
 
 
-def test_what_goes_wrong_within_is_500_without_details(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_internal_error_is_500_without_details(url: str, capfd: pytest.CaptureFixture[str]) -> None:
     with serving(url, access_log=True) as api:
 
         async def broken(_: str) -> str:
@@ -155,7 +155,7 @@ def test_any_text_is_accepted_or_refused_politely(api: Api, orders: Stream, key:
         assert (read[0]["key"], read[0]["data"]) == (key, data)
 
 
-def test_the_server_starts_while_postgres_is_down_and_recovers_by_itself(fresh_url: str) -> None:
+def test_the_server_starts_while_postgres_is_down_and_recovers_on_its_own(fresh_url: str) -> None:
     gate = Gate(fresh_url)
     body = {"messages": [{"key": "k", "data": 1}]}
     with serving(gate.url, connect_timeout=1) as api:
@@ -180,7 +180,7 @@ def test_the_server_starts_while_postgres_is_down_and_recovers_by_itself(fresh_u
     gate.shut()
 
 
-def test_an_error_that_nobody_expected_does_not_end_the_attempts(
+def test_an_unexpected_error_does_not_stop_the_retries(
     url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     connect = postbus.connect_async

@@ -35,7 +35,7 @@ def limited(url: str) -> Iterator[Api]:
         b'\xef\xbb\xbf{"name":"x"',
     ],
 )
-def test_a_body_that_is_no_json_is_400(api: Api, body: bytes) -> None:
+def test_an_invalid_json_body_is_400(api: Api, body: bytes) -> None:
     problem(api.request("POST", "/api/streams", content=body), 400, "invalid_json")
 
 
@@ -47,7 +47,7 @@ def test_a_key_may_have_a_slash(api: Api, orders: Stream) -> None:
     problem(api.get(f"{orders.path}/messages/a/b"), 404, "not_found")
 
 
-def test_requests_on_a_stream_that_is_dropped_are_told_so(api: Api, orders: Stream) -> None:
+def test_requests_waiting_on_a_dropped_stream_get_an_error(api: Api, orders: Stream) -> None:
     answers: list[httpx.Response] = []
 
     def work(index: int) -> None:
@@ -112,7 +112,7 @@ def test_a_token_that_is_revoked_waits_no_longer(api: Api, url: str, orders: Str
         assert time.monotonic() - started < 15
 
 
-def test_what_a_client_claims_that_has_gone_goes_to_another(api: Api, orders: Stream) -> None:
+def test_messages_claimed_for_a_client_that_has_gone_go_to_another(api: Api, orders: Stream) -> None:
     api.data("POST", f"{orders.path}/groups", {"name": "g"})
     claim = f"{orders.path}/groups/g/claim"
     with pytest.raises(httpx.ReadTimeout):
@@ -152,7 +152,7 @@ def test_metrics_are_given_whatever_is_accepted(api: Api) -> None:
         assert api.get("/metrics", headers={"accept": accept}).status_code == 200
 
 
-def test_versions_of_a_key_that_come_together_are_all_published(api: Api, orders: Stream) -> None:
+def test_versions_of_a_key_in_concurrent_requests_are_all_published(api: Api, orders: Stream) -> None:
     name = f"{orders.name}-latest"
     api.data("POST", "/api/streams", {"name": name, "one_message_per_key": True})
 
@@ -166,7 +166,7 @@ def test_versions_of_a_key_that_come_together_are_all_published(api: Api, orders
     assert len({answer["seqs"][0] for answer in answers}) == 64
 
 
-def test_what_comes_together_with_duplicates_is_published_once(api: Api, orders: Stream) -> None:
+def test_concurrent_requests_with_duplicates_publish_each_message_once(api: Api, orders: Stream) -> None:
     name = f"{orders.name}-ids"
     api.data("POST", "/api/streams", {"name": name, "dedup_window_ms": 60_000})
 
@@ -181,7 +181,7 @@ def test_what_comes_together_with_duplicates_is_published_once(api: Api, orders:
     assert sorted(stored, key=str) == sorted(["same", *range(64)], key=str)
 
 
-def test_a_time_is_no_number_and_two_times_are_refused(api: Api, orders: Stream) -> None:
+def test_a_numeric_time_and_two_times_are_refused(api: Api, orders: Stream) -> None:
     problem(api.get(f"{orders.path}/messages?from_time=0.5"), 400, "invalid_input")
     body = {"messages": [{"key": "k", "data": 1}], "deliver_at": "2030-01-01T00:00:00Z", "delay_ms": 5}
     problem(api.post(f"{orders.path}/messages", body), 400, "invalid_input")

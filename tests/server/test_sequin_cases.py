@@ -55,7 +55,7 @@ def test_the_same_data_again_is_not_published(keyed: Stream) -> None:
     assert deliver(keyed) == []
 
 
-def test_of_a_batch_only_what_is_new_counts_as_published(keyed: Stream) -> None:
+def test_only_new_messages_of_a_batch_count_as_published(keyed: Stream) -> None:
     publish(keyed, "same", "v1")
     items = [{"key": key, "data": data} for key, data in (("a", 1), ("same", "v1"), ("a", 2), ("b", 3))]
 
@@ -104,7 +104,7 @@ def test_filters_follow_the_rules_of_their_tokens(orders: Stream, pattern: str, 
     assert [each["message"]["key"] for each in received] == expected
 
 
-def test_what_arrives_while_a_consumer_catches_up_comes_once(orders: Stream) -> None:
+def test_messages_arriving_while_a_consumer_catches_up_are_delivered_once(orders: Stream) -> None:
     orders.send(*((f"k.{number}", number) for number in range(20)))
     orders.consumer("late")
     received = orders.receive("late", batch_size=5)

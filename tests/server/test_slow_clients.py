@@ -33,7 +33,7 @@ def answer(line: socket.socket) -> tuple[int, str]:
     return int(head.split()[1]), json.loads(body)["code"]
 
 
-def test_a_head_that_does_not_come_to_an_end_is_408(impatient: Api) -> None:
+def test_an_unfinished_request_head_is_408(impatient: Api) -> None:
     with connected(impatient) as line:
         line.sendall(b"GET /health HTTP/1.1\r\nHost: local")
         assert answer(line) == (408, "too_slow")
@@ -64,7 +64,7 @@ def test_a_body_that_stops_coming_is_408_and_one_that_is_slow_is_not(impatient: 
     assert len(impatient.data("GET", "/api/streams/slow-clients/messages")) == 1
 
 
-def test_a_connection_on_which_nothing_is_asked_is_closed(impatient: Api) -> None:
+def test_an_idle_connection_is_closed(impatient: Api) -> None:
     with connected(impatient) as line:
         assert line.recv(1) == b""
 
@@ -102,7 +102,7 @@ def test_a_connection_that_rests_for_too_long_is_closed(url: str, arrival_timeou
     ],
     ids=["endless header", "endless path", "many headers", "not HTTP", "wrong length"],
 )
-def test_too_much_and_what_is_not_http_is_refused(impatient: Api, sent: bytes, expected: tuple[int, str]) -> None:
+def test_oversized_and_non_http_requests_are_refused(impatient: Api, sent: bytes, expected: tuple[int, str]) -> None:
     with connected(impatient) as line:
         line.sendall(sent)
         assert answer(line) == expected

@@ -55,7 +55,7 @@ def test_the_stats_of_a_stream_say_how_far_it_can_be_read(api: Api, orders: Stre
     assert (stats["horizon_seq"], stats["last_seq"], stats["holders"]) == (seq, seq, [])
 
 
-def test_what_a_stream_keeps_is_set_edited_and_put_back(api: Api, orders: Stream) -> None:
+def test_retention_settings_can_be_set_edited_and_cleared(api: Api, orders: Stream) -> None:
     policies = {"retain_up_to_ms": 60_000, "max_messages": 10, "max_storage": 2_000_000, "when_full": "refuse"}
     name = f"{orders.name}-kept"
     created = api.data("POST", "/api/streams", {"name": name, "until_acked": True, **policies})

@@ -107,7 +107,7 @@ def test_a_token_for_one_stream_cannot_see_guess_or_touch_another(api: Api, clos
     assert closed.post(redrive, {"to_stream": other}, headers=headers).status_code == 403
 
 
-def test_a_pattern_stands_for_several_streams(api: Api, closed: Api) -> None:
+def test_a_token_pattern_matches_several_streams(api: Api, closed: Api) -> None:
     name = stream(api)
     assert closed.get(f"/api/streams/{name}", headers=header(api, streams=["x", f"{name[:6]}*"])).status_code == 200
 

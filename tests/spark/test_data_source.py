@@ -27,7 +27,7 @@ def test_options_are_read_whatever_their_case() -> None:
     assert not options.fail_on_data_loss
 
 
-def test_what_spark_adds_is_no_option_of_ours() -> None:
+def test_options_that_spark_adds_are_ignored() -> None:
     assert write_options({"stream": "a", "checkpointLocation": "/tmp", "path": "x"}).stream == "a"
 
 

@@ -117,7 +117,7 @@ def test_chunks_that_copy_cannot_take_keep_their_place_among_the_others(
         ("a", "{", "invalid input syntax for type json.*ended unexpectedly.*JSON data"),
     ],
 )
-def test_a_message_that_is_not_allowed_is_refused_among_thousands(
+def test_one_invalid_message_among_thousands_is_refused(
     bus: postbus.Bus, url: str, stream: str, key: str, data: str | None, said: str
 ) -> None:
     bus.alter_stream(stream, max_message_bytes=1_000)
@@ -130,7 +130,7 @@ def test_a_message_that_is_not_allowed_is_refused_among_thousands(
     assert numbers(bus, stream) == []
 
 
-def test_what_a_stream_does_not_take_by_copy_is_staged_as_arrays(bus: postbus.Bus, url: str, name: str) -> None:
+def test_messages_that_copy_cannot_publish_are_staged_as_arrays(bus: postbus.Bus, url: str, name: str) -> None:
     bus.create_stream(name, one_message_per_key=True)
     writer = writer_for(url, name)
 
@@ -163,13 +163,15 @@ def test_rows_staged_for_a_stream_that_was_replaced_are_not_published(bus: postb
     bus.drop_stream(stream)
     bus.create_stream(stream, data_type="bytes")
 
-    with pytest.raises(postbus.Unavailable, match="of another stream of that name"):
+    with pytest.raises(postbus.Unavailable, match="belong to another stream of that name"):
         writer.commit([staged])
 
     assert list(bus.scan(stream)) == []
 
 
-def test_a_driver_of_release_0_1_0_does_not_take_encoded_rows_for_none(bus: postbus.Bus, url: str, stream: str) -> None:
+def test_a_driver_of_release_0_1_0_does_not_mistake_encoded_rows_for_an_empty_batch(
+    bus: postbus.Bus, url: str, stream: str
+) -> None:
     staged = stage(writer_for(url, stream), batches(1))
 
     with pytest.raises(psycopg.Error, match="a later release of Postbus than the driver"):
@@ -333,7 +335,7 @@ def test_behind_a_pooler_a_second_connection_is_not_waited_for(
     assert numbers(bus, stream) == list(range(5 * ROWS))
 
 
-def test_whoever_waits_for_the_first_connection_does_not_stop_it_by_stopping_the_second(
+def test_blocking_the_second_connection_does_not_block_the_first(
     bus: postbus.Bus, url: str, stream: str, before: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prefetch, "_PATIENCE_SECONDS", 0.5)

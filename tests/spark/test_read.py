@@ -85,7 +85,7 @@ def test_many_slices_over_many_segments_give_each_message_once(
             assert of_key == sorted(of_key)
 
 
-def test_what_is_not_complete_is_not_read(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
+def test_messages_above_the_horizon_are_not_read(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
     before = publish(bus, stream, 3)
     with psycopg.connect(url) as connection:
         bus.publish(stream, key="open", data=1, connection=connection)
@@ -241,9 +241,7 @@ def test_registering_makes_it_known_too(spark: Any, bus: postbus.Bus, url: str, 
         ({"keyPattern": "a..b"}, 'key pattern "a..b" is not allowed'),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(
-    spark: Any, url: str, stream: str, options: dict[str, str], message: str
-) -> None:
+def test_read_errors_are_one_line(spark: Any, url: str, stream: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(AnalysisException) as caught:
         spark.read.format("postbus").options(**{"url": url, "stream": stream, **options}).load().collect()
 

@@ -34,7 +34,7 @@ def publish(bus: postbus.Bus, stream: str, count: int) -> list[int]:
     return bus.publish_many(stream, [postbus.Message(key=f"k.{n % 7}", data={"n": n}) for n in range(count)])
 
 
-def test_a_batch_ends_before_what_is_still_open(bus: postbus.Bus, url: str, stream: str) -> None:
+def test_a_batch_ends_below_open_publishers(bus: postbus.Bus, url: str, stream: str) -> None:
     source = reader(url, stream)
     start = source.initialOffset()
     before = publish(bus, stream, 5)
@@ -61,7 +61,7 @@ def test_nothing_new_is_the_same_offset(bus: postbus.Bus, url: str, stream: str)
     assert source.partitions(end, end) == []
 
 
-def test_a_batch_has_at_most_so_many_messages_and_gaps_do_not_stop_it(bus: postbus.Bus, url: str, stream: str) -> None:
+def test_a_batch_is_limited_in_messages_and_gaps_do_not_stop_it(bus: postbus.Bus, url: str, stream: str) -> None:
     source = reader(url, stream, maxMessagesPerTrigger="4")
     offset = source.initialOffset()
     assert source.getDefaultReadLimit() == ReadMaxRows(4)
@@ -139,7 +139,7 @@ def test_a_query_that_purging_has_overtaken_fails_or_goes_on(bus: postbus.Bus, u
     assert seqs(lenient, start, end) == published[6:]
 
 
-def test_purging_what_was_read_and_gaps_is_no_loss(bus: postbus.Bus, url: str, stream: str) -> None:
+def test_purging_messages_already_read_is_not_data_loss(bus: postbus.Bus, url: str, stream: str) -> None:
     publish(bus, stream, 10)
     source = reader(url, stream)
     end = source.latestOffset(source.initialOffset(), ReadAllAvailable())
@@ -177,7 +177,7 @@ def test_a_task_on_another_server_is_refused(bus: postbus.Bus, url: str, stream:
     assert isinstance(task, Parts)
     elsewhere = Parts(tuple(replace(part, system="1") for part in task.parts if isinstance(part, Slice)))
 
-    with pytest.raises(postbus.Conflict, match="another Postgres than the driver"):
+    with pytest.raises(postbus.Conflict, match="reaches a different Postgres from this executor"):
         list(source.read(elsewhere))
 
 
@@ -196,7 +196,7 @@ def test_a_query_shows_its_position_as_a_consumer(bus: postbus.Bus, url: str, st
     assert [p.position_seq for p in bus.consumer(stream, "lake").stats().partitions] == [end["seq"]] * 4
 
 
-def test_retention_waits_for_a_query_whose_consumer_keeps_what_is_unread(bus: postbus.Bus, url: str, name: str) -> None:
+def test_retention_waits_for_a_query_whose_consumer_has_keep_unread(bus: postbus.Bus, url: str, name: str) -> None:
     bus.create_stream(name, max_messages=5)
     bus.create_consumer(name, "lake", keep_unread=True)
     source = reader(url, name, consumer="lake")
@@ -221,7 +221,7 @@ def test_a_consumer_of_workers_is_not_taken(bus: postbus.Bus, url: str, stream: 
     bus.create_consumer(stream, "workers").receive(max_messages=1)
     source = reader(url, stream, consumer="workers")
 
-    with pytest.raises(postbus.Conflict, match="workers receive by it"):
+    with pytest.raises(postbus.Conflict, match="workers receive from it"):
         source.commit(source.initialOffset())
 
 
@@ -267,7 +267,7 @@ def test_a_query_goes_on_from_its_checkpoint_and_repeats_no_batch(
     assert by_key(contents(bus, target)) == by_key(contents(bus, stream))
 
 
-def test_a_wrong_start_is_said_in_one_line(spark: Any, url: str, stream: str, tmp_path: Path) -> None:
+def test_an_invalid_start_is_a_one_line_error(spark: Any, url: str, stream: str, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="did you mean maxMessagesPerTrigger") as caught:
         copy_stream(spark, url, stream, stream, tmp_path, maxMessagesPerTriger=1)
 

@@ -32,7 +32,7 @@ def test_dead_letters_have_the_message_and_its_story(spark: Any, bus: postbus.Bu
     ] == ["b.1"]
 
 
-def test_dead_letters_of_bytes_are_binary_and_of_nobody_none(spark: Any, bus: postbus.Bus, url: str, name: str) -> None:
+def test_dead_letters_of_a_bytes_stream_are_binary(spark: Any, bus: postbus.Bus, url: str, name: str) -> None:
     bus.create_stream(name, data_type="bytes")
     assert read(spark, url, name, read="deadLetters").collect() == []
     bus.publish(name, data=b"\x00\xff")

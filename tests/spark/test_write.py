@@ -114,7 +114,7 @@ def test_an_empty_frame_publishes_nothing(spark: Any, bus: postbus.Bus, url: str
         ("select 'a' as key, cast(null as string) as data", "its data is missing"),
     ],
 )
-def test_what_cannot_be_published_is_refused_and_leaves_nothing(
+def test_an_invalid_batch_is_refused_and_leaves_nothing(
     spark: Any, bus: postbus.Bus, url: str, stream: str, query: str, message: str
 ) -> None:
     with pytest.raises((AnalysisException, PythonException)) as caught:
@@ -233,7 +233,7 @@ def test_large_batches_are_cut_by_count_and_size() -> None:
     assert [chunk.num_rows for chunk in chunks([large])] == [1, 1, 1]
 
 
-def test_what_release_0_1_0_has_staged_is_checked_and_published(bus: postbus.Bus, url: str, stream: str) -> None:
+def test_batches_staged_by_release_0_1_0_are_checked_and_published(bus: postbus.Bus, url: str, stream: str) -> None:
     stage = (
         "insert into postbus_data.spark_staging (attempt, chunk, writer, batch_id, message_count, keys, data)"
         " values (%s, 0, %s, %s, 2, %s, %s)"

@@ -42,7 +42,7 @@ def test_an_integer_of_more_than_64_bits_stays_exact(value: Any) -> None:
 @pytest.mark.parametrize(
     "text", ['"\\ud800"', "1e400", "-0", " [1, 2]\n", '{"a": 1, "a": 2}', "[" * 900 + "]" * 900, '"\\u0000"', "1E5"]
 )
-def test_what_others_have_published_is_read_as_by_the_standard_library(text: str) -> None:
+def test_json_published_by_others_is_decoded_like_the_standard_library(text: str) -> None:
     assert repr(content.decode_json(text)) == repr(json.loads(text))
 
 
@@ -58,7 +58,7 @@ class Point:
 
 
 @pytest.mark.parametrize("value", [datetime.now(UTC), Point(1), {1, 2}, object(), b"bytes", {1: "a"}, {"a": {None: 1}}])
-def test_what_would_come_back_as_something_else_is_refused(value: Any) -> None:
+def test_values_that_would_change_in_a_round_trip_are_refused(value: Any) -> None:
     with pytest.raises(NotEncodable):
         content.encode_json(value)
 

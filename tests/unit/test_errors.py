@@ -22,7 +22,7 @@ def test_no_two_errors_share_an_sqlstate() -> None:
     assert all(len(code) == 5 and code.startswith("PB") for code in codes)
 
 
-def test_the_hint_is_a_line_of_its_own() -> None:
+def test_the_hint_is_a_separate_line() -> None:
     assert (
         str(postbus.NotFound('stream "ordrs" does not exist', "create it"))
         == 'stream "ordrs" does not exist\nhint: create it'

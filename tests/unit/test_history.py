@@ -115,7 +115,7 @@ def test_other_consumers_and_streams_are_none_of_its_business() -> None:
 
 
 class TestNothingIsLost:
-    def test_a_message_that_nobody_got_is_missed(self) -> None:
+    def test_a_message_never_delivered_is_missed(self) -> None:
         assert ("nothing is lost", 1) in violations(published(1))
 
     def test_a_message_whose_delivery_was_forgotten_is_missed(self) -> None:
@@ -161,7 +161,7 @@ class TestFinishedForGood:
         assert ("finished for good", 1) in violations(*events, left={1})
         assert ("finished for good", 1) in violations(*events, dead={1})
 
-    def test_one_that_was_asked_for_before_the_ack_returned_may_have_been_first(self) -> None:
+    def test_a_receive_begun_before_the_ack_returned_may_have_been_first(self) -> None:
         events: list[Event] = [published(1), received("a", 1, at=1), received("b", 1, at=2.5, to=3.5, attempt=2)]
 
         assert violations(*events, *settled("ack", "b@2.5-1", at=3.6)) == []
@@ -181,7 +181,7 @@ class TestCountedOnce:
 
         assert ("counted once", 1) in violations(*events, *acks)
 
-    def test_a_second_ack_may_count_when_nobody_knows_of_the_first(self) -> None:
+    def test_a_second_ack_may_count_when_the_first_ones_outcome_is_unknown(self) -> None:
         events: list[Event] = [published(1), received("a", 1, at=1), *settling("ack", "a@1-1", at=1.1)]
 
         assert violations(*events, *settled("ack", "a@1-1", at=1.5)) == []
@@ -199,7 +199,7 @@ class TestOneWorkerAtATime:
     def test_a_message_is_not_given_to_another_within_its_lease(self) -> None:
         assert self.HELD in violations(published(1), received("a", 1, at=1), received("b", 1, at=1.5, attempt=2))
 
-    def test_it_is_once_the_lease_may_have_ended(self) -> None:
+    def test_a_second_receive_is_allowed_once_the_lease_may_have_ended(self) -> None:
         events: list[Event] = [published(1), received("a", 1, at=1)]
 
         assert violations(*events, received("b", 1, at=2.1, attempt=2), left={1}) == []
@@ -217,7 +217,7 @@ class TestOneWorkerAtATime:
 
     @pytest.mark.parametrize("verb", ["nack", "ack", "terminate"])
     @pytest.mark.parametrize("known", [True, False])
-    def test_it_is_once_its_worker_may_have_given_it_up(self, verb: Verb, known: bool) -> None:
+    def test_a_second_receive_is_allowed_once_the_worker_may_have_given_it_up(self, verb: Verb, known: bool) -> None:
         calls = settled(verb, "a@1-1", at=1.2) if known else settling(verb, "a@1-1", at=1.2)
         found = violations(published(1), received("a", 1, at=1), *calls, received("b", 1, at=1.5, attempt=2), left={1})
 
@@ -250,12 +250,12 @@ class TestCrashes:
         assert violations(*self.EVENTS, left={1}) == [("one worker at a time", 1), ("attempts are counted", 1)]
         assert violations(*self.EVENTS, crashed(1.2), left={1}) == []
 
-    def test_it_does_not_undo_one_that_something_durable_followed(self) -> None:
+    def test_a_crash_does_not_undo_a_receive_that_something_durable_followed(self) -> None:
         found = violations(*self.EVENTS, published(2, at=1.1), crashed(1.2), left={1, 2})
 
         assert found == [("one worker at a time", 1), ("attempts are counted", 1)]
 
-    def test_what_was_begun_before_or_returned_after_the_crash_proves_nothing(self) -> None:
+    def test_calls_that_overlap_the_crash_prove_nothing(self) -> None:
         assert violations(*self.EVENTS, published(2, at=1.005), crashed(1.2), left={1, 2}) == []
         assert violations(*self.EVENTS, published(2, at=1.195), crashed(1.2), left={1, 2}) == []
 

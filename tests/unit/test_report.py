@@ -31,7 +31,7 @@ def test_buckets_hold_both_ends_and_are_as_many_as_a_chart_can_show() -> None:
         buckets_between(NOW - DAY, NOW, 1.0)
 
 
-def test_what_lies_outside_of_the_buckets_is_left_out() -> None:
+def test_values_outside_the_buckets_are_left_out() -> None:
     buckets = buckets_between(datetime(1970, 1, 1, 0, 1, tzinfo=UTC), datetime(1970, 1, 1, 0, 3, tzinfo=UTC), 60)
 
     assert buckets.spread([(0, 5), (1, 7), (3, 2), (3, 1), (4, 9), (None, 1)]) == (7, 0, 3)
@@ -72,7 +72,7 @@ def test_without_retention_a_steady_stream_grows_by_its_rate() -> None:
     assert (found.bound, found.full_in) == (None, None)
 
 
-def test_retention_lets_go_of_what_is_old_while_more_comes() -> None:
+def test_retention_evicts_old_messages_while_new_ones_arrive() -> None:
     traffic, start = steady()
     buckets = buckets_between(start, NOW - timedelta(seconds=1), 3600)
 

@@ -38,12 +38,12 @@ def test_a_path_finds_its_endpoint(method: str, path: str, endpoint: str, parame
     "path",
     ["", "/", "streams", "/stream", "/streams/", "/streams//messages/a", "/streams/a/messages", "/streams/a/messages/"],
 )
-def test_what_is_no_path_finds_nothing(path: str) -> None:
+def test_an_invalid_path_matches_no_route(path: str) -> None:
     assert routes().find("GET", path) is None
     assert routes().methods(path) == []
 
 
-def test_a_path_knows_its_methods() -> None:
+def test_a_path_lists_its_methods() -> None:
     assert routes().find("PUT", "/streams/orders") is None
     assert routes().methods("/streams/orders") == ["DELETE", "GET"]
 

@@ -105,7 +105,7 @@ def merge(
         (place.table,),
     )
     if not known or tuple(known[0][:2]) != (after_seq, place.stage):
-        raise Conflict(f"another run keeps the table {place.table}", "this one ends; nothing was lost or doubled")
+        raise Conflict(f"another run keeps the table {place.table}", "this run stops; nothing was lost or duplicated")
     had = {name for name, _ in known[0][2]}
     for name, kind in fields:
         if name not in had:

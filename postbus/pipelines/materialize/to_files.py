@@ -117,7 +117,7 @@ class Files:
         """Let the snapshot count."""
         before = _read(self._root)
         if before is not None and self._known.folder is not None and before.folder != self._known.folder:
-            raise Conflict(f"another run writes to {self._root}", "this one ends; nothing was lost or doubled")
+            raise Conflict(f"another run writes to {self._root}", "this run stops; nothing was lost or duplicated")
         pairs = tuple((field.name, field.type) for field in fields)
         self._known = _Manifest(
             self._known.source,

@@ -68,7 +68,7 @@ class Run:
 
     def _replaced(self) -> Conflict:
         return Conflict(
-            f'another run of pipeline "{self.name}" has begun', "this one ends; nothing was lost or doubled"
+            f'another run of pipeline "{self.name}" has begun', "this run stops; nothing was lost or duplicated"
         )
 
     def note(self, count: int, total: int | None, position: int | None = None) -> None:

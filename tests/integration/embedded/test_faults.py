@@ -66,7 +66,7 @@ def test_a_supervisor_killed_during_the_first_start_is_replaced_by_the_next_user
     assert execute(new_user().url, "select 1") == [(1,)]
 
 
-def test_what_a_killed_first_start_left_behind_is_removed(path: Path, new_user: NewUser) -> None:
+def test_leftovers_of_a_killed_first_start_are_removed(path: Path, new_user: NewUser) -> None:
     (path / "postgres.new-0123abcd" / "data").mkdir(parents=True)
 
     new_user().ready()
@@ -116,7 +116,7 @@ def test_a_server_that_cannot_come_back_is_tried_again(path: Path, new_user: New
     until(lambda: can_connect(user.url), "it comes back")
 
 
-def test_files_that_name_another_process_by_now_are_no_obstacle(path: Path, new_user: NewUser) -> None:
+def test_stale_pid_files_that_name_another_process_are_ignored(path: Path, new_user: NewUser) -> None:
     who = account.choose()
     with subprocess.Popen(["sleep", "600"], **who.run_as()) as stranger:
         try:
@@ -130,7 +130,7 @@ def test_files_that_name_another_process_by_now_are_no_obstacle(path: Path, new_
             stranger.kill()
 
 
-def test_what_a_dead_supervisor_told_is_not_believed(path: Path) -> None:
+def test_the_report_of_a_dead_supervisor_is_not_trusted(path: Path) -> None:
     directory = Directory(path)
     directory.write_state(State(supervisor=1, socket="/nowhere", port=1, tcp=False, major=18)).release()
     starting = FileLock(directory.supervisor)

@@ -159,7 +159,7 @@ def test_a_forked_child_keeps_the_server_up_after_its_parent_left(path: Path) ->
     wait_until_gone(pid)
 
 
-def test_a_supervisor_that_is_asked_to_end_stops_the_server_cleanly(path: Path, new_user: NewUser) -> None:
+def test_a_terminated_supervisor_stops_the_server_cleanly(path: Path, new_user: NewUser) -> None:
     user = new_user().ready()
     pid = server_pid(path)
 

@@ -94,7 +94,7 @@ def test_another_right_on_the_same_stream_is_refused_by_name(place: Place, right
         "list_pipelines()",
     ],
 )
-def test_what_manages_streams_is_for_their_owner(place: Place, call: str) -> None:
+def test_functions_that_manage_streams_are_for_the_owner(place: Place, call: str) -> None:
     for right in RIGHTS:
         with place.connect(right) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
             execute(connection, f"select postbus.{call}")

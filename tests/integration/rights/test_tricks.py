@@ -150,7 +150,7 @@ def test_a_publisher_cannot_slip_below_the_horizon_by_a_setting(place: Place, ow
             assert execute(owner, "select postbus.horizon('mine')")[0][0] < seq
 
 
-def test_leases_have_names_that_nobody_can_make_come_again(place: Place) -> None:
+def test_lease_tokens_cannot_be_reproduced_by_seeding(place: Place) -> None:
     def receive() -> list[str]:
         with place.connect("consume") as connection:
             execute(connection, "select setseed(0.42)")

@@ -26,7 +26,7 @@ def info(bus: postbus.Bus, stream: str) -> postbus.PipelineInfo:
     return found
 
 
-def test_what_was_archived_and_what_is_live_are_everything(
+def test_archive_and_log_together_hold_every_message(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     published = publish(bus, stream, 100)
@@ -52,7 +52,7 @@ def test_what_was_archived_and_what_is_live_are_everything(
     assert (row.data, row.headers) == ('{"no":"key"}', {"trace": "ü"})
 
 
-def test_archiving_again_does_what_is_new_and_no_more(
+def test_archiving_again_archives_only_new_messages(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     publish(bus, stream, 10)
@@ -118,7 +118,7 @@ def test_two_runs_cannot_take_the_same_step(
         return commit(*arguments)
 
     monkeypatch.setattr(module, "_commit", commit_twice)
-    with pytest.raises(postbus.Conflict, match="another run is at work"):
+    with pytest.raises(postbus.Conflict, match="another run is active"):
         to_lake(spark, url, stream, tmp_path)
     assert verify_archive(url, stream, spark=spark).archived == 10
 
@@ -144,7 +144,7 @@ def test_files_that_are_not_what_was_archived_are_found(
 
 
 @pytest.mark.slow
-def test_what_was_purged_before_it_was_archived_is_said_or_noted(
+def test_messages_purged_before_archiving_raise_an_error_or_are_recorded(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     publish(bus, stream, 5)
@@ -165,7 +165,7 @@ def test_an_archive_has_one_folder(spark: Any, bus: postbus.Bus, url: str, strea
     with pytest.raises(postbus.InvalidInput, match="has no archive, and no folder is named"):
         archive_stream(url, ArchiveOptions(stream=stream), spark=spark)
     to_lake(spark, url, stream, tmp_path / "one")
-    with pytest.raises(postbus.Conflict, match="lies in"):
+    with pytest.raises(postbus.Conflict, match="is in"):
         to_lake(spark, url, stream, tmp_path / "two")
     with pytest.raises(postbus.NotFound, match="no-such"):
         to_lake(spark, url, "no-such", tmp_path)

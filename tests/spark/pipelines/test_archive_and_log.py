@@ -124,7 +124,7 @@ def test_a_file_that_is_gone_is_an_error_and_not_a_gap(
         read(spark, url, name, includeArchive="true").collect()
 
 
-def test_what_was_lost_between_lake_and_log_is_not_passed_over_in_silence(
+def test_messages_lost_between_lake_and_log_raise_an_error(
     spark: Any, bus: postbus.Bus, url: str, name: str, tiered: list[int], tmp_path: Path
 ) -> None:
     bus.purge(name, before_seq=tiered[90])

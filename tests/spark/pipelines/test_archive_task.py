@@ -34,9 +34,7 @@ def spread_over_days(url: str, stream: str) -> None:
             )
 
 
-def test_each_day_has_files_of_its_own_that_are_sorted(
-    spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
-) -> None:
+def test_each_day_has_its_own_sorted_files(spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path) -> None:
     published = publish(bus, stream, 60)
     spread_over_days(url, stream)
 
@@ -99,7 +97,7 @@ class DiesOnce:
             os._exit(9)
 
 
-def test_what_a_killed_task_wrote_is_neither_listed_nor_left(
+def test_files_of_a_killed_task_are_neither_listed_nor_left(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(bus, stream, 20)

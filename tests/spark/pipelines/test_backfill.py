@@ -143,7 +143,7 @@ def test_a_row_is_keyed_by_its_table_and_primary_key(
     ]
 
 
-def test_a_row_that_is_too_large_is_aside(spark: Any, bus: postbus.Bus, url: str, name: str, table: str) -> None:
+def test_a_row_that_is_too_large_is_rejected(spark: Any, bus: postbus.Bus, url: str, name: str, table: str) -> None:
     bus.create_stream(name, data_type="bytes", max_message_bytes=10)
     run_sql(url, "create table TABLE_ (id integer primary key, b bytea not null)", table)
     run_sql(url, "insert into TABLE_ values (1, '\\x00ff'), (2, decode(repeat('61', 11), 'hex')), (3, '')", table)
@@ -273,7 +273,7 @@ def test_a_stream_of_one_message_per_key_gets_one_for_each(
     assert len(state) == 3
 
 
-def test_a_snapshot_that_nobody_holds_any_more_is_said_to_be_gone(url: str) -> None:
+def test_a_released_snapshot_is_reported_as_gone(url: str) -> None:
     with psycopg.connect(url) as connection:
         (row,) = connection.execute("select pg_export_snapshot()").fetchall()
 
@@ -345,7 +345,7 @@ def test_another_postgres_is_read_without_postbus_and_its_password_is_not_kept(
         ({"table": "TABLE_", "pk": ("id",), "source": "postgresql://127.0.0.1:1/x"}, postbus.Unavailable, "connect"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(
+def test_impossible_options_are_one_line_errors(
     spark: Any, url: str, stream: str, table: str, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     run_sql(url, "create table TABLE_ (id integer)", table)

@@ -65,7 +65,7 @@ def test_files_that_would_not_hold_the_same_are_refused(
     assert (found.files, found.archived, found.problems) == (3, 30, ())
 
 
-def test_the_lake_lets_go_of_what_is_too_old_and_the_log_still_has_it(
+def test_the_lake_drops_old_messages_that_the_log_still_has(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, published: list[int]
 ) -> None:
     with psycopg.connect(url) as connection:
@@ -85,7 +85,7 @@ def test_the_lake_lets_go_of_what_is_too_old_and_the_log_still_has_it(
 
 
 @pytest.mark.slow
-def test_what_a_step_left_that_was_cut_short_is_deleted_after_a_while(
+def test_leftovers_of_an_interrupted_step_are_deleted_later(
     spark: Any, url: str, stream: str, tmp_path: Path, published: list[int]
 ) -> None:
     orphan = tmp_path / stream / "00000000000000000031-dead" / "date=2026-01-01" / "part-0.parquet"

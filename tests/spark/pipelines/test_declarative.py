@@ -32,12 +32,12 @@ def test_a_file_that_describes_no_pipeline_is_refused_in_a_line(tmp_path: Path, 
     assert "\n" not in caught.value.message
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(postbus.InvalidInput, match="there is no file"):
         DeclarativeOptions(stream="orders", pipeline=str(tmp_path / "none.yml")).check()
 
 
-def test_a_session_that_is_not_of_spark_connect_is_refused(spark: Any, url: str, stream: str, tmp_path: Path) -> None:
+def test_a_session_without_spark_connect_is_refused(spark: Any, url: str, stream: str, tmp_path: Path) -> None:
     with pytest.raises(postbus.InvalidInput, match="Spark Connect"):
         run_declarative(url, options(tmp_path, "name: x\nstorage: y", stream), spark=spark)
 

@@ -113,7 +113,7 @@ def test_an_archive_of_parquet_becomes_a_table_that_upkeep_keeps_in_step(
     assert commit(tmp_path, stream) == [("remove", True)]
 
 
-def test_what_was_listed_before_a_kill_is_in_the_table_after_the_next_run(
+def test_files_listed_before_a_kill_are_in_the_table_after_the_next_run(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = delta.mirror
@@ -216,7 +216,7 @@ def test_a_stream_without_messages_is_an_empty_table(spark: Any, url: str, strea
     assert DeltaTable(tmp_path / stream).version() == 0
 
 
-def test_what_cannot_be_a_table_is_refused_before_anything_is_made(
+def test_an_impossible_delta_table_is_refused_before_anything_is_created(
     shared_spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = ("pipeline", "run", "archive", stream, "--to")

@@ -26,7 +26,7 @@ def test_the_how_to_takes_a_stream_to_a_year_of_history(
         assert [message.key for message in bus.scan("orders-again")] == ["orders.eu.1"]
 
 
-def test_what_is_in_the_archive_only_is_said_with_what_to_do(
+def test_a_message_only_in_the_archive_is_reported_with_a_remedy(
     spark: Any, bus: postbus.Bus, url: str, name: str, tmp_path: Path
 ) -> None:
     from tests.spark.pipelines.test_archive import to_lake

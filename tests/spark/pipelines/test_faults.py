@@ -93,7 +93,7 @@ def last_log(folder: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_was_killed_and_run_again_archives_and_replays_each_message_once(
+def test_killed_pipelines_that_are_run_again_archive_and_replay_each_message_once(
     spark: Any, own_server: servers.Server, tmp_path: Path, seed: int
 ) -> None:
     what, chance = WHAT[seed % len(WHAT)], random.Random(f"pipelines {seed}")
@@ -112,7 +112,7 @@ def test_what_was_killed_and_run_again_archives_and_replays_each_message_once(
         assert_copied(url, 6000)
 
 
-def test_a_folder_that_cannot_be_written_is_said_in_a_line(
+def test_an_unwritable_folder_is_a_one_line_error(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -158,7 +158,7 @@ def test_a_full_disk_stops_the_archive_and_room_lets_it_go_on(
 
 
 @pytest.mark.slow
-def test_retention_that_races_the_archive_takes_nothing_that_is_not_archived(
+def test_retention_racing_the_archive_drops_nothing_unarchived(
     spark: Any, bus: postbus.Bus, url: str, name: str, tmp_path: Path
 ) -> None:
     bus.create_stream(name, max_messages=10, segment_bytes=65536)

@@ -64,7 +64,7 @@ def test_json_lines_become_messages_with_keys_and_headers_as_they_are(
     assert sorted(text for (text,) in found) == sorted(line for line in lines if line)
 
 
-def test_each_file_is_published_once_and_one_that_changed_is_told(
+def test_each_file_is_published_once_and_a_changed_one_is_reported(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     write_json(tmp_path / "in" / "1.json", orders(0, 5))
@@ -142,7 +142,7 @@ POISON = {
 }
 
 
-def test_rows_that_cannot_be_published_are_aside_with_their_text_and_reason(
+def test_rejected_rows_go_to_the_side_stream_with_their_text_and_reason(
     spark: Any, bus: postbus.Bus, url: str, name: str, tmp_path: Path
 ) -> None:
     bus.create_stream(name, max_message_bytes=400)
@@ -168,7 +168,9 @@ def test_rows_that_cannot_be_published_are_aside_with_their_text_and_reason(
     assert {Path(row["file"]).name for row in found.values()} == {"1.json"}
 
 
-def test_csv_goes_by_its_header_and_quotes(spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path) -> None:
+def test_csv_columns_follow_the_header_and_quotes(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
+) -> None:
     (tmp_path / "1.csv").write_text('id,name,price\n1,"a, ""b""",1.5\n2,,2.5\n')
     with gzip.open(tmp_path / "2.csv.gz", "wt") as file:
         file.write("\ufeffname,id\nc,3\n\n")
@@ -261,7 +263,7 @@ def test_a_folder_that_grows_is_followed_until_a_signal(
     assert known(bus, stream).state == "stopped"
 
 
-def test_a_file_that_is_gone_before_it_is_read_is_told(
+def test_a_file_deleted_before_it_is_read_is_reported(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_json(tmp_path / "1.json", orders(0, 1))
@@ -292,7 +294,7 @@ def test_a_file_that_is_gone_before_it_is_read_is_told(
         ({"table": "no_such_table"}, postbus.Unavailable, "no_such_table"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(
+def test_impossible_options_are_one_line_errors(
     spark: Any, url: str, stream: str, tmp_path: Path, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     write_json(tmp_path / "1.json", [{"id": 1, "name": "a"}])

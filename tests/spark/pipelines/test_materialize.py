@@ -134,7 +134,7 @@ def test_changes_become_the_present_rows_and_all_versions_however_steps_fall(
 
 
 @pytest.mark.slow
-def test_new_fields_become_columns_and_what_does_not_fit_stops_or_goes_aside_once(
+def test_new_fields_become_columns_and_bad_values_stop_the_run_or_are_rejected_once(
     spark: Any, bus: postbus.Bus, url: str, stream: str, name: str, tmp_path: Path
 ) -> None:
     bus.create_stream(f"{name}-bad")
@@ -201,6 +201,8 @@ def test_a_table_of_another_postgres_is_kept_and_foreign_ones_are_left_alone(
         ({"table": "t", "schema": "a INT, A INT"}, "have one name"),
     ],
 )
-def test_what_cannot_be_a_table_is_said(spark: Any, url: str, stream: str, options: dict[str, Any], said: str) -> None:
+def test_an_impossible_table_is_refused_with_the_reason(
+    spark: Any, url: str, stream: str, options: dict[str, Any], said: str
+) -> None:
     with pytest.raises(postbus.InvalidInput, match=said):
         materialize(spark, url, stream, **options)

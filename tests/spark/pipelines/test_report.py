@@ -90,7 +90,7 @@ def test_deliveries_are_timed_and_counted_by_what_became_of_them(
     assert [(each.consumer, each.reason, each.count) for each in found.dead] == [("billing", "order # is broken", 2)]
 
 
-def test_what_only_the_archive_has_is_in_the_report(
+def test_messages_only_in_the_archive_are_in_the_report(
     spark: Any, bus: postbus.Bus, url: str, name: str, tmp_path: Path
 ) -> None:
     bus.create_stream(name, max_messages=5)

@@ -26,7 +26,7 @@ def transform(spark: Any, url: str, stream: str, into: str, folder: Path, **opti
     return transform_streams(url, chosen, spark=spark)
 
 
-def test_sql_filters_and_keys_anew_and_each_message_comes_once(
+def test_sql_filters_and_rekeys_and_each_message_comes_once(
     spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
 ) -> None:
     sql = f"select concat('n.', data.n % 3) as key, data, headers from `{stream}` where data.n % 2 = 0"
@@ -64,7 +64,7 @@ def test_messages_of_a_key_stay_in_order_also_where_spark_mixes_them(
     assert order_of(bus, f"{name}-distinct") == expected
 
 
-def test_a_bad_message_stops_the_transform_until_it_may_go_aside(
+def test_a_bad_message_stops_the_transform_unless_there_is_a_side_stream(
     spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, name: str, tmp_path: Path
 ) -> None:
     bus.create_stream(f"{name}-bad")
@@ -87,7 +87,7 @@ def test_a_bad_message_stops_the_transform_until_it_may_go_aside(
     assert (aside.headers["trace"], aside.headers["postbus-seq"]) == ("x", str(seq))
 
 
-def test_a_lost_checkpoint_is_said_and_nothing_is_published_twice(
+def test_a_lost_checkpoint_is_reported_and_nothing_is_published_twice(
     spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
 ) -> None:
     sql = f"select key, data from `{stream}`"
@@ -157,7 +157,7 @@ def test_a_function_joins_two_streams_within_a_watermark(
         ({"sql": "x", "bad_into": "bad"}, "without a schema every message fits"),
     ],
 )
-def test_what_cannot_be_run_is_said_in_a_line(
+def test_invalid_transforms_are_one_line_errors(
     spark: Any, url: str, stream: str, target: str, tmp_path: Path, options: dict[str, Any], said: str
 ) -> None:
     if "sql" in options:

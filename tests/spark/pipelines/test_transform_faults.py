@@ -48,7 +48,7 @@ def fill(url: str, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_was_killed_and_run_again_is_exactly_what_it_should_be(
+def test_a_killed_transform_that_is_run_again_publishes_exactly_its_result(
     spark: Any, own_server: servers.Server, tmp_path: Path, seed: int
 ) -> None:
     what, chance = WHAT[seed % len(WHAT)], random.Random(f"transform {seed}")

@@ -84,7 +84,7 @@ begin
     if ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
         raise exception using
             errcode = 'PB400',
-            message = 'a stream that keeps one message per key is read in order "key" or "partition"',
+            message = 'a stream with one message per key needs consumers in order "key" or "partition"',
             hint = 'in order "none" a later version could overtake one that is in flight';
     end if;
     if num_nonnulls("start", from_seq, from_time) = 0 then
@@ -107,7 +107,7 @@ begin
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;
     if new_id is null then
-        raise exception using errcode = 'PB409', message = format('consumer "%s" of stream "%s" exists', consumer, stream);
+        raise exception using errcode = 'PB409', message = format('consumer "%s" of stream "%s" already exists', consumer, stream);
     end if;
 end
 $$;

@@ -4,9 +4,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Let everybody call only the functions that find out for themselves what their caller may do, and those that tell nothing; all others are for members of the
-role that owns Postbus. Functions of a stream are for the roles that were granted a right on it, see apply_grants. Called at the end of each install and
-upgrade.
+Let everybody call only the functions that check their caller's rights themselves, and those that reveal nothing. All others are
+for members of the role that owns Postbus. The functions of a stream are for roles with a right on it, see apply_grants. Called
+at the end of each install and upgrade.
 */
 declare
     opened text;

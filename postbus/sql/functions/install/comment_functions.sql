@@ -3,7 +3,7 @@ returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-/* Let \df+ say of each public function what its header says. Called at the end of each install and upgrade. */
+/* Make \df+ show each public function's header. Called at the end of each install and upgrade. */
 declare
     public_one record;
 begin

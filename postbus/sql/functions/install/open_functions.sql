@@ -4,7 +4,9 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The functions that every role with a grant may call: those that take a caller, which they ask for its rights, and a few that tell nothing of any stream. */
+/*
+The functions that any role with a grant may call: those that take a caller and check its rights, and a few that reveal nothing.
+*/
     select array_agg(p.oid::regprocedure::text order by p.oid::regprocedure::text)
     from pg_proc as p
     where (

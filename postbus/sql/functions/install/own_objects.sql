@@ -4,8 +4,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Give everything in the schemas of Postbus to one role. Functions run with the rights of their owner, so it must be one and the same for all of them, whichever
-member of that role has installed or upgraded them.
+Give everything in the schemas of Postbus to one role. Functions run with the rights of their owner, so all must have the same
+owner, whichever member of that role has installed or upgraded them.
 */
 declare
     object record;

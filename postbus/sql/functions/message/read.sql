@@ -65,7 +65,7 @@ begin
             raise exception using
                 errcode = 'PB409',
                 message = 'the resume token is beyond the end of the stream: messages were lost in a crash, a failover or a restore',
-                hint = 'read on from a seq or a time';
+                hint = 'continue from a seq or a time';
         end if;
         if backwards then high := least(high, edge); else low := greatest(low, edge); end if;
     end if;

@@ -14,7 +14,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-ack_and_receive, as the library of release 0.1.0 calls it: its processes go on until they are replaced. A wait of 0 is how it received from a group.
+ack_and_receive as the library of release 0.1.0 calls it, until its processes are replaced. With a wait of 0 it received from a
+group.
 */
     select
         s.acked,

@@ -75,7 +75,7 @@ begin
     on conflict (name) do nothing
     returning s.id into id;
     if id is null then
-        raise exception using errcode = 'PB409', message = format('stream "%s" exists', stream);
+        raise exception using errcode = 'PB409', message = format('stream "%s" already exists', stream);
     end if;
 
     -- From 0, so that an unused stream's horizon (0) is below its first message (1). CACHE 1: a cached, lower number would

@@ -50,7 +50,7 @@ begin
     returning t.id, t.name, t.digest, t.scopes, t.streams, t.rate_limit, t.created_at, t.expires_at, t.revoked_at
     into stored;
     if stored.id is null then
-        raise exception using errcode = 'PB409', message = 'the token exists';
+        raise exception using errcode = 'PB409', message = 'the token already exists';
     end if;
     return stored;
 end

@@ -6,9 +6,11 @@ as $$
 /*
 List files of an archive.
 
-files    an array of objects: path, bytes, first_published_at, last_published_at, and parts, an array of objects that are rows of archive_part.
+files    an array of objects: path, bytes, first_published_at, last_published_at, and parts, an array of objects that are rows
+         of archive_part.
 
-Returns  how many messages they hold.
+Returns  how many messages the files hold.
+Touches  archive_file, archive_part (insert).
 */
 declare
     file jsonb;

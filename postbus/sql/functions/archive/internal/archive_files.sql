@@ -19,7 +19,11 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The files of an archive that may hold messages with after_seq < seq <= to_seq and from_time <= published_at < to_time, in order. Raises PB404. */
+/*
+The files of an archive that may hold messages with after_seq < seq <= to_seq and from_time <= published_at < to_time, in order.
+
+Raises   PB404 for an unknown stream.
+*/
     select
         f.id, f.path, f.bytes, f.message_count, f.first_seq, f.last_seq, f.first_published_at, f.last_published_at
     from postbus_data.archive_file as f

@@ -4,6 +4,6 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* The format of an archive: parquet, or delta when its folder is a Delta table too. Null when there is none. Raises PB404. */
+/* The format of an archive: parquet, or delta when its folder is also a Delta table. Null without an archive. Raises PB404. */
     select a.format from postbus_data.archive as a where a.stream_id = postbus_data.stream_id(stream)
 $$;

@@ -5,8 +5,10 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The seq after which the next message of an archive lies, above after_seq and not before a time: what lies between holds nothing. Null when it has no such message.
-Raises PB404.
+The seq after which an archive's next message lies, above after_seq and not before a time; there is none in between. Null when
+the archive has no such message.
+
+Raises   PB404 for an unknown stream.
 */
     select greatest(min(f.first_seq) - 1, after_seq)
     from postbus_data.archive_file as f

@@ -9,8 +9,10 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-What the steps of an archive say: how many messages they took, how many steps found theirs purged, and the first seq after which a step is missing (null when
-they are whole). Raises PB404.
+A summary of an archive's steps: how many messages they hold, how many steps found their messages purged, and the first seq
+after which a step is missing (null when none is).
+
+Raises   PB404 for an unknown stream.
 */
     select
         coalesce(sum(b.message_count), 0)::bigint,

@@ -12,14 +12,16 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Take the next step of an archive: list the files that hold after_seq < seq <= to_seq, and let retention have these messages.
+Commit the next step of an archive: list the files that hold after_seq < seq <= to_seq, and allow retention to drop these
+messages.
 
 is_lost  the messages were purged before they could be archived, and there are no files.
 
 Returns  how many messages the step holds.
-Raises   PB404, PB409 when another run has taken this step, or the files do not hold as many messages as the log.
+Raises   PB404 for an unknown stream, PB409 when another run has committed this step, or the files do not hold as many messages
+         as the log.
 Touches  archive (update), archive_batch, archive_file, archive_part (insert), the consumer's position.
-Locks    the archive's row, so that of two runs one takes the step.
+Locks    the archive's row, so that only one of two runs commits the step.
 */
 declare
     found_id integer := postbus_data.stream_id(stream);
@@ -31,8 +33,8 @@ begin
     if known is distinct from after_seq then
         raise exception using
             errcode = 'PB409',
-            message = format('the archive of stream "%s" is at seq %s, not at %s: another run is at work', stream, known, after_seq),
-            hint = 'run one at a time; nothing was lost or doubled';
+            message = format('the archive of stream "%s" is at seq %s, not at %s: another run is active', stream, known, after_seq),
+            hint = 'run one at a time; nothing was lost or duplicated';
     end if;
     archived := postbus_data.add_files(found_id, files);
     logged := case when is_lost then 0 else postbus_data.count_range(found_id, after_seq, to_seq) end;

@@ -5,10 +5,11 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Let an archive go of its oldest steps whose messages were all published before a time: whole steps, and no file is cut.
+Remove the oldest steps of an archive whose messages were all published before a time. Only whole steps are removed, and no file
+is rewritten.
 
-Returns  how many messages went.
-Raises   PB404.
+Returns  how many messages were removed.
+Raises   PB404 for an unknown stream.
 Touches  archive (update), archive_file (update).
 Locks    the archive's row.
 */

@@ -5,11 +5,12 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Make an archive of a stream, if it has none: from its oldest message on. Its consumer keeps the stream from letting go of what is not archived.
+Create the archive of a stream, from its oldest message on, unless it has one. The archive's consumer makes the stream keep what
+is not archived yet.
 
-format   with delta, its folder is to be a Delta table too; one that is stays so.
+format   delta makes the folder a Delta table too; an archive that is one stays one.
 
-Raises   PB404, PB409 when the archive lies in another folder.
+Raises   PB404 for an unknown stream, PB409 when the archive is in another folder.
 */
 declare
     found_id integer := postbus_data.stream_id(stream);
@@ -23,8 +24,8 @@ begin
     if known <> root then
         raise exception using
             errcode = 'PB409',
-            message = format('the archive of stream "%s" lies in %s, not in %s', stream, known, root),
-            hint = 'archive to that folder; to move it, copy it and call postbus_data.move_archive';
+            message = format('the archive of stream "%s" is in %s, not in %s', stream, known, root),
+            hint = 'archive to that folder';
     end if;
     if open_archive.format <> 'parquet' then
         update postbus_data.archive as a set format = open_archive.format where a.stream_id = found_id;

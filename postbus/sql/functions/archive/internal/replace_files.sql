@@ -5,12 +5,12 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-List files of an archive that hold the messages of others, in their place. Readers that began before may still be at the old ones.
+Replace files of an archive by others that hold the same messages. Readers that began earlier may still read the old files.
 
-Returns  how many messages they hold.
-Raises   PB404, PB409 when an old file is not listed any more, or the new ones do not hold the same messages.
+Returns  how many messages the new files hold.
+Raises   PB404 for an unknown stream, PB409 when an old file is no longer listed, or the new files do not hold the same messages.
 Touches  archive_file (insert, update), archive_part (insert).
-Locks    the archive's row, so that steps, compaction and retention do not meet.
+Locks    the archive's row, so that steps, compaction and retention exclude each other.
 */
 declare
     found_id integer := postbus_data.stream_id(stream);
@@ -29,8 +29,8 @@ begin
     if replaced <> cardinality(old_ids) then
         raise exception using
             errcode = 'PB409',
-            message = format('%s of %s files of the archive of "%s" are not listed any more', cardinality(old_ids) - replaced, cardinality(old_ids), stream),
-            hint = 'another run was faster; nothing was changed';
+            message = format('%s of %s files of the archive of "%s" are no longer listed', cardinality(old_ids) - replaced, cardinality(old_ids), stream),
+            hint = 'another run has replaced them; nothing was changed';
     end if;
     total := postbus_data.add_files(found_id, files);
     if exists (

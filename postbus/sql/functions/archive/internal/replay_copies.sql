@@ -18,12 +18,14 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Deliver messages of an archive to one consumer once more, and note in the same transaction that its pipeline has come to to_seq: so each is delivered again
-once, although the pipeline is killed and run again. What the log lacks is copied to where dropped segments leave what is still held. A message that the
-consumer has not been given yet, holds or has buried is left alone.
+Deliver messages of an archive to one consumer again, and record in the same transaction that its pipeline has reached to_seq.
+So each message is delivered again once, even if the pipeline is killed and run again.
 
-Returns  how many are delivered again; null when another run has taken this one's place.
-Raises   PB404.
+Messages that the log no longer has are copied to the table kept. A message that the consumer has not received yet, holds, or
+has buried is left alone.
+
+Returns  how many messages are delivered again; null when another run has replaced this one.
+Raises   PB404 for an unknown stream or consumer.
 Touches  kept, waiting (insert), pipeline (update).
 */
 #variable_conflict use_column

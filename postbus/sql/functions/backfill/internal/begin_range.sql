@@ -7,8 +7,9 @@ as $$
 /*
 Take a range of a backfill, to publish it in this transaction.
 
-Returns  no row when it was published before, or is not to be read at this snapshot any more: it is closed, or another run has begun.
-Locks    the range, so that of two attempts at it one publishes.
+Returns  no row when the range is published already, or may not be read at this snapshot any more: the snapshot is closed, or
+         another run has begun.
+Locks    the range, so that only one of two attempts publishes it.
 */
 #variable_conflict use_column
 begin

@@ -4,7 +4,7 @@ language sql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
-/* Let no range begin at a snapshot any more. Those that have begun are finished. */
+/* Let no more ranges begin at a snapshot. Ranges that have begun are finished. */
     update postbus_data.backfill_snapshot as s
     set closed_at = clock_timestamp()
     where s.id = snapshot_id

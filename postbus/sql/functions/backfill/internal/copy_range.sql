@@ -4,17 +4,18 @@ language plpgsql
 volatile
 as $$
 /*
-Publish a range of a backfill whose source is this database, and note that it is done: its rows do not leave the server.
+Publish a range of a backfill whose source is this database, and record that it is done. Its rows do not leave the server.
 
-messages  the query that reads them, as key, data (JSON, text or bytes) and problem. It means what it means to the caller, whose search_path this function has too; so all
-          else in it is written with its schema.
+messages  the query that reads the rows, as key, data (JSON, text or bytes) and problem. This function has its caller's
+          search_path, so that the query means the same here as to the caller; every other name in it is qualified.
 
-Returns  how many there were. Null when that cannot be done in this way: a row cannot be published, the stream keeps one message per key, or somebody
-         else has published the range since the transaction's snapshot. The caller has to roll back then.
+Returns  how many messages were published. Null when the range cannot be published this way, and the caller has to roll back: a
+         row cannot be published, the stream keeps one message per key, or somebody has published the range since the
+         transaction's snapshot.
 Touches  backfill_range (update), the current segment of the stream (insert).
 Locks    the range, and the horizon of the stream, shared, until the transaction ends.
 
-Its transaction is at the snapshot that is read. What it has to know of now comes from sequences, locks and updates.
+The transaction runs at the snapshot that is read. Whatever must be current comes from sequences, locks and updates.
 */
 declare
     entry postbus_data.publish_target;

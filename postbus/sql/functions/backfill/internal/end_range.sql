@@ -10,7 +10,7 @@ language sql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
-/* Note that a range of a backfill, as it was at a snapshot, is published by this transaction. */
+/* Record that this transaction publishes a range of a backfill, as it was at a snapshot. */
     update postbus_data.backfill_range as r
     set snapshot_id = end_range.snapshot_id,
         message_count = end_range.message_count,

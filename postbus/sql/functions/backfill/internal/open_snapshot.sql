@@ -5,10 +5,10 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note a snapshot of the source at which a run of a backfill is going to read.
+Record a snapshot of the source, at which a run of a backfill will read.
 
 Returns  its number.
-Raises   PB409 when another run has taken this one's place.
+Raises   PB409 when another run has replaced this one.
 Locks    the pipeline's row.
 */
 declare

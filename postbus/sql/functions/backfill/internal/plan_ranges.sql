@@ -5,11 +5,11 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note the ranges of a backfill, unless that was done.
+Record the ranges of a backfill, unless they are recorded already.
 
 ranges   [{"after_key": ["1"], "to_key": ["2"], "is_of_nulls": false}], in order.
 
-Raises   PB409 when another run has taken this one's place.
+Raises   PB409 when another run has replaced this one.
 Locks    the pipeline's row.
 */
 begin

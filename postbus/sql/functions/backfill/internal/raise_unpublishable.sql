@@ -3,7 +3,7 @@ returns text
 language plpgsql
 volatile
 as $$
-/* Ends copy_range: it has come to a row that cannot be published. */
+/* End copy_range: a row cannot be published. */
 begin
     raise exception using errcode = 'PB002', message = 'a row cannot be published';
 end

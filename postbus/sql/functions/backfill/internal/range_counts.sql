@@ -4,7 +4,9 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* How far a backfill is: messages and rows aside of the ranges that are done, and the numbers of the others; null when there are none. */
+/*
+The progress of a backfill: messages and rejected rows of the finished ranges, and the numbers of the others; null without ranges.
+*/
     select
         coalesce(sum(r.message_count), 0)::bigint,
         coalesce(sum(r.bad_count), 0)::bigint,

@@ -4,13 +4,14 @@ language sql
 immutable parallel safe
 as $$
 /*
-The key of one of a consumer's mutexes, besides those of its partitions, whose keys are the partitions' numbers. See consumer_lock_class.
+The second key of a consumer's mutexes other than those of its partitions, whose keys are the partition numbers. See
+consumer_lock_class.
 
-redeliver      who reads the redelivery log
-sweep          who sweeps
-count          who may go near max_ack_pending
-share out      who shares out the partitions of a group
-change layout  who waits for all of the old partitions, to go on to new ones
+redeliver      held while reading the redelivery log
+sweep          held while sweeping
+count          held while leasing messages close to max_ack_pending
+share out      held while sharing out the partitions of a group
+change layout  held while waiting for all old partitions, to move to the new ones
 */
     select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 end
 $$;

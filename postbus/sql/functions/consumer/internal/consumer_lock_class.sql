@@ -4,10 +4,11 @@ language sql
 immutable parallel safe
 as $$
 /*
-The class of a consumer's mutexes, two-key advisory locks. The second key is the number of a partition, or one of those that consumer_lock names.
+The class of a consumer's mutexes, which are two-key advisory locks. The second key is a partition number, or one of those in
+consumer_lock.
 
-They lie above the classes of publishers' locks (functions/horizon/internal/publisher_lock_class.sql). The class of a consumer 0 is that of maintenance: the second key is a
-stream's id, or for its schedule the negated id.
+They lie above the classes of publishers' locks (functions/horizon/internal/publisher_lock_class.sql). Class 0 is for maintenance: its
+second key is a stream's id, or the negated id for the stream's schedule.
 */
     select 1610612736 + consumer_id
 $$;

@@ -3,7 +3,7 @@ returns double precision
 language sql
 volatile
 as $$
-/* How many messages a second were given out since a sweep, about; 0 when there was none. positions: see position_sum. */
+/* About how many messages per second were delivered since a sweep; 0 without a sweep. For positions see position_sum. */
     select case
         when state.swept_to > '-infinity' then greatest(
             0,

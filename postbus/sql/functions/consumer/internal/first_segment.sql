@@ -3,7 +3,7 @@ returns postbus_data.segment
 language sql
 volatile
 as $$
-/* The first segment that has messages above a seq, or may get some: its partitions are those that a consumer which starts there begins with. */
+/* The first segment that has, or may get, messages above a seq. A consumer that starts there begins with its partitions. */
     select g
     from postbus_data.segment as g
     where g.stream_id = first_segment.stream_id

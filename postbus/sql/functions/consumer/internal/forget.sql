@@ -2,7 +2,7 @@ create or replace function postbus_data.forget(consumer_id integer)
 returns void
 language sql
 as $$
-/* Remove what a consumer has read, holds and waits for: it is dropped, or starts again. Dead letters stay. */
+/* Remove what a consumer has read, holds and waits for, because it is dropped or starts again. Dead letters stay. */
     delete from postbus_data.settled as s
     using postbus_data.lease as l
     where l.consumer_id = forget.consumer_id

@@ -12,7 +12,12 @@ set enable_seqscan = off
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* From when to when the history of each consumer of a stream reaches, and its lowest seq. No row for one that has none. Raises PB403, PB404. */
+/*
+The first and last time in the history of each consumer of a stream, and the lowest seq in it. No row for a consumer without
+history.
+
+Raises   PB403 without the right to consume, PB404 for an unknown stream.
+*/
     select c.id, c.name, h.first_finished_at, h.last_finished_at, h.first_seq
     from postbus_data.consumer as c
     cross join lateral (

@@ -3,7 +3,7 @@ returns postbus_data.consumer_use
 language sql
 volatile
 as $$
-/* When a consumer was last used; null if that is not known. */
+/* When a consumer was last used; null if unknown. */
     select u
     from postbus_data.consumer_use as u
     where u.consumer_id = reader.id

@@ -4,7 +4,7 @@ language plpgsql
 volatile
 as $$
 /*
-Remember that a consumer with expire_after is used, now and then only. Two that do so at once leave two rows, of which the later counts.
+Record from time to time that a consumer with expire_after is in use. Two calls at once leave two rows, of which the later counts.
 
 positions  the sum of its positions, if known.
 Touches    consumer_use (insert, delete).

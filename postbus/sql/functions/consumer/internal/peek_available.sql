@@ -3,7 +3,7 @@ returns setof postbus.peeked
 language plpgsql
 volatile
 as $$
-/* The messages that a consumer has not been given yet: of each partition, the first max_messages above a seq. */
+/* The messages that a consumer has not been given yet: the first max_messages of each partition above a seq. */
 #variable_conflict use_variable
 declare
     partition integer;

@@ -8,7 +8,7 @@ returns setof postbus.peeked
 language plpgsql
 volatile
 as $$
-/* The messages that a consumer has leased or lets wait: the first max_messages above a seq. */
+/* The messages that a consumer has leased or that wait for redelivery: the first max_messages above a seq. */
 #variable_conflict use_variable
 declare
     held record;

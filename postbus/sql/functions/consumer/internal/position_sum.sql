@@ -4,8 +4,8 @@ language sql
 volatile
 as $$
 /*
-The positions of a consumer in all its partitions, added up as if there were 1,024 of them. Seqs are shared by all partitions, so this grows by 1,024 for each
-message that is given out, about, and at least by 1. One probe for each partition, whatever dead rows there are.
+The sum of a consumer's positions, scaled as if it had 1,024 partitions. Partitions share one range of seqs, so the sum grows by
+about 1,024 for each message delivered, and by at least 1. One probe for each partition, however many dead rows there are.
 */
     select coalesce(sum(coalesce(place.read_to_seq, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
     from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)

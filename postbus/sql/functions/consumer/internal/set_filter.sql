@@ -9,7 +9,7 @@ returns postbus_data.consumer
 language plpgsql
 stable
 as $$
-/* Check the parts of a filter that are given, and put them into a consumer's settings; null leaves one as it is. Raises PB400. */
+/* Check the given parts of a filter and put them into a consumer's settings; null leaves a part unchanged. Raises PB400. */
 declare
     data_type text;
 begin
@@ -32,7 +32,7 @@ begin
     if data_path is not null then
         select s.data_type into data_type from postbus_data.stream as s where s.id = settings.stream_id;
         if data_type <> 'json' then
-            raise exception using errcode = 'PB400', message = format('filter_data needs a stream of json, and this one holds %s', data_type);
+            raise exception using errcode = 'PB400', message = format('filter_data needs a json stream, and this one holds %s', data_type);
         end if;
         begin
             settings.filter_data := data_path::jsonpath;

@@ -16,7 +16,7 @@ begin
     if num_nonnulls("start", from_seq, from_time) <> 1 or "start" not in ('earliest', 'latest') then
         raise exception using
             errcode = 'PB400',
-            message = 'a position is "earliest", "latest", a seq or a time',
+            message = 'exactly one position is needed: "earliest", "latest", a seq or a time',
             hint = 'give exactly one of: start => ''earliest'' or ''latest'', from_seq, from_time';
     end if;
     return case

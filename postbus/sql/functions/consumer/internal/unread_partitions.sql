@@ -3,7 +3,7 @@ returns setof integer
 language sql
 volatile
 as $$
-/* The partitions in which a consumer has or may have something left to read: those that it reads, and those of newer layouts. */
+/* The partitions in which a consumer may have something left to read: those that it reads, and those of newer layouts. */
     select p.n
     from (
         select distinct g.partition_base, g.partition_count

@@ -10,7 +10,7 @@ returns setof postbus_data.dead_letter
 language plpgsql
 stable
 as $$
-/* Dead letters of a consumer above a seq, in order, that are among the seqs, match the key pattern and the reason; null asks nothing. */
+/* A consumer's dead letters above a seq, in order, that match the seqs, the key pattern and the reason; null matches all. */
 declare
     regex text := postbus_data.pattern_regex(key_pattern);
 begin

@@ -2,7 +2,7 @@ create or replace function postbus_data.begin_dedup(stream_id integer)
 returns void
 language plpgsql
 as $$
-/* Let a stream remember ids of messages, if it does not yet: its register and the first table. */
+/* Make a stream remember message ids, unless it does already: create its register and the first table. */
 begin
     if to_regclass('postbus_data.dedup_' || stream_id) is null then
         perform postbus_data.prepare_dedup(stream_id, 1);

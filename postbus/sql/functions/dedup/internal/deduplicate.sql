@@ -4,16 +4,16 @@ language plpgsql
 volatile
 as $$
 /*
-Say which messages of a batch were published before, by their ids; a null id never was. The others' ids are taken, by this transaction: another that
-wants one of them waits for it to end. Of the same id twice in a batch, the first counts.
+Find the messages of a batch that were published before, by their ids; a null id is always new. This transaction takes the other
+ids: another transaction that wants one of them waits for this one to end. If a batch has an id twice, the first counts.
 
-seqs     the number that each message would get.
-Returns  for each message null when it is new, else the number of the one that was published.
+seqs     the seq that each message would get.
+Returns  for each message null when it is new, otherwise the seq of the message published before.
 Raises   PB409 when the stream has no dedup_window, PB400 for an id that is empty or longer than 255 characters.
 Touches  the stream's tables of ids (insert).
 Locks    ids in their order, so that two batches do not deadlock.
 
-Its caller has entered the stream, so the register is read after its lock: see maintain_dedup.
+Its caller has called begin_publish, so the register is read after the horizon lock is taken: see maintain_dedup.
 */
 declare
     now_at timestamptz := clock_timestamp();
@@ -28,8 +28,8 @@ begin
     if register is null or oldest is null then
         raise exception using
             errcode = 'PB409',
-            message = 'the stream does not look for duplicates',
-            hint = 'give it a dedup_window (alter_stream), or publish without ids';
+            message = 'the stream has no dedup_window',
+            hint = 'set one with alter_stream, or publish without ids';
     end if;
     if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then
         raise exception using errcode = 'PB400', message = 'a dedup id is not 1 to 255 characters long';

@@ -2,7 +2,7 @@ create or replace function postbus_data.end_dedup(stream_id integer)
 returns void
 language plpgsql
 as $$
-/* Let a stream forget all ids of messages. */
+/* Make a stream forget all message ids. */
 declare
     old_number integer;
 begin

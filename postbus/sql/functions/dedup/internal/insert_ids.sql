@@ -4,9 +4,9 @@ language plpgsql
 volatile
 as $$
 /*
-Write ids into a table of them; an id that is there and older than oldest is written over.
+Insert ids into a table of ids. An existing id that is older than oldest is overwritten.
 
-Returns  the ids that were there, with their seqs.
+Returns  the ids that existed, with their seqs.
 */
 declare
     taken text[];

@@ -4,10 +4,10 @@ language plpgsql
 volatile
 as $$
 /*
-Begin the next table of ids when the current one is as old as the window, and drop those that hold nothing within it.
+Begin the next table of ids when the current one is as old as the window, and drop tables that hold no id within it.
 
-As with segments, a table is prepared in one call and named by the register in a later one, and it is sealed when no publisher is left that may have
-read the register before. Until then publishers write their ids to it and to the next one.
+As with segments, one call prepares a table and a later one points the register at it. The old table is sealed when no publisher
+is left that may have read the register before. Until then publishers write their ids to both.
 
 Its caller holds the stream's maintenance mutex.
 Returns  how many steps were taken.

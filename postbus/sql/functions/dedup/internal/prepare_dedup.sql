@@ -2,7 +2,7 @@ create or replace function postbus_data.prepare_dedup(stream_id integer, number 
 returns void
 language plpgsql
 as $$
-/* Create a table for ids of messages. The register may name it once this transaction has committed. */
+/* Create a table for message ids. The register may name it once this transaction has committed. */
 begin
     execute format(
         'create table postbus_data.dedup_%s_%s (

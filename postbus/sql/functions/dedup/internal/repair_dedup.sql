@@ -4,9 +4,9 @@ language plpgsql
 volatile
 as $$
 /*
-Let ids go to the newest table when the register names one that does not exist: a dump may hold a register that had moved on while the tables were
-being dumped, and before step 4 a crash or a failover left it ahead. Such a register may also have had the tables dropped as old ones; then a new one
-is prepared, and named by a later call.
+Point the register at the newest table of ids when it names one that does not exist. A dump may hold a register that moved on
+while the tables were dumped; before step 4, a crash or a failover could leave it ahead. Maintenance may also have dropped all
+tables as too old because of such a register; then a new one is prepared, and a later call names it.
 
 Its caller holds the stream's maintenance mutex.
 Returns  how many steps were taken.

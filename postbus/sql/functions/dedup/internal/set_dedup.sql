@@ -3,10 +3,10 @@ returns void
 language plpgsql
 as $$
 /*
-Let ids go to another table, at once and for every snapshot.
+Point the register at another table of ids, effective at once for every snapshot.
 
-The register is set, never drawn from: Postgres logs a nextval 32 numbers ahead, so that after a crash or on a promoted standby the register would name a
-table that nobody prepared.
+The register is set and never drawn from: Postgres logs a nextval 32 numbers ahead, so after a crash or on a promoted standby
+the register would name a table that nobody prepared.
 */
 begin
     perform setval(to_regclass('postbus_data.dedup_' || stream_id), number);

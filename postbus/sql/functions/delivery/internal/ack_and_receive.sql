@@ -18,16 +18,17 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Ack, then receive: one call for what a worker does all day.
+Ack, then receive, in one call: a worker's main operation.
 
 ack_ids      null acks nothing.
-by_position  the consumer is a group: without an ack_wait what is received is given for good, with one it is a range with a lease, and ack_ids are the tokens of
-             ranges.
+by_position  the consumer is a group. Without an ack_wait, messages are claimed without a lease; with one, a range is leased,
+             and ack_ids are tokens of ranges.
 
-It has no settings of its own, which would cost more than finding a message: the session that calls it has those of postbus.receive. The first
-streams that a session uses have a faster function of their own; see create_receive_function.
+It has no SET clauses, which would cost more than finding a message: the calling session has the settings of postbus.receive.
+For the first streams that a session uses, the library calls a faster function written for the stream; see
+create_receive_function.
 
-Returns  a row for each lease, with the count of what was acked in each; one without a lease when nothing was received.
+Returns  a row for each lease, with the number of acked messages in each row; one row without a lease when nothing was received.
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);

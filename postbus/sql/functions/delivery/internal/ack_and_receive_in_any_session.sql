@@ -20,8 +20,6 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
-/*
-What ack_and_receive does, in a session that is not the library's own.
-*/
+/* ack_and_receive for sessions that are not the library's own: it sets the planner settings itself. */
     select s.* from postbus_data.ack_and_receive(stream, consumer, max_messages, ack_wait, expected_type, ack_ids, by_position, caller) as s
 $$;

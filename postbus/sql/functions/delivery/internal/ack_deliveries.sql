@@ -4,9 +4,9 @@ language plpgsql
 volatile
 as $$
 /*
-Finish the deliveries named by these ack ids; see postbus.ack.
+Ack deliveries by their ack ids; see postbus.ack.
 
-What a worker does all day, to ack whole leases, takes two statements for all of them. Leases are locked in order of their tokens.
+The common case, acking whole leases, takes two statements for all of them. Leases are locked in order of their tokens.
 */
 #variable_conflict use_variable
 declare

@@ -4,10 +4,10 @@ language plpgsql
 volatile
 as $$
 /*
-Ack messages of a lease: those of the given seqs, or all for null.
+Ack messages of a lease: those with the given seqs, or all for null.
 
-Returns  how many were finished by this call.
-Touches  lease, settled (delete) when nothing of the lease is left, else settled (insert).
+Returns  how many this call finished.
+Touches  lease, settled (delete) when nothing of the lease is left, otherwise settled (insert).
 */
 #variable_conflict use_variable
 declare

@@ -4,7 +4,7 @@ language plpgsql
 volatile
 as $$
 /*
-Write the position of a partition, moved to a seq up to which there is nothing more to lease.
+Write the position of a partition, moved to a seq up to which nothing is left to lease.
 
 Its caller holds the partition's mutex.
 Touches  position (insert; delete of the last position).

@@ -3,7 +3,7 @@ returns setof postbus_data.batch
 language sql
 immutable
 as $$
-/* Deliveries by lease. */
+/* Deliveries grouped by lease. */
     select
         left(m.ack_id, 16), m.partition, array_agg(m.seq), array_agg(m.attempt), array_agg(m.key),
         case when count(m.data) > 0 then array_agg(m.data) end,

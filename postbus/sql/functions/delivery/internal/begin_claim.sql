@@ -9,10 +9,10 @@ language plpgsql
 volatile
 as $$
 /*
-Check the arguments and circumstances of a receive, and begin its claim. Hot: one statement.
+Check the arguments and circumstances of a receive, and begin it. Hot: one statement.
 
-Raises   PB400 for arguments out of range, PB409 for a group or another type of data, PB412 outside READ COMMITTED: under a snapshot that is kept,
-         messages would be skipped or delivered twice.
+Raises   PB400 for arguments out of range, PB409 for a group or another data type, PB412 outside READ COMMITTED: with a snapshot
+         that is kept, messages would be skipped or delivered twice.
 */
 declare
     claim postbus_data.receive_state;

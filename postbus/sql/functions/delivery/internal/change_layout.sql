@@ -4,15 +4,15 @@ language plpgsql
 volatile
 as $$
 /*
-Let a consumer go on to the next partitions of its stream, when their number was changed and it has read those before to their end: a key is never read
-in two partitions at once.
+Move a consumer to the next partitions of its stream, if their number was changed and it has read the current ones to their end.
+So a key is never read in two partitions at once.
 
-What is in flight, has failed or is parked stays where it is, and holds its key in the new partition too: see claim_by_key. In order "partition", and in a
-group, nothing of it may be left.
+Messages that are in flight, failed or parked stay where they are, and hold their keys in the new partitions too: see
+claim_by_key. In order "partition", and in a group, there may be none left.
 
-Returns  the consumer, as it was when it cannot go on yet.
+Returns  the consumer; unchanged if it cannot move yet.
 Touches  consumer (update), position (insert, delete), parked (delete), waiting (insert).
-Locks    the mutexes of the old partitions, until the transaction ends; cannot go on when somebody else has one.
+Locks    the mutexes of the old partitions, until the transaction ends. It does not move if another session holds one.
 */
 #variable_conflict use_variable
 declare

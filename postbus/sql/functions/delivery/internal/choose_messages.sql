@@ -11,8 +11,8 @@ language plpgsql
 volatile
 as $$
 /*
-Choose which of the messages that were found in a partition are leased now. In order "key", those whose key is not free are parked, as far as
-max_waiting allows, and reading stops at the first that cannot be. Expired ones are counted or buried.
+Choose which of the messages found in a partition are leased now. In order "key", messages whose key is not free are parked, up
+to max_waiting; reading stops at the first that cannot be parked. Expired messages are counted or buried.
 
 Its caller holds the partition's mutex, and writes the position.
 Touches  parked, dead_letter (insert).

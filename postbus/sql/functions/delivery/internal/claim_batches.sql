@@ -10,9 +10,9 @@ language plpgsql
 volatile
 as $$
 /*
-Lease the next messages of a consumer: what postbus.receive does, with a row for each lease.
+Lease the next messages of a consumer, as postbus.receive does, and return a row for each lease.
 
-begin_with  the partition that is looked at first; null for a random one, so that none starves.
+begin_with  the partition to look at first; null for a random one, so that none starves.
 */
 #variable_conflict use_variable
 declare

@@ -4,16 +4,18 @@ language plpgsql
 volatile
 as $$
 /*
-In order "key": find out which keys of a partition are not free, and lease what waits behind a key that has become free.
+In order "key": find the keys of a partition that are not free, and lease messages that waited for a key that has become free.
 
-A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead letter
-holds it. What has failed or is parked goes first, in order of its seq, up to the first message of the key that is not due yet.
+A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead
+letter holds it. Failed and parked messages go first, in order of seq, up to the first message of the key that is not due yet.
 
-When the number of partitions was changed, failed messages of older partitions belong to the one that their key has now. They are leased under the partition
-that they were published to, and those of one such partition at a time: what is taken back with a message that fails is in its lease.
+After a change of the partition count, failed messages of older partitions belong to the partition that their key has now. They
+are leased under the partition that they were published to, and only those of one such partition at a time: when a message
+fails, the later messages of its key to return are in its lease.
 
-Its caller holds the partition's mutex. Leases are read before failures: a nack that commits in between leaves its key blocked twice, not free.
-Returns  the claim, with claim.blocked; its place is null when nothing new may be given now.
+Its caller holds the partition's mutex. Leases are read before failures: so a nack that commits in between leaves its key
+blocked twice, and not free.
+Returns  the claim, with claim.blocked; its place is null when no new message may be leased now.
 Touches  lease, position (insert), waiting, parked (delete).
 */
 declare

@@ -4,11 +4,12 @@ language plpgsql
 volatile
 as $$
 /*
-In order "partition": whether a partition may go on with new messages. Not while a lease of it is in flight, and not while a message waits that
-has failed: the failed ones at its head are leased here, in order, as far as they are due. The first that is not due holds the partition.
+In order "partition": decide whether new messages of a partition may be leased. They may not while one of its leases is in
+flight or one of its messages waits for redelivery. Waiting messages at its head are leased here, in order, as far as they are
+due; the first one that is not due holds the partition.
 
 Its caller holds the partition's mutex.
-Returns  the claim; its place is null when nothing new may be given.
+Returns  the claim; its place is null when no new message may be leased.
 Touches  lease, position (insert), waiting (delete).
 */
 declare

@@ -4,12 +4,11 @@ language plpgsql
 volatile
 as $$
 /*
-Lease messages of the redelivery log, the ones that came due first: a row of lease for each partition among them.
-
-A message that was purged since is passed over.
+Lease messages of the redelivery log, in the order in which they came due: one lease row for each partition among them. Messages
+purged since then are skipped.
 
 Touches  lease, redelivery_position (insert; delete of the last one), due (delete).
-Locks    the mutex of the redelivery log; busy when somebody else has it.
+Locks    the mutex of the redelivery log; the claim is busy when another session holds it.
 */
 #variable_conflict use_variable
 declare

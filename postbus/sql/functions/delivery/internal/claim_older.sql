@@ -9,7 +9,8 @@ language plpgsql
 volatile
 as $$
 /*
-Find the segment that the next messages of a partition lie in, when it may not be the newest, and how far it is the only one.
+Find the segment with the next messages of a partition, when that may not be the newest segment, and up to which seq it is the
+only one.
 
 Its caller holds the partition's mutex. newest is the segment that the register named after claim.to_seq was known.
 Touches  as claim_overlap, if two segments overlap here.

@@ -4,8 +4,8 @@ language plpgsql
 volatile
 as $$
 /*
-Lease the next messages of a partition where two segments overlap: publishers that were under way when the log rolled wrote to the
-older one, others to the newer.
+Lease the next messages of a partition where two segments overlap: publishers that were active when the log rolled wrote to the
+older segment, others to the newer one.
 
 Its caller holds the partition's mutex.
 Touches  as choose_messages and lease_messages.

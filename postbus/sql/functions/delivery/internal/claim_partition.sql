@@ -9,13 +9,14 @@ language plpgsql
 volatile
 as $$
 /*
-Find what may be leased of one partition, for the segment's own function; claim.wanted is null for nothing. What can be had only in another
-way (failed messages, or the overlap of two segments) is leased here: claim.messages. Hot.
+Find the messages of one partition that may be leased, for the segment's own function; claim.wanted is null when there are none.
+Messages that only another way can lease (failed ones, or those where two segments overlap) are leased here: claim.messages.
+Hot.
 
 Touches  as claim_by_key, claim_by_partition and claim_overlap, if it calls them.
-Locks    the partition's mutex; busy when somebody else has it.
+Locks    the partition's mutex; the claim is busy when another session holds it.
 
-Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
+Mutex, horizon and rows are separate statements, each with a younger snapshot than the one before.
 */
 #variable_conflict use_variable
 declare

@@ -12,12 +12,14 @@ set plan_cache_mode = force_generic_plan
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Whether each of some waiting consumers may have something to receive that is not new in its stream, in their order. Read-only.
+For each of several waiting consumers, in their order: whether it may have something to receive other than new messages.
+Read-only.
 
-Awake are consumers that have expired leases, due retries or scheduled messages, or to whom an ack may give room at any moment (those in another order than none, or with a small
-max_ack_pending, while something is in flight), or that may go on to another layout. One that was dropped is awake, so that its receiver finds out.
+A consumer is awake if it has expired leases, due retries or scheduled messages; if an ack may free capacity at any moment (in
+an order other than none, or with a small max_ack_pending, while something is in flight); or if it may move to another layout. A
+dropped consumer is awake, so that its receiver gets the error.
 
-next_seconds  when the next lease, retry or scheduled message comes due, from now; null when none is known.
+next_seconds  how long until the next lease, retry or scheduled message is due; null if none is known.
 */
 declare
     reader postbus_data.consumer;

@@ -12,14 +12,15 @@ language plpgsql
 volatile
 as $$
 /*
-How many messages of a partition are in flight, for a position whose bound is used up.
+How many messages of a partition are in flight, for a position whose pending_bound is used up.
 
-leases   those of the position, in an order that has them; else null, and only first deliveries count: failed messages have a share of their own. Then
-         those of partitions below partition_base, of an older layout, are counted to every partition: all together are never too many.
+leases   the leases of the position, in an order that lists them. Otherwise null: then only first deliveries are counted,
+         because failed messages have a quota of their own, and those of partitions below partition_base, of an older layout,
+         count towards every partition, so that the total is never too high.
 since    pending_since of the position.
 
-Returns  pending_since: no lease that was counted ends before it. So the next count passes none of the leases that were finished before this one, of
-         which Postgres cannot clear the index while somebody holds a snapshot.
+Returns  pending_since: no counted lease ends before it. So the next count skips all leases finished before this one, which
+         Postgres cannot remove from the index while somebody holds a snapshot.
 */
 #variable_conflict use_variable
 begin

@@ -3,7 +3,7 @@ returns integer
 language sql
 immutable
 as $$
-/* The partition of a layout that a message belongs to, whichever it was published to. */
+/* The partition of a layout to which a message belongs, whichever partition it was published to. */
     select postbus_data.layout_base(layout)
         + coalesce(postbus.partition_of(key, postbus_data.layout_count(layout)), mod(seq, postbus_data.layout_count(layout))::integer)
 $$;

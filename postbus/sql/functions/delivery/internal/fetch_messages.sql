@@ -10,8 +10,8 @@ language plpgsql
 volatile
 as $$
 /*
-The next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. Leases nothing: they have
-no ack id.
+The next messages of a partition with after_seq < seq <= to_seq, in order, from all segments that may hold some. Leases nothing:
+they have no ack ids.
 */
 #variable_conflict use_variable
 declare

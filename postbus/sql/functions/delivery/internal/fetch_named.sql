@@ -16,8 +16,8 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 /*
-The named messages of a partition as deliveries of a lease with that token, in order of seq; those that are gone are left out, and with live_only
-those whose time to live is over, or that are not the present version of their key.
+The messages of a partition with the given seqs, as deliveries of a lease with that token, in order of seq. Messages that are
+gone are left out; with live_only, also those whose time to live is over or that are not the current version of their key.
 */
 declare
     prefix text := lpad(to_hex(token), 16, '0') || '-';

@@ -3,7 +3,7 @@ returns postbus_data.position
 language plpgsql
 volatile
 as $$
-/* The position of a partition that was not read yet. */
+/* The position of a partition that has not been read yet. */
 declare
     place postbus_data.position;
 begin

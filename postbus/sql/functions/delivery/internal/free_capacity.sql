@@ -4,10 +4,10 @@ language plpgsql
 volatile
 as $$
 /*
-How many of the wanted messages max_ack_pending leaves room for, with a small limit.
+How many of the wanted messages a small max_ack_pending leaves room for.
 
-Locks    the consumer's mutex for it until the transaction ends: a count by two receives at once would let both in. Waits for another
-         receive up to 100 ms; 0 if it does not end by then.
+Locks    the consumer's count mutex until the transaction ends: otherwise two receives could both count the same room. Waits for
+         another receive for up to 100 ms; returns 0 if that does not end by then.
 */
 declare
     wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';

@@ -3,7 +3,7 @@ returns boolean
 language sql
 volatile
 as $$
-/* Whether a consumer's redelivery log has something to give. Written to be merged into the query that asks. */
+/* Whether a consumer's redelivery log has messages to deliver. Written so that the planner can inline it. */
     select exists (
         select
         from postbus_data.due as d

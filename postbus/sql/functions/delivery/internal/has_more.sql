@@ -9,11 +9,11 @@ language plpgsql
 volatile
 as $$
 /*
-Whether a partition may have something for a consumer while somebody else has its mutex, by what is committed.
+Whether a partition whose mutex another session holds may have messages for a consumer, judged by what is committed.
 
-Two receives that find nothing hold the mutexes of the partitions that they have looked at, and each would wait for those of the other. What is committed is
-proof enough that there is nothing: a claim under way only takes away, and what was published up to the horizon, which an earlier statement has found out,
-is there to be seen.
+Two receives that find nothing hold the mutexes of the partitions that they have looked at, and each would wait for the other's.
+Committed data is proof enough that there is nothing: a claim in progress only takes messages away, and everything published up
+to the horizon, which an earlier statement has read, is visible.
 */
 #variable_conflict use_variable
 declare

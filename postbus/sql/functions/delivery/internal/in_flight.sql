@@ -9,7 +9,8 @@ language sql
 volatile
 as $$
 /*
-How many messages of a consumer are leased and not settled: of a partition, of first deliveries or of others; null asks for all.
+How many messages of a consumer are leased and not settled. Optionally only those of a partition, or only first deliveries or
+only redeliveries; null counts all.
 */
     select coalesce(sum(cardinality(l.seqs) - s.settled_count), 0)
     from postbus_data.lease as l

@@ -3,7 +3,9 @@ returns boolean
 language sql
 volatile
 as $$
-/* Whether nothing of a partition is in flight, in the orders "key" and "partition". A guess, made without the partition's mutex. */
+/*
+Whether a partition has nothing in flight, in the orders "key" and "partition". A guess: it does not take the partition's mutex.
+*/
     select not exists (
         select
         from (

@@ -13,7 +13,7 @@ as $$
 Lease messages of a partition, and move the position to last_seq. Hot: one statement.
 
 Its caller holds the partition's mutex.
-Returns  the lease's name, with which the ack ids of these deliveries begin.
+Returns  the lease's token in hexadecimal, with which the ack ids of these deliveries begin.
 Touches  lease, position (insert; delete of the last position).
 */
 #variable_conflict use_variable

@@ -11,12 +11,12 @@ language plpgsql
 volatile
 as $$
 /*
-In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position stays where it is.
+In the orders "key" and "partition": lease messages of a partition that had failed or were parked. Its position does not move.
 
 origin   the partition that they were published to: that of the place, or one of an older layout.
 
 Its caller holds the mutex of the place.
-Returns  the deliveries; those that were purged or have expired since are left out.
+Returns  the deliveries; messages that were purged or have expired since are left out.
 Touches  lease, position (insert; delete of the last position).
 */
 declare

@@ -4,10 +4,10 @@ language sql
 immutable
 as $$
 /*
-What ack ids name: for each lease its token and the seqs of the messages, or null for the whole lease.
+Parse ack ids: for each lease, its token and the seqs of the messages, or null for the whole lease.
 
-An ack id is <token>-<seq>, or <token> alone for the whole lease; the token has 16 hexadecimal digits. What is not one is left out: it
-was never issued. In order of the token, so that two callers lock leases in the same order.
+An ack id is <token>-<seq>, or <token> alone for the whole lease; a token has 16 hexadecimal digits. Anything else was never
+issued and is left out. In order of the tokens, so that two callers lock leases in the same order.
 */
     select a.token, case when bool_or(a.seq is null) then null else array_agg(a.seq) end
     from (

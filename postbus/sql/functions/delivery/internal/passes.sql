@@ -3,7 +3,7 @@ returns boolean
 language sql
 immutable
 as $$
-/* Whether a message passes a consumer's filter. Functions of segments have this written out: see create_claim_function. */
+/* Whether a message passes a consumer's filter. The functions of segments contain this expression: see create_claim_function. */
     select (reader.filter_key_regex is null or coalesce(message.key ~ reader.filter_key_regex, false))
         and (reader.filter_headers is null or coalesce(message.headers @> reader.filter_headers, false))
         and (reader.filter_headers_not is null or not coalesce(message.headers @> any (reader.filter_headers_not), false))

@@ -3,7 +3,7 @@ returns postbus_data.position
 language plpgsql
 volatile
 as $$
-/* How far a consumer has read a partition. */
+/* The position of a consumer in a partition. */
 #variable_conflict use_variable
 declare
     place postbus_data.position;

@@ -11,7 +11,7 @@ language plpgsql
 volatile
 as $$
 /*
-Receive where something has to be decided: as a group, or message by message. See ack_and_receive.
+The slow path of ack_and_receive, for groups and for receives that need decisions about individual messages.
 
 Raises  PB409 for a group that is not received from by position, or a consumer that is.
 */

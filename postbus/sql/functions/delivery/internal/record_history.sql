@@ -4,8 +4,8 @@ language plpgsql
 volatile
 as $$
 /*
-Remember what became of messages of a lease: one row for those that were acked, one for each that failed. A failure that was the last delivery a
-message gets is recorded as dead.
+Record the outcome of messages of a lease: one row for all that were acked, one for each that failed. A failure of a message's
+last delivery is recorded as dead.
 
 Touches  history (insert).
 */

@@ -3,7 +3,7 @@ returns postbus_data.redelivery_position
 language plpgsql
 volatile
 as $$
-/* How far a consumer has read its redelivery log; 0 if it has not begun. */
+/* The position of a consumer in its redelivery log; 0 if it has not begun. */
 declare
     place postbus_data.redelivery_position;
 begin

@@ -4,10 +4,11 @@ language plpgsql
 volatile
 as $$
 /*
-Let the next count of what is in flight go through all leases: some are going to end earlier than positions know.
+Make the next count of messages in flight look at all leases, because some will end earlier than positions say.
 
 Touches  position (update).
-Locks    the mutex of each partition, in order, until the transaction ends. Receives only try for them, so nobody waits for another in a circle.
+Locks    the mutex of each partition, in order, until the transaction ends. Receives only try for them, so no cycle of waits can
+         form.
 */
 begin
     for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop

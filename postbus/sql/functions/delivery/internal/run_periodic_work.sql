@@ -4,9 +4,9 @@ language plpgsql
 volatile
 as $$
 /*
-What receiving does besides, now and then: remember that the consumer is used, and sweep.
+The periodic work of a receive: record that the consumer is in use, and sweep.
 
-Returns  whether something was swept up, which claim_batches gives out.
+Returns  whether the sweep made messages available, which claim_batches then leases.
 Touches  as note_use and sweep_consumer.
 */
 begin

@@ -11,16 +11,16 @@ language plpgsql
 volatile
 as $$
 /*
-Finish messages of a lease, one by one: each is returned to the one caller that settles it.
+Settle messages of a lease one by one. Of several callers, only the one that settles a message gets it back.
 
 seqs     which messages; null for all.
-outcome  what is remembered of it, if the consumer keeps a history: acked, failed, dead; null for nothing.
+outcome  what to record if the consumer keeps a history: acked, failed, dead; null for nothing.
 Touches  settled, history (insert), and lease, settled (delete) when nothing of the lease is left.
-Locks    the lease, against expiry only: others may settle other messages of it, and extend it, while this transaction is open.
-         Two that settle the same message meet in the key of settled; the second waits, and gets nothing. Whoever settles the last one locks
-         the lease against all.
+Locks    the lease, against expiry only: while this transaction is open, others may settle other messages of it and extend it.
+         Two callers that settle the same message meet in the primary key of settled; the second waits, and gets nothing. The
+         caller that settles the last message locks the lease exclusively.
 
-A lease may have 10,000 messages: they are looked up in sets, which are hashed, and not in arrays.
+A lease may have 10,000 messages, so they are looked up in sets, which are hashed, and not in arrays.
 */
 #variable_conflict use_column
 declare

@@ -3,7 +3,7 @@ returns void
 language plpgsql
 volatile
 as $$
-/* Move some messages of a lease to a piece of their own with another deadline. Its caller has locked the lease. */
+/* Move some messages of a lease to a separate piece with another deadline. Its caller has locked the lease. */
 begin
     insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history)
     select

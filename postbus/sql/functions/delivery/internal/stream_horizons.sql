@@ -10,11 +10,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-How far each of some streams is complete, in their order, for receivers that wait. Reads a sequence for each, and the horizon only where
-numbers were drawn since.
+The horizons of several streams, in their order, for receivers that wait. Reads one sequence for each stream, and looks for open
+publishers only where seqs were drawn since.
 
 seen     up to which seq the receivers of each stream have been told.
-Returns  a seq for each, not below the one seen; null for a stream that was dropped, or that the caller may not consume.
+Returns  a seq for each stream, at least the one seen; null for a stream that was dropped, or that the caller may not consume.
 */
 declare
     last_seq bigint;

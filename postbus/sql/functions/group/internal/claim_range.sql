@@ -11,9 +11,10 @@ language plpgsql
 volatile
 as $$
 /*
-Give the next range of a partition, or one whose lease has expired. message_count is 0 when there is none.
+Claim the next range of a partition, or one whose lease has expired. message_count is 0 when there is none.
 
-Its caller holds the partition's mutex. Mutex, horizon and rows are separate statements, each with a snapshot younger than the one before.
+Its caller holds the partition's mutex. Mutex, horizon and rows are separate statements, each with a younger snapshot than the
+one before.
 Touches  position, lease (insert, delete).
 */
 #variable_conflict use_variable

@@ -11,9 +11,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Claim the next messages of a group: what postbus.claim does.
+Claim the next messages of a group, as postbus.claim does.
 
-begin_with  the partition that is looked at first; null for a random one, so that none starves.
+begin_with  the partition to look at first; null for a random one, so that none starves.
 */
 #variable_conflict use_variable
 declare

@@ -10,9 +10,10 @@ language plpgsql
 volatile
 as $$
 /*
-Claim the next messages of a group, and fetch them, in one call: what a stream's ack_and_receive_<id> leaves to others. See claim_ranges.
+Claim the next messages of a group and fetch them, in one call: the slow path of a stream's ack_and_receive_<id>. See
+claim_ranges.
 
-lease  null gives them for good.
+lease  null: without a lease.
 */
 declare
     claimed postbus.claimed;

@@ -3,7 +3,7 @@ returns postbus_data.consumer
 language plpgsql
 stable
 as $$
-/* The row of a group. Raises PB404 when there is none of that name, PB409 when it is a consumer that is not read by position. */
+/* The row of a group. Raises PB404 for an unknown one, PB409 for a consumer that is not a group. */
 declare
     reader postbus_data.consumer := postbus_data.find_consumer(stream, "group");
 begin

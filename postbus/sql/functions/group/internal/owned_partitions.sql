@@ -3,7 +3,7 @@ returns integer[]
 language sql
 volatile
 as $$
-/* The partitions that are assigned to a worker of a group; none when it has not been heard of for too long. */
+/* The partitions assigned to a worker of a group; none when its session is over. */
     select coalesce(array_agg(o.partition order by o.partition), '{}')
     from postbus_data.group_worker as w
     join postbus_data.group_owner as o on o.consumer_id = w.consumer_id and o.worker = w.worker

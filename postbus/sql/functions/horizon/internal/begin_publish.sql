@@ -7,15 +7,16 @@ returns postbus_data.publish_target
 language plpgsql
 as $$
 /*
-Make this transaction a publisher of the stream: hold the horizon, then say where to write.
+Make this transaction a publisher of the stream: take the horizon lock, then say where to write.
 
-Raises   PB403 when the caller may not publish, PB404 when the stream does not exist, PB409 when its data type is not the expected one (null
-         expects nothing), PB507 when it is full.
+Raises   PB403 without the right to publish, PB404 for an unknown stream, PB409 when its data type is not the expected one (null
+         accepts any), PB507 when it is full.
 Touches  stream (read), the layout register (read).
 Locks    as lock_horizon.
 
-The layout is read after the lock, and live, so that a segment is known to be complete once no lock as old as its roll is left.
-Hot: no PERFORM (an expression in IF is evaluated without a plan), and no search_path of its own: the public functions that call it pin theirs.
+The layout is read after the lock, and live. So a segment is known to be complete once no lock as old as its roll is left. Hot:
+no PERFORM (an expression in IF is evaluated without a plan), and no search_path of its own: the public functions that call it
+set theirs.
 */
 declare
     entry postbus_data.publish_target;

@@ -6,8 +6,8 @@ as $$
 /*
 The seq up to which every message is committed or will never exist.
 
-A reader takes it in a statement of its own and reads rows in a later one, with a younger snapshot; in one statement, or
-under a snapshot that is kept, a message that commits in between is skipped for ever. Hence the isolation check.
+A reader calls it in a statement of its own and reads rows in a later one, with a younger snapshot. In one statement, or under a
+snapshot that is kept, a message that commits in between would never be read. Hence the isolation check.
 
 Raises   PB412 outside READ COMMITTED, PB503 on a standby (its sequences run ahead and it sees no locks).
 */

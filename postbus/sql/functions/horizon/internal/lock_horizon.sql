@@ -3,16 +3,16 @@ returns boolean
 language plpgsql
 as $$
 /*
-Keep readers of a stream below what this transaction is going to publish, until it ends.
+Keep the readers of a stream below whatever this transaction publishes, until it ends.
 
 Returns  true.
 Raises   PB404 when the stream was dropped, PB503 when another application holds an exclusive lock on the same key.
-Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value. It comes before the first
-         nextval, so that readers stay below every number drawn under it.
+Locks    once per transaction and stream, a shared advisory lock whose key is the sequence's last_value. It is taken before the
+         first nextval, so that readers stay below every seq drawn under it.
 
-A setting remembers the lock, so that 10,000 publishes do not take 10,000 locks. Both roll back together, also to a savepoint. Anybody may write anything into
-the setting, so it is not trusted: the lock that it names is taken again, which costs next to nothing where it is held, and only if its key does not lie above
-the sequence.
+A setting records the lock, so that 10,000 publishes do not take 10,000 locks. A rollback, also to a savepoint, undoes both. Any
+session may write anything into the setting, so it is not trusted: the lock that it names is taken again, which costs next to
+nothing if it is held, and only if its key does not lie above the sequence.
 */
 declare
     transaction_id text := pg_current_xact_id()::text;

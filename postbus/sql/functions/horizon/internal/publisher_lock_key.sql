@@ -6,7 +6,7 @@ as $$
 /*
 The low 32 bits of a seq as the signed key of an advisory lock; pg_locks shows the same bits unsigned.
 
-The seq is named once, so that a call of this with a live number is inlined.
+The body names the seq once, so that a call with a volatile argument is inlined.
 */
     select ((seq << 32) >> 32)::integer
 $$;

@@ -4,10 +4,10 @@ language sql
 volatile
 as $$
 /*
-The horizon locks that open publishers of a stream hold now, each with the seq it holds the horizon at.
+The horizon locks that open publishers of a stream hold now, each with the seq at which it holds the horizon.
 
-A key is 32 bits of a seq, so it is placed by its distance below last_seq modulo 2^32: a stream may pass 2^31 and an open
-publisher may fall four thousand million messages behind. A lock taken since last_seq was read lies a little above it.
+A key is 32 bits of a seq, so its seq is found by its distance below last_seq modulo 2^32: a stream may pass 2^31, and an open
+publisher may fall four billion messages behind. A lock taken since last_seq was read lies a little above it.
 */
     select l.pid, l.virtualtransaction, last_seq - distance.behind
     from pg_catalog.pg_locks as l

@@ -5,16 +5,16 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Raise the error for a stream that cannot be entered: PB404 when it does not exist, PB409 when it holds another type of data, PB507 when it is
-full.
+Raise the error for a stream that cannot be published to: PB404 when it does not exist, PB409 when it has another data type,
+PB507 when it is full.
 */
 begin
     perform postbus_data.stream_id(stream);
     if data_type = coalesce(expected_type, data_type) then
         raise exception using
             errcode = 'PB507',
-            message = format('stream "%s" is full: its max_messages or max_storage is reached, and nothing may be dropped', stream),
-            hint = 'consume or purge messages, or raise the limit; it takes messages again by itself once there is room';
+            message = format('stream "%s" is full: it has reached max_messages or max_storage, and nothing may be dropped', stream),
+            hint = 'consume or purge messages, or raise the limit; publishing works again once there is room';
     end if;
     raise exception using
         errcode = 'PB409',

@@ -6,8 +6,8 @@ as $$
 /*
 The last value of one of Postbus's sequences, whatever the snapshot.
 
-Raises   PB404 when the sequence is gone, PB403 when this role may not read it: Postgres 18 then says null, and a null would pass for
-         "nobody is publishing".
+Raises   PB404 when the sequence is gone, PB403 when this role may not read it: Postgres 18 then returns null, which would be
+         taken for "nobody is publishing".
 */
 declare
     found_sequence regclass := to_regclass(sequence);

@@ -5,9 +5,10 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note that a step of a pipeline is done: the rows of its files are published, or aside. Those that are gone were not read.
+Record that a step of a pipeline is done: the rows of its files are published, or rejected to the side stream. Files that are
+gone were not read.
 
-Raises   PB409 when another run has taken this one's place.
+Raises   PB409 when another run has replaced this one.
 Locks    the pipeline's row.
 */
 begin

@@ -12,13 +12,14 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The files of the next step of a pipeline: of the one that was begun and is not done, else the oldest that were never taken, and take them.
+The files of a pipeline's next step. If a step was begun and is not done, it is that one; otherwise take the oldest files never
+taken.
 
-files                   what lies there now: [{"path", "bytes", "modified_at"}].
-most_files, most_bytes  of a new step. A file that is larger has a step of its own.
+files                   the files that exist now: [{"path", "bytes", "modified_at"}].
+most_files, most_bytes  limits of a new step. A larger file has a step of its own.
 
 Returns  no row when there is nothing to do.
-Raises   PB409 when another run has taken this one's place.
+Raises   PB409 when another run has replaced this one.
 Touches  ingest_file (insert; update of files that have changed).
 Locks    the pipeline's row, so that two runs cannot both take files.
 */

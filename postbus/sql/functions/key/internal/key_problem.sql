@@ -3,7 +3,7 @@ returns text
 language sql
 immutable parallel safe
 as $$
-/* Why a key is not allowed, or null when it is. Null is a message without a key. */
+/* Why a key is invalid, or null if it is valid. Null is a message without a key. */
     select case
         when key is null then null
         when key = '' then 'its key is empty (leave the key out for a message without one)'

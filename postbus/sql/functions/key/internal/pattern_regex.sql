@@ -4,7 +4,7 @@ language plpgsql
 immutable parallel safe
 as $$
 /*
-The regular expression for a key pattern by the rules of NATS: "*" is one token, ">" one or more at the end.
+The regular expression for a key pattern, by the rules of NATS: "*" is one token, ">" one or more at the end.
 
 Raises   PB400 for a pattern with an empty token, a wildcard inside a token, or ">" before the end.
 */

@@ -4,9 +4,9 @@ language sql
 immutable parallel safe
 as $$
 /*
-Whether a key has neither empty tokens nor characters that are not allowed: controls, space, "*" and ">".
+Whether a key has neither empty tokens nor invalid characters: control characters, space, "*" and ">".
 
-Keys joined with "." are valid exactly when each of them is, so a batch is checked with one call.
+Keys joined with "." are valid exactly when each of them is, so one call checks a batch.
 */
     select key !~ '[\x01-\x20\x7f*>]' and strpos('.' || key || '.', '..') = 0
 $$;

@@ -3,7 +3,7 @@ returns json
 language plpgsql
 immutable
 as $$
-/* The text as json, kept to the letter; raises PB400, naming the message's place in its batch, when it is not JSON. */
+/* The text as json, kept exactly; raises PB400 with the message's place in its batch when it is not JSON. */
 begin
     return data::json;
 exception when invalid_text_representation then

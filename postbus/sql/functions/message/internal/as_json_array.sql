@@ -3,7 +3,7 @@ returns json[]
 language plpgsql
 immutable
 as $$
-/* The texts as json, all at once; only when that fails are they tried one by one, to name the one that is wrong. */
+/* The texts as json, all at once. Only if that fails are they tried one by one, to name the invalid one. */
 begin
     return data::json[];
 exception when invalid_text_representation then

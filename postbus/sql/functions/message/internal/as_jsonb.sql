@@ -4,8 +4,8 @@ language plpgsql
 immutable
 as $$
 /*
-JSON in the form that can be searched, or null where there is none: jsonb takes no \u0000, no halves of surrogate pairs and not every number. A message
-with such data passes no filter of its content. An error would keep all that comes behind it from the consumer, for ever.
+JSON in searchable form, or null where that is impossible: jsonb accepts no \u0000, no unpaired surrogates and not every number.
+A message with such data passes no filter of its content. An error would block the consumer at this message.
 */
 begin
     return data::jsonb;

@@ -3,12 +3,12 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse a batch whose arrays do not run side by side, or that is too long (PB400, PB413). */
+/* Refuse a batch whose arrays differ in length, or that is too large (PB400, PB413). */
 begin
     if message_count > 10000 then
         raise exception using
             errcode = 'PB413',
-            message = format('a batch of %s messages is too long: 10000 are allowed', message_count),
+            message = format('a batch of %s messages is too large: at most 10000 are allowed', message_count),
             hint = 'publish in several batches; inside one transaction they are still all or nothing';
     end if;
     if cardinality(keys) <> message_count or cardinality(headers) <> message_count or cardinality(dedup_ids) <> message_count

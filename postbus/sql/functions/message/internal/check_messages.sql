@@ -11,9 +11,9 @@ returns json[]
 language plpgsql
 as $$
 /*
-Refuse a batch with a message that the stream does not take: PB400 with the place and the reason, PB413.
+Refuse a batch with a message that the stream does not accept: PB400 with the place and the reason, or PB413.
 
-Returns  the data as JSON, if that is what the stream holds.
+Returns  the data as JSON, if the stream holds JSON.
 */
 begin
     perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids);

@@ -3,7 +3,7 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse what cannot be read: PB400 for arguments out of range, PB409 when the stream holds another type of data. */
+/* Refuse an invalid read: PB400 for arguments out of range, PB409 when the stream has another data type. */
 begin
     if max_messages is null or max_messages not between 1 and 10000 then
         raise exception using

@@ -3,8 +3,9 @@ language plpgsql
 volatile
 as $$
 /*
-Draw the numbers of some messages, and say where to write them: the layout was the same before and after they were drawn. So all that goes to an older
-layout has lower numbers than what goes to a newer one, and a key's messages, which are read in this order, stay in the order of their numbers.
+Draw the seqs of some messages, and say where to write them: the layout was the same before and after they were drawn. So all
+messages of an older layout have lower seqs than those of a newer one, and the messages of a key, which are read in this order,
+stay in the order of their seqs.
 */
 declare
     sequence regclass := entry.sequence;

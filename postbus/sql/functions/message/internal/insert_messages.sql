@@ -14,7 +14,7 @@ returns void
 language plpgsql
 as $$
 /*
-Write messages that were checked, under numbers that were drawn for the layout that entry names. Their data is in contents, data or bytes, as the
+Insert checked messages, with seqs drawn for the layout that entry names. Their data is in contents, data or bytes, as the
 stream holds JSON, text or bytes. hashes are those of the keys, if they are known.
 */
 begin

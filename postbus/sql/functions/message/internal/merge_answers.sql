@@ -3,7 +3,7 @@ returns bigint[]
 language sql
 immutable
 as $$
-/* What a publisher is told of each message: answers, with seqs in the place of nulls, in their order. */
+/* The result of a publish for each message: answers, with seqs in place of the nulls, in their order. */
     select array_agg(
         case when a.answer is null then seqs[a.nth] else a.answer end order by a.place
     )

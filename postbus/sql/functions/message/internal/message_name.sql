@@ -3,6 +3,6 @@ returns text
 language sql
 immutable parallel safe
 as $$
-/* How an error speaks of a message: by its place in the batch, counted from 1, or simply as "message". */
+/* What errors call a message: its place in the batch, counted from 1, or just "message". */
     select coalesce('message ' || place::text, 'message')
 $$;

@@ -3,7 +3,7 @@ returns bigint
 language plpgsql
 immutable
 as $$
-/* The position in a resume token of read. Raises PB400 for one of another stream or direction, or none at all. */
+/* The position in a resume token of read. Raises PB400 for an invalid token, or one of another stream or direction. */
 declare
     direction text := case when backwards then 'b' else 'f' end;
 begin

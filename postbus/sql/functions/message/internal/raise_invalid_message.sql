@@ -11,9 +11,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Raise the error for a message that may not be published, or return when nothing is wrong with it.
+Raise the error for an invalid message, or return if it is valid.
 
-The publishing functions make a cheap check of their own and come here only to name the message and the reason.
+The publishing functions do a cheap check of their own and call this only to name the message and the reason.
 */
 declare
     name text := postbus_data.message_name(place);

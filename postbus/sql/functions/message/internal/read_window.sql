@@ -11,10 +11,10 @@ language plpgsql
 volatile
 as $$
 /*
-The messages with after_seq < seq <= to_seq that pass the filter, in order, up to max_messages of them.
+The messages with after_seq < seq <= to_seq that pass the filter, in order, at most max_messages of them.
 
-The bounds bound the work: one index range per partition in each segment that may hold such seqs, usually one. A segment that is dropped
-between its listing and its reading had been purged: list again.
+The bounds limit the work: one index range per partition in each segment that may hold such seqs, usually one. If a segment is
+dropped between listing and reading, its messages had been purged, and the segments are listed again.
 */
 declare
     statement text;

@@ -4,14 +4,14 @@ language plpgsql
 volatile
 as $$
 /*
-Find out which messages of a batch are to be published: not those whose id was published before, and where a stream keeps one message per key only
-the last of each key, if it has changed.
+Find the messages of a batch to publish: not those whose id was published before and, in a stream with one message per key, only
+the last one of each key, if its data has changed.
 
-Returns  the messages that are left, with their seqs, and answers for the others; seqs is null when none is left.
+Returns  the remaining messages, with their seqs, and answers for the others; seqs is null when none remains.
 Raises   PB400, as deduplicate, and for a message without a key where keys are needed.
 Touches  the stream's tables of ids, the state of its keys (insert, update).
-Locks    keys, then ids, each in their order: publishers of the same key or id wait for each other, and nobody else. Numbers are drawn after the keys
-         are locked, so that a later version has a higher one.
+Locks    keys, then ids, each in their order: publishers of the same key or id wait for each other, and nobody else does. Seqs
+         are drawn after the keys are locked, so that a later version has a higher one.
 */
 declare
     is_versioned boolean := entry.one_message_per_key and is_scheduled is not true;
@@ -22,7 +22,7 @@ begin
     if entry.one_message_per_key and (batch.keys is null or array_position(batch.keys, null) is not null) then
         raise exception using
             errcode = 'PB400',
-            message = format('%s is not allowed: the stream keeps one message per key, and it has none', postbus_data.message_name(
+            message = format('%s is not allowed: the stream keeps one message per key, and this message has no key', postbus_data.message_name(
                 case when message_count > 1 then coalesce(array_position(batch.keys, null), 1) end
             ));
     end if;

@@ -10,7 +10,7 @@ returns text
 language sql
 volatile
 as $$
-/* The statement that read_window runs; null when no segment holds such seqs. */
+/* The statement that read_window executes; null when no segment holds such seqs. */
     select string_agg(
         format(
             'select m.seq, m.partition, m.key, %s, %s, m.headers, m.published_at, null::text

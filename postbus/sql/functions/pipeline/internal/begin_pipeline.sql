@@ -5,10 +5,10 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note that a run of a pipeline begins. It takes the place of an earlier one, whether that still lives or not.
+Record that a run of a pipeline begins. It replaces an earlier run, even one that is still alive.
 
-Returns  the run, which note_pipeline and end_pipeline ask for.
-Raises   PB404.
+Returns  the run's id, which note_pipeline and end_pipeline take.
+Raises   PB404 for an unknown stream.
 */
     insert into postbus_data.pipeline as p (name, kind, stream_id, consumer, options, state, run)
     values (name, kind, postbus_data.stream_id(stream), consumer, options, 'running', gen_random_uuid())

@@ -4,7 +4,7 @@ language sql
 volatile
 set search_path = pg_catalog, pg_temp
 as $$
-/* Note that a run has ended: done, stopped, or failed with this error. An older run than the pipeline's changes nothing. */
+/* Record that a run has ended: done, stopped, or failed with this error. Does nothing for a run that was replaced. */
     update postbus_data.pipeline as p
     set state = end_pipeline.state,
         last_error = end_pipeline.last_error,

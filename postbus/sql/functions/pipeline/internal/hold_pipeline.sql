@@ -5,9 +5,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Keep others from taking a run's place until the transaction ends.
+Keep other runs from replacing this one until the transaction ends.
 
-Raises   PB409 when another run has taken it already.
+Raises   PB409 when another run has replaced it already.
 Locks    the pipeline's row.
 */
 begin
@@ -16,7 +16,7 @@ begin
         raise exception using
             errcode = 'PB409',
             message = format('another run of pipeline "%s" has begun', name),
-            hint = 'this one ends; nothing was lost or doubled';
+            hint = 'this run stops; nothing was lost or duplicated';
     end if;
 end
 $$;

@@ -11,9 +11,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note how far a run of a pipeline has come: done_count more messages, of about so many in all.
+Record the progress of a pipeline's run: done_count more messages, of about total_estimate.
 
-Returns  whether it is still the pipeline's run; null when another has taken its place, or the pipeline is gone.
+Returns  whether it is still the pipeline's run; null when another run has replaced it, or the pipeline is gone.
 */
     update postbus_data.pipeline as p
     set run_count = p.run_count + done_count,

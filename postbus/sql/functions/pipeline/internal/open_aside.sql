@@ -5,9 +5,9 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Make the stream for rows that cannot be published, with their reasons, if it does not exist.
+Create the stream for rejected rows and their reasons, unless it exists.
 
-Raises   PB400 for a name that is not allowed, PB409 when it exists and does not hold json.
+Raises   PB400 for an invalid name, PB409 when it exists and does not hold json.
 */
 declare
     found_type text;
@@ -23,8 +23,8 @@ begin
     if found_type <> 'json' then
         raise exception using
             errcode = 'PB409',
-            message = format('stream "%s" holds %s, and rows that cannot be published are json', stream, found_type),
-            hint = 'name another stream for them: --bad-into';
+            message = format('stream "%s" holds %s, but rejected rows are published as json', stream, found_type),
+            hint = 'choose another stream for them with --bad-into';
     end if;
 end
 $$;

@@ -4,6 +4,6 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-/* How far a pipeline has come; null when it has not begun. */
+/* The position of a pipeline; null when it has not begun. */
     select p.position_seq from postbus_data.pipeline as p where p.name = pipeline_position.name
 $$;

@@ -5,10 +5,10 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-What a pipeline with an end has to do, as it was decided when it first began: a run that goes on does the same. With anew, and when nothing was decided yet, it is
-this plan.
+The plan of a pipeline that has an end, as decided when it first began, so that a run that continues does the same. With anew,
+and when there is no plan yet, the given plan is stored.
 
-Returns  the plan that holds; null when another run has taken this one's place.
+Returns  the plan in force; null when another run has replaced this one.
 */
 declare
     known jsonb;

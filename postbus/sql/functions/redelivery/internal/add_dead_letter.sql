@@ -10,7 +10,7 @@ language plpgsql
 volatile
 as $$
 /*
-Make a message a dead letter, with a copy of it. One that was purged since leaves none.
+Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter.
 
 Touches  dead_letter (insert).
 */

@@ -9,7 +9,10 @@ returns void
 language plpgsql
 volatile
 as $$
-/* Bury those of some messages to be delivered again that are missing among the live ones: their time to live is over. If the consumer wants it. */
+/*
+Bury those of some messages to be redelivered whose time to live is over, that is, which are not among the live ones. Only if
+the consumer buries expired messages.
+*/
 declare
     missing record;
 begin

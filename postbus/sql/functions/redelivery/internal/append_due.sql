@@ -4,9 +4,9 @@ language plpgsql
 volatile
 as $$
 /*
-Move messages whose time has come to the redelivery log, in order of that time.
+Move messages that are due to the redelivery log, in order of their times.
 
-Its caller holds the sweep mutex until it commits, so numbers are given and become visible in one order.
+Its caller holds the sweep mutex until it commits, so rows become visible in the order of their numbers.
 
 Returns  how many were moved.
 Touches  waiting (delete), due (insert).

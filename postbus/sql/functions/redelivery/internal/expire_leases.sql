@@ -4,7 +4,7 @@ language plpgsql
 volatile
 as $$
 /*
-End the leases whose deadline lies in a span of time; each message of them that was not settled has failed.
+End the leases whose deadline lies in a range of time. Each of their messages that is not settled has failed.
 
 Returns  how many messages failed.
 Touches  lease, settled (delete), waiting, dead_letter (insert).

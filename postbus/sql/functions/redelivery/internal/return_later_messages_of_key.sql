@@ -4,8 +4,8 @@ language plpgsql
 volatile
 as $$
 /*
-In order "key": take back, from the same lease, what comes after failed messages and has their keys. It was not tried, so this delivery
-does not count.
+In order "key": return, from the same lease, the later messages that have the keys of failed ones. They were not tried, so this
+delivery does not count.
 
 Touches  settled, waiting (insert), lease (delete).
 */

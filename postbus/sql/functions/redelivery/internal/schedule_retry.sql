@@ -12,9 +12,9 @@ language plpgsql
 volatile
 as $$
 /*
-A delivery has failed: let the message wait for the next one, or bury it if that was the last it gets.
+Handle a failed delivery: the message waits for its next one, or is buried if that was its last.
 
-delay    how long it waits; null takes the consumer's backoff.
+delay    how long it waits; null means the consumer's backoff.
 Touches  waiting or dead_letter (insert).
 */
 begin

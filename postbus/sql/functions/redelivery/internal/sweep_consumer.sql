@@ -7,15 +7,17 @@ set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 /*
-Turn expired leases into failures, one for each message that was not settled, and put what is due into the redelivery log.
+Turn expired leases into failures, one for each message that was not settled, and move what is due to the redelivery log.
 
-Each entry of the two indexes by time is passed a few times at most, also the dead ones that a held snapshot keeps: sweep_state says up to
-which time they were swept. What commits a little behind that time is found by the next sweep; what does so later (a receive or nack inside a longer transaction), by a look
-five seconds back, every second, and by a full pass each minute at the latest. So is everything behind a time in the future: the clock was set back.
+A sweep visits each entry of the two time indexes a few times at most, including dead entries that a held snapshot keeps:
+sweep_state says up to which time they were swept. A row that commits slightly behind that time is found by the next sweep. A
+row that commits later (a receive or nack in a longer transaction) is found by a look five seconds back, every second, or by a
+full sweep each minute. The same holds for rows behind a time in the future, when the clock was set back.
 
 Returns  how many messages became available.
 Touches  lease, settled, waiting (delete), waiting, due, dead_letter, sweep_state (insert).
-Locks    the consumer's sweep mutex; returns 0 at once when somebody else has it. Skips leases that are locked: somebody settles them.
+Locks    the consumer's sweep mutex; returns 0 at once when another session holds it. Skips locked leases: somebody is settling
+         them.
 */
 declare
     now_at timestamptz := clock_timestamp();

@@ -4,9 +4,9 @@ language plpgsql
 volatile
 as $$
 /*
-Sweep a consumer that was not swept for a second, so that a stream which never runs dry does not keep failed messages waiting.
+Sweep a consumer that was not swept for a second, so that failed messages do not wait while a stream never runs dry.
 
-Returns  whether it did.
+Returns  whether it swept.
 */
 declare
     now_at timestamptz := clock_timestamp();

@@ -3,7 +3,7 @@ returns postbus_data.sweep_state
 language plpgsql
 volatile
 as $$
-/* Up to which time a consumer was swept; -infinity if never. */
+/* The time up to which a consumer was swept; -infinity if never. */
 declare
     state postbus_data.sweep_state;
 begin

@@ -4,12 +4,12 @@ language plpgsql
 volatile
 as $$
 /*
-Let go of what a stream need not keep, and say whether it takes new messages.
+Apply a stream's retention: move its start, and decide whether it accepts new messages.
 
-Its caller holds the stream's maintenance mutex. Killed at any moment it leaves the old start or the new one.
+Its caller holds the stream's maintenance mutex. If it is killed, either the old start or the new one is in force.
 
 Returns  how many things changed.
-Touches  stream (update); writes the stream's publisher anew when it becomes full, or is full no more.
+Touches  stream (update); replaces the stream's publishing functions when it becomes full, or is no longer full.
 */
 declare
     stream postbus_data.stream;

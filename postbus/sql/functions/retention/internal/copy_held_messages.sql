@@ -4,9 +4,9 @@ language plpgsql
 volatile
 as $$
 /*
-Copy what consumers still hold of a segment that is about to be dropped. What somebody has purged is not needed any more.
+Copy the messages that consumers still hold of a segment that is about to be dropped. Purged messages are not copied.
 
-Its caller has the segment's table locked: no receive can lease more of it, and all that did have committed.
+Its caller has locked the segment's table: no receive can lease more of it, and all that did have committed.
 Touches  kept (insert).
 */
 declare

@@ -6,10 +6,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 /*
-The seq below which messages would have to go for a stream to keep to max_messages; null when it does.
+The seq below which messages must go for a stream to stay within max_messages; null when it does.
 
-Seqs are not counts: a crash leaves up to 32 of them unused, and so does each rollback. A stream that keeps few would lose all of them, so up to 10,000
-messages are counted, by the index. With more, the difference between seqs has to do.
+Seqs are not counts: a crash leaves up to 32 of them unused, and so does each rollback. A stream that keeps few messages would
+lose all of them, so up to 10,000 messages are counted, by the index. Above that, the difference between seqs is used.
 */
 declare
     edge bigint := horizon - stream.max_messages + 1;

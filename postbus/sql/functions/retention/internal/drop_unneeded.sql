@@ -4,10 +4,10 @@ language plpgsql
 volatile
 as $$
 /*
-Let go of copied messages that no consumer holds any more. A message is needed without a break until it is finished: whoever lets it fail, leases
-it again or parks it does so in one transaction.
+Delete copied messages that no consumer holds any more. A message is needed without interruption until it is finished: failing
+it, leasing it again or parking it each happens in one transaction.
 
-Returns  how many went.
+Returns  how many were deleted.
 Touches  kept (delete).
 */
 declare

@@ -4,12 +4,12 @@ language plpgsql
 volatile
 as $$
 /*
-Remove the consumers of a stream that nobody has used for their expire_after, and the history that is older than keep_history.
+Remove the consumers of a stream that nobody has used for their expire_after, and history older than keep_history.
 
-A receive that found nothing has noted its use; one that went the shortest way has moved a position, which is noted here.
+A receive that found nothing has recorded its use; one by the fast path has moved a position, which is recorded here.
 
-Returns  how many consumers went.
-Touches  consumer and all it holds (delete), history (delete), consumer_use (insert, delete).
+Returns  how many consumers were removed.
+Touches  consumer and all its rows (delete), history (delete), consumer_use (insert, delete).
 */
 declare
     now_at timestamptz := clock_timestamp();

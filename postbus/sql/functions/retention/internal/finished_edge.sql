@@ -4,8 +4,9 @@ language plpgsql
 volatile
 as $$
 /*
-The seq up to the horizon below which a consumer has read everything, and has nothing in flight. What has failed or is parked does not count: it
-is copied out before its segment is dropped, so that one message that fails for days does not keep a whole log.
+The seq, at most the horizon, below which a consumer has read everything and has nothing in flight. Failed and parked messages
+do not count: they are copied before their segment is dropped, so that one message that fails for days does not keep a whole
+log.
 */
 declare
     place integer;

@@ -3,7 +3,7 @@ returns table (partition integer, seq bigint)
 language sql
 volatile
 as $$
-/* The messages that consumers of a stream hold: in flight and not settled, failed, parked, or due for another delivery. */
+/* The messages that consumers of a stream hold: in flight and not settled, failed, parked, or due for redelivery. */
     with reader as materialized (
         select c.id, c.epoch from postbus_data.consumer as c where c.stream_id = held_messages.stream_id
     )

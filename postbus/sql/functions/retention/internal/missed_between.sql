@@ -6,10 +6,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-How many messages of a partition with after_seq < seq < start_seq are gone from the stream. Numbers that no message has do not count.
+How many messages of a partition with after_seq < seq < start_seq are gone from the stream. Seqs without a message do not count.
 
-Exact for segments that were dropped whole, and for up to 1,000 messages of each segment that is still there. More of those, and a part
-of a dropped segment, are estimated as if its messages were spread evenly. What was dropped before there was a count is left out.
+Exact for segments that were dropped whole, and for up to 1,000 messages of each segment that still exists. Above that, and for
+part of a dropped segment, it is an estimate that assumes evenly spread messages. Segments dropped before counts were kept are
+left out.
 
 It runs with the rights of its owner, so that no role needs rights on dropped.
 */

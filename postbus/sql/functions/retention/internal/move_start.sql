@@ -4,7 +4,7 @@ language plpgsql
 volatile
 as $$
 /*
-Let go of the messages below a seq. Its caller knows that they are complete.
+Drop the messages below a seq. Its caller knows that they are complete.
 
 Returns  the stream's start, which never moves back.
 Touches  stream (update).

@@ -3,7 +3,7 @@ returns interval
 language sql
 immutable
 as $$
-/* How old a segment becomes: space is freed by whole ones, so that a bound on age is kept to a tenth of it. */
+/* The age at which a segment is rolled. Only whole segments free space, so an age limit is kept to within a tenth of it. */
     select least(
         stream.segment_age,
         case when stream.retain_up_to is not null then greatest(interval '1 second', stream.retain_up_to / 10) end

@@ -4,8 +4,8 @@ language sql
 immutable
 as $$
 /*
-How large a segment becomes: space is freed by whole ones, so that a bound on storage is kept to a tenth of it, and what keeps a number of messages, or
-those of a queue, takes little more room than these.
+The size at which a segment is rolled. Only whole segments free space, so a storage limit is kept to within a tenth of it, and a
+stream with a message limit, or a queue, takes little more space than its messages.
 */
     select least(
         stream.segment_bytes,

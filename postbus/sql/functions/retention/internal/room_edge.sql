@@ -4,9 +4,9 @@ language plpgsql
 volatile
 as $$
 /*
-The seq below which messages would have to go for a stream to keep to max_messages and max_storage; null when it does.
+The seq below which messages must go for a stream to stay within max_messages and max_storage; null when it does.
 
-Storage is counted by whole segments, of which there are at least ten within max_storage (see roll_bytes).
+Storage is counted by whole segments, of which at least ten fit into max_storage (see roll_bytes).
 */
 declare
     edge bigint;

@@ -3,10 +3,12 @@ returns void
 language plpgsql
 as $$
 /*
-Give roles their rights on what a stream consists of now, and take the functions of the stream from everybody else. Called when it gets something new.
+Grant roles their rights on a stream's current functions and tables, and revoke everybody else's. Called whenever the stream
+gets a new object.
 
-A publisher may call the functions that publish to the stream, a consumer the one that receives from it. Consumers and readers may read its log, as Spark does:
-by COPY, a million messages in a second, where rows that a function returns would be stored first. Nobody may write to any table.
+A publisher may call the functions that publish to the stream, a consumer the one that receives from it. Consumers and readers
+may read its log, because Spark uses COPY: a million messages in a second, where rows returned by a function would be
+materialized first. Nobody may write to any table.
 */
 declare
     wanted text;

@@ -6,8 +6,8 @@ as $$
 /*
 Whether a caller has one of these rights on a stream. Members of the role that owns Postbus have all of them.
 
-Called by functions that run as that owner, so here current_user is the owner. A signature that was not made for this role, session and transaction
-has no rights. Hot: expressions, and the look at the grants only for others than owners.
+Called by functions that run as that owner, so here current_user is the owner. A signature made for another role, session or
+transaction has no rights. Hot: only expressions, and a look at the grants only for callers that are not owners.
 */
 #variable_conflict use_variable
 declare

@@ -3,7 +3,7 @@ returns postbus_data.consumer
 language plpgsql
 stable
 as $$
-/* The row of a consumer whose stream the caller may consume. Raises PB403, PB404. */
+/* The row of a consumer, if the caller may consume its stream. Raises PB403, PB404. */
 declare
     found_consumer postbus_data.consumer;
 begin

@@ -4,7 +4,8 @@ language plpgsql
 stable
 as $$
 /*
-Raise the error for a caller that lacks a right on a stream: PB404, as for a stream that does not exist, when it has no right there at all, else PB403.
+Raise the error for a caller that lacks a right on a stream: PB403, or PB404 as for an unknown stream when it has no right there
+at all.
 */
 declare
     known_id integer := (select s.id from postbus_data.stream as s where s.name = raise_not_permitted.stream);
@@ -15,6 +16,6 @@ begin
     raise exception using
         errcode = 'PB403',
         message = format('role "%s" may not %s stream "%s"', caller.role, case wanted when 'publish' then 'publish to' else wanted end, stream),
-        hint = format('its owner can allow it: select postbus.grant_stream(%L, %L, %L)', stream, caller.role, wanted);
+        hint = format('the owner can allow it: select postbus.grant_stream(%L, %L, %L)', stream, caller.role, wanted);
 end
 $$;

@@ -3,7 +3,7 @@ returns table (kind text, id oid, rights text[])
 language sql
 volatile
 as $$
-/* The functions of a stream and the tables of its log, each with the rights by which a role may use it. */
+/* The functions of a stream and the tables of its log, each with the rights that allow a role to use it. */
     select 'table', to_regclass('postbus_data.log_' || stream_id || '_' || g.number)::oid, array['consume', 'read']
     from postbus_data.segment as g
     where g.stream_id = stream_objects.stream_id

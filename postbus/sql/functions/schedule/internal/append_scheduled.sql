@@ -4,13 +4,14 @@ language plpgsql
 volatile
 as $$
 /*
-Publish what is due among the scheduled messages of a stream, in order of its time, up to 1,000 at once.
+Publish the scheduled messages of a stream that are due, in order of their times, at most 1,000 at once.
 
-A message that its stream no longer allows (its limit was lowered) is put off by a minute, with a warning; the others go on.
+A message that the stream no longer accepts (its limit was lowered) is put off by a minute, with a warning; the others are
+published.
 
 Returns  how many were published.
 Touches  scheduled (delete), the stream's log (insert).
-Locks    the stream's schedule; returns 0 at once when somebody else has it.
+Locks    the stream's schedule; returns 0 at once when another session holds it.
 */
 declare
     -- Not in the queries: a function that changes cannot be looked up in an index, and all that is scheduled would be walked through.

@@ -12,10 +12,10 @@ returns bigint
 language plpgsql
 as $$
 /*
-Keep a message until its time. Checked as if it were published now.
+Store a message until its time. It is checked as if it were published now.
 
-Returns  the number under which it is scheduled.
-Raises   as publish, and PB400 for a time that is infinite.
+Returns  its schedule id.
+Raises   as publish, and PB400 for an infinite time.
 Touches  scheduled (insert).
 */
 declare

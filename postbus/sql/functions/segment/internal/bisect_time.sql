@@ -11,8 +11,8 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 /*
-Where a partition of a segment passes a time: the seq of the last message before it (the segment's lower bound if there is none), and of
-the first at or after it (null if there is none). A segment that was dropped meanwhile has neither.
+Where a partition of a segment passes a time: the seq of the last message before it (the segment's lower bound if there is
+none), and the seq of the first message at or after it (null if there is none). Both are null for a segment dropped meanwhile.
 */
 declare
     high bigint;

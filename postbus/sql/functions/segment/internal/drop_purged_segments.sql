@@ -4,10 +4,10 @@ language plpgsql
 volatile
 as $$
 /*
-Drop sealed segments that hold nothing but messages that are gone. What a consumer still holds of them is copied out first.
+Drop sealed segments whose messages are all gone. Messages that a consumer still holds are copied first.
 
-Locks    each table exclusively, if that is possible at once: a reader inside a long transaction puts it off to the next call
-         instead of making everybody wait behind this one.
+Locks    each table exclusively, if that is possible at once: a reader in a long transaction puts it off to the next call, so
+         that nobody has to wait behind this one.
 */
 declare
     purged_number integer;

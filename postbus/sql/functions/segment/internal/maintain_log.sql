@@ -4,14 +4,14 @@ language plpgsql
 volatile
 as $$
 /*
-Take the steps that are due on one stream's log.
+Take the maintenance steps that are due on one stream.
 
-A roll takes two calls, because the next segment must be committed before publishers are pointed at it: prepare in one, advance
-the register in a later transaction. Every step can be the last before a crash: what the register says is recorded in the next
-call, and a bound that is recorded late is only more careful.
+A roll takes two calls, because the next segment must be committed before publishers are pointed at it: one call prepares it,
+and a later transaction advances the register. A crash may follow any step: what the register says is recorded in the next call,
+and a bound that is recorded late is only more conservative.
 
 Touches  segment (insert, update, delete), the layout register; creates and drops segments' tables.
-Locks    the stream's maintenance mutex; returns 0 at once when somebody else has it.
+Locks    the stream's maintenance mutex; returns 0 at once when another session holds it.
 */
 declare
     sequence regclass := to_regclass('postbus_data.seq_' || stream_id);

@@ -6,7 +6,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 /*
-The seq of the first message above a seq, or null: one index probe per partition in at most two segments that have any.
+The seq of the first message above a seq, or null: one index probe per partition in at most two segments that have messages.
 
 It looks past the horizon; callers compare.
 */

@@ -4,7 +4,7 @@ language plpgsql
 volatile
 as $$
 /*
-Count the messages of each partition in a sealed segment that is about to be dropped.
+Record how many messages of each partition a sealed segment holds that is about to be dropped.
 
 Touches  the segment's table (read), dropped (insert; update and delete of the oldest).
 */

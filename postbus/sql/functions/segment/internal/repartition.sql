@@ -22,7 +22,7 @@ begin
         new_base := new_base + postbus_data.layout_count(layout);
     end if;
     if new_base + partition_count > 16777215 then
-        raise exception using errcode = 'PB409', message = 'the partitions of this stream were changed too often', hint = 'create another stream';
+        raise exception using errcode = 'PB409', message = 'this stream''s partitions cannot be renumbered any further', hint = 'create another stream';
     end if;
     -- Perhaps one is prepared already.
     update postbus_data.segment as s

@@ -6,9 +6,9 @@ as $$
 /*
 A seq such that every message up to it was published before a time, close to the highest such seq.
 
-Times grow with seqs but for the moment between drawing a number and reading the clock; a caller that must not miss a message
-asks for a second earlier and compares times itself. Each of up to eight partitions gives a bound; the highest is kept, because a
-partition with few messages gives a low one.
+Times grow with seqs except for the moment between drawing a seq and reading the clock; a caller that must not miss a message
+asks for a second earlier and compares times itself. Each of up to eight partitions gives a bound; the highest is used, because
+a partition with few messages gives a low one.
 */
 declare
     segment postbus_data.segment;

@@ -4,9 +4,9 @@ language plpgsql
 volatile
 as $$
 /*
-A seq such that every message from it on was published at or after a time; null when none is known. As exact as seq_before says.
+A seq such that every message from it on was published at or after a time; null when none is known. As exact as seq_before.
 
-Any message of that time is such a bound, in whatever partition; the lowest that eight partitions of a segment give is taken.
+Any message of that time gives such a bound, in any partition; the lowest of up to eight partitions of a segment is used.
 */
 declare
     segment postbus_data.segment;

@@ -4,8 +4,8 @@ language sql
 volatile
 as $$
 /*
-The streams that maintenance has something to do for, or only the given one if so. Takes no locks that last, whatever the number of
-streams: sizes and ages come from the catalog and from the newest segment's row.
+The streams that need maintenance, or only the given one if it does. Takes no lasting locks, however many streams there are:
+sizes and ages come from the catalog and from the newest segment's row.
 */
     select s.id
     from postbus_data.stream as s

@@ -11,10 +11,10 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note that a writer publishes a batch in this transaction.
+Record that a writer publishes a batch in this transaction.
 
-Returns  false when it was published before.
-Raises   PB404, PB409 when the writer belongs to another query.
+Returns  false when the batch is published already.
+Raises   PB404 for an unknown stream, PB409 when the writer belongs to another query.
 Touches  spark_writer (insert or update).
 Locks    the writer's row, so that two drivers cannot both publish a batch.
 */
@@ -42,7 +42,7 @@ begin
     if known.query is distinct from query then
         raise exception using
             errcode = 'PB409',
-            message = format('writer "%s" counts the batches of another query', writer),
+            message = format('writer "%s" belongs to another query', writer),
             hint = 'a query with a new checkpoint counts from 0 again: give it a writerId of its own, or none';
     end if;
     return false;

@@ -11,10 +11,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Note that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer that does not exist
-is created, if the caller owns Postbus. The position never moves back.
+Record that a streaming query has processed a stream up to a seq, as the position of a consumer, which stats shows. A consumer
+that does not exist is created if the caller owns Postbus. The position never moves back.
 
-Raises   PB403, PB404, PB409 when workers receive by that consumer.
+Raises   PB403, PB404, PB409 when workers receive from that consumer.
 Touches  consumer (insert), position (insert, delete).
 Locks    the mutex of each partition.
 */
@@ -38,8 +38,8 @@ begin
     if exists (select from postbus_data.lease as l where l.consumer_id = reader.id) then
         raise exception using
             errcode = 'PB409',
-            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive by it', consumer, stream),
-            hint = 'give the streaming query a consumer of its own';
+            message = format('consumer "%s" of stream "%s" has messages in flight: workers receive from it', consumer, stream),
+            hint = 'give the streaming query its own consumer';
     end if;
     loop
         for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop

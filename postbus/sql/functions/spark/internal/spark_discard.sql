@@ -9,7 +9,11 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* Remove what was staged for a batch that is given up, by name where the tasks came so far, and of the writer where it is known. Raises PB403, PB404. */
+/*
+Remove what was staged for an abandoned batch: by attempt where the tasks are known, and by writer where it is known.
+
+Raises   PB403, PB404.
+*/
     delete from postbus_data.spark_staging as s
     where s.attempt = any (attempts)
         and starts_with(s.writer, split_part(spark_discard.writer, '/', 1) || '/')

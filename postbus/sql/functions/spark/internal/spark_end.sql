@@ -13,14 +13,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Where a batch of a streaming query ends that begins after a seq: all that is complete, or not more than so many messages of it. The same range gives the
-same messages for ever.
+The end of a streaming query's batch that begins after a seq: everything complete, or at most max_messages of it. The same range
+always gives the same messages.
 
 up_to_seq  no further than this.
-max_bytes  about so many, by the average size of the stream's messages.
+max_bytes  about this size, by the average size of the stream's messages.
 
 Returns  the last seq of the batch; after_seq when there is nothing to read.
-Raises   PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+Raises   PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a standby.
 Locks    nothing; its commit waits for the disk when the batch is not empty (see spark_flush).
 */
 declare

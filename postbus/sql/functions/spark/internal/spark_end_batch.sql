@@ -11,9 +11,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Remove what was staged for a batch that is published now or was before, and what nobody will ask for any more.
+Remove what was staged for a batch that is published, now or before, and stale leftovers.
 
-published, expected  how many messages were found, null when it was published before, and how many its tasks have staged.
+published, expected  how many messages were found (null when the batch was published before), and how many its tasks have staged.
 
 Raises   PB503 when some are missing.
 Touches  spark_staging (delete), spark_writer (delete).

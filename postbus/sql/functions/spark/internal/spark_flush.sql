@@ -4,10 +4,10 @@ language plpgsql
 volatile
 as $$
 /*
-Make this transaction's commit wait until all that was logged before it is on disk.
+Make this transaction's commit wait until everything logged before it is on disk.
 
-A number that was drawn by a publisher that rolled back is not on disk yet. If it left the database as an offset, and Postgres crashed, it would be
-drawn again, for a message that a reader at that offset never sees.
+A seq drawn by a publisher that rolled back may not be on disk yet. If it left the database as an offset and Postgres crashed,
+it would be drawn again, for a message that a reader at that offset never sees.
 */
 begin
     if current_setting('synchronous_commit') = 'off' then

@@ -12,7 +12,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set search_path = pg_catalog, pg_temp
 as $$
-/* The history of a consumer with from_time <= finished_at < to_time, in order of that time. No rows for a caller that may not consume its stream. */
+/*
+The history of a consumer with from_time <= finished_at < to_time, in order of that time. No rows for a caller that may not
+consume its stream.
+*/
 begin
     return query
     select h.*

@@ -11,7 +11,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Whether messages above a seq are gone: purged, though perhaps still there to be read a last time, or dropped with their segment. Nulls for a caller that may not read the stream.
+Whether messages above a seq are gone: purged, even if they can still be read for a moment, or dropped with their segment. Nulls
+for a caller that may not read the stream.
 */
 declare
     first_kept bigint := (

@@ -14,13 +14,13 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Make this transaction a publisher of the stream, draw the numbers of a staged row's messages, and say where to COPY them, in the same transaction.
-Nothing else may be written to a segment by COPY.
+Make this transaction a publisher of the stream, draw the seqs of a staged row's messages, and say where to COPY them in the
+same transaction. Nothing else may be written to a segment by COPY.
 
-published_at  as the protocol sends it.
-seqs          null when they follow each other from first_seq on.
+published_at  in the format of the protocol.
+seqs          null when they are consecutive from first_seq on.
 
-Raises   PB404, PB503 when they are gone, or the stream was dropped and another has its name; as begin_publish.
+Raises   PB404, PB503 when the messages are gone, or the stream was dropped and another has its name; as begin_publish.
 Locks    as lock_horizon.
 */
 declare
@@ -36,7 +36,7 @@ begin
     if message_count is null then
         raise exception using
             errcode = 'PB503',
-            message = 'staged messages are gone, or of another stream of that name',
+            message = 'staged messages are gone, or belong to another stream of that name',
             hint = 'nothing was published; run the batch again';
     end if;
     select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, message_count) as d;

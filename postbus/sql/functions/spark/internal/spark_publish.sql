@@ -14,16 +14,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Publish what the tasks of a batch have staged as arrays, in the order of the tasks and of their rows, unless the writer has published that batch
-before.
+Publish what the tasks of a batch have staged as arrays, in the order of the tasks and of their rows, unless the writer has
+published that batch before.
 
 attempts, message_counts  the attempt of each task that counts, and how many messages it staged.
 query                     the streaming query, when the writer is one.
 
 Returns  how many messages were published; null when the batch was published before.
-Raises   PB400 and PB413 for a message that is not allowed, PB404, PB409 when the writer belongs to another query, PB503 when staged messages are gone.
+Raises   PB400 and PB413 for an invalid message, PB404, PB409 when the writer belongs to another query, PB503 when staged
+         messages are gone.
 Touches  spark_staging (delete), spark_writer (insert or update), the current segment of the stream (insert).
-Locks    the writer's row, so that two drivers cannot both publish a batch; the stream's horizon, shared, until the transaction ends.
+Locks    the writer's row, so that two drivers cannot both publish a batch; the stream's horizon, shared, until the transaction
+         ends.
 */
 declare
     staged postbus_data.spark_staging;

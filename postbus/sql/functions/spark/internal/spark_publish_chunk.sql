@@ -4,10 +4,10 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Publish the messages of one row of the staging area, in their order. Those with a deliver_at that is not over yet are scheduled, those with the same one
-in their order.
+Publish the messages of one staged row, in their order. Messages with a future deliver_at are scheduled; those with the same
+deliver_at keep their order.
 
-Raises   as publish_many; PB409 for rows that are encoded, which a later release of the library has staged.
+Raises   as publish_many; PB409 for encoded rows, which a later release of the library has staged.
 */
 declare
     entry postbus_data.publish_target := postbus_data.begin_publish(stream, null);
@@ -17,8 +17,8 @@ begin
     if staged.encoded is not null then
         raise exception using
             errcode = 'PB409',
-            message = 'the tasks have a later release of Postbus than the driver',
-            hint = 'nothing was published; install the same one on both';
+            message = 'the tasks run a later release of Postbus than the driver',
+            hint = 'nothing was published; install the same release on both';
     end if;
     -- Release 0.1.0 staged them without hashes, and unchecked.
     if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then

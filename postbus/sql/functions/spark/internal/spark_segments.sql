@@ -11,8 +11,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The segments that may hold messages with after_seq < seq <= to_seq, in order, with the bounds of their seqs: above_seq is below all of them, last_seq is
-null while a segment is written to. None for a caller that may not read the stream.
+The segments that may hold messages with after_seq < seq <= to_seq, in order, with the bounds of their seqs: above_seq is below
+all of them, and last_seq is null while the segment is written to. None for a caller that may not read the stream.
 */
     select g.number, g.partition_base, g.partition_base + g.partition_count - 1, g.after_seq, g.last_seq
     from postbus_data.segment as g

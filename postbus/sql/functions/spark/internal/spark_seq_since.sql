@@ -9,7 +9,7 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* What seq_since says of a stream, for a reader in Spark. Raises PB403, PB404. */
+/* seq_since for a reader in Spark. Raises PB403, PB404. */
 begin
     return postbus_data.seq_since(postbus_data.permitted_stream(caller, stream, 'consume', 'read'), at);
 end

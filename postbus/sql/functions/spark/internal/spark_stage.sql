@@ -18,9 +18,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Check messages of a task, hash their keys, and put them where spark_publish finds them. Tasks do so side by side; what the driver does, it does alone.
+Check messages of a task, hash their keys, and store them where spark_publish finds them. Tasks do this in parallel; the driver
+publishes alone.
 
-Raises   PB400 and PB413 for a message that is not allowed, PB404.
+Raises   PB400 and PB413 for an invalid message, PB404 for an unknown stream.
 Touches  spark_staging (insert).
 */
 declare
@@ -29,7 +30,7 @@ declare
     hashes integer[];
 begin
     if not starts_with(writer, stream || '/') then
-        raise exception using errcode = 'PB400', message = format('writer "%s" is not of stream "%s"', writer, stream);
+        raise exception using errcode = 'PB400', message = format('writer "%s" does not belong to stream "%s"', writer, stream);
     end if;
     select s.id, s.data_type, s.max_message_bytes
     into entry.stream_id, entry.data_type, entry.max_message_bytes

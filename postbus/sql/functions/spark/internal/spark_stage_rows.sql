@@ -16,13 +16,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Put messages that a task has checked and encoded where the driver finds them; see spark_place_rows.
+Store messages that a task has checked and encoded where the driver finds them; see spark_place_rows.
 
-is_bytes  whether their data is.
-longest   how many bytes the longest data has.
+is_bytes  whether their data is bytes.
+longest   the size of the longest data, in bytes.
 
-Returns  false, and does nothing, when the stream does not take them as they are, or the caller may only publish through functions: spark_stage says why, or takes them.
-Raises   PB404.
+Returns  false, and stores nothing, when the stream does not accept them in this form, or the caller may only publish through
+         functions: spark_stage then says why, or accepts them.
+Raises   PB404 for an unknown stream.
 Touches  spark_staging (insert).
 */
 begin

@@ -12,10 +12,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The seq after which a reader in Spark begins: at the oldest message that is kept ("earliest"), at what is published from now on ("latest"), at a
-seq, or at a time. It is durable, as spark_end says.
+The seq after which a reader in Spark begins: before the oldest message kept ("earliest"), at messages published from now on
+("latest"), at a seq, or at a time. It is durable, as in spark_end.
 
-Raises   PB400 unless exactly one of them is given, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
+Raises   PB400 unless exactly one of them is given, PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a standby.
 */
 declare
     found_id integer := postbus_data.permitted_stream(caller, stream, 'consume', 'read');

@@ -18,8 +18,8 @@ as $$
 /*
 What a reader in Spark needs to know of a stream and of the database that holds it.
 
-system, timeline  name the history that seqs belong to: another one, after a failover or a restore, may have lost messages and given their
-                  seqs to others.
+system, timeline  identify the history that seqs belong to: another history, after a failover or a restore, may have lost
+                  messages and reused their seqs.
 
 Raises   PB403, PB404, PB412 outside READ COMMITTED, PB503 on a standby.
 */

@@ -4,14 +4,17 @@ language plpgsql
 volatile
 as $$
 /*
-Where a stream keeps one message per key: write a sealed segment anew without the versions that were replaced, when at least half of it is such.
+In a stream with one message per key: rewrite a sealed segment without replaced versions, when at least half of it consists of
+them.
 
-A segment is looked at again when the stream has grown by as many messages as it has keys, or by a thousand, so that the work for each message is bounded. One at a time.
+A segment is examined again when the stream has grown by as many messages as it has keys, or by a thousand, so that the work per
+message is bounded. One segment at a time.
 
-Not where a consumer has keep_unread, as the archive has: it is to see every version.
+Not done while a consumer has keep_unread, as the archive has: it is to see every version.
 
-Its caller holds the stream's maintenance mutex. What consumers hold is copied out first. A reader inside a long transaction puts it off.
-Returns  how many segments were looked at.
+Its caller holds the stream's maintenance mutex. Messages that consumers hold are copied first. A reader in a long transaction
+puts it off.
+Returns  how many segments were examined.
 Touches  segment (update), kept (insert); replaces the segment's table.
 */
 declare

@@ -4,7 +4,7 @@ language plpgsql
 volatile
 as $$
 /*
-Lock the states of keys, in their order, until the transaction ends; those that have none get one without a version.
+Lock the states of keys, in their order, until the transaction ends. Keys without a state get one without a version.
 
 Touches  the stream's state (insert).
 */

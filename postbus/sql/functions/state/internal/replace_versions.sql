@@ -4,11 +4,11 @@ language plpgsql
 volatile
 as $$
 /*
-Make messages the present versions of their keys. Of several of a key the last counts; one whose data is that of the present version does not, unless
-the stream has process_unmodified.
+Make messages the current versions of their keys. Of several messages of a key the last counts; one whose data equals the
+current version's does not, unless the stream has process_unmodified.
 
-Its caller has locked the keys and drawn the numbers.
-Returns  batch.answers, with the seq of the version that stands, negated, for those that are not published.
+Its caller has locked the keys and drawn the seqs.
+Returns  batch.answers, with the negated seq of the current version for messages that are not published.
 Touches  the stream's state (update).
 */
 declare

@@ -3,7 +3,7 @@ returns bigint[]
 language plpgsql
 volatile
 as $$
-/* The seqs of those messages that are not the present version of their key; none where a stream does not keep one message per key. */
+/* The seqs of those messages that are not the current version of their key; none in a stream without one message per key. */
 declare
     seqs bigint[];
 begin

@@ -8,7 +8,7 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse stream settings outside their range (PB400). Null is not checked: it stands for "as it is". */
+/* Refuse stream settings out of range (PB400). Null is not checked: it means "unchanged". */
 declare
     problem text;
 begin

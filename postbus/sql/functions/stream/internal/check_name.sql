@@ -3,7 +3,7 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse a name that is not 1 to 63 of the characters A-Z a-z 0-9 _ - (PB400). Every name of Postbus is checked here. */
+/* Refuse a name that is not 1 to 63 of the characters A-Z a-z 0-9 _ - (PB400). Every name in Postbus is checked here. */
 begin
     if name is null or name !~ '^[A-Za-z0-9_-]{1,63}$' then
         raise exception using

@@ -9,7 +9,7 @@ returns void
 language plpgsql
 immutable
 as $$
-/* Refuse what a stream keeps when it is outside its range (PB400). Null is not checked. */
+/* Refuse retention settings out of range (PB400). Null is not checked. */
 declare
     problem text;
 begin

@@ -3,7 +3,7 @@ returns void
 language plpgsql
 stable
 as $$
-/* Raise PB404 for a stream that does not exist, or that the caller must not know of. */
+/* Raise PB404 for a stream that does not exist, or that the caller must not know about. */
 begin
     raise exception using
         errcode = 'PB404',

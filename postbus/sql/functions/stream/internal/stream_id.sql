@@ -3,7 +3,7 @@ returns integer
 language plpgsql
 stable
 as $$
-/* The id of a stream. Raises PB404 when there is none of that name. */
+/* The id of a stream. Raises PB404 for an unknown one. */
 declare
     id integer;
 begin
