@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from postbus.codec import settings
 from postbus.model.archive import ArchiveInfo
 from postbus.model.consumer import (
     ConsumerInfo,
@@ -23,6 +24,7 @@ from postbus.model.group import Claim
 from postbus.model.message import Message, Page, Scheduled, Seq
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
+from postbus.model.settings import ConsumerSettings, StreamSettings
 from postbus.model.stream import HorizonHolder, StreamInfo
 from postbus.model.token import Token
 
@@ -50,20 +52,6 @@ def stream_info(found: Mapping[str, Any]) -> StreamInfo:
     return StreamInfo(
         name=found["name"],
         id=int(found["id"]),
-        data_type=found["data_type"],
-        partitions=found["partitions"],
-        max_message_bytes=found["max_message_bytes"],
-        segment_bytes=found["segment_bytes"],
-        segment_age=_duration(found["segment_age_ms"]),
-        retain_up_to=_some_duration(found["retain_up_to_ms"]),
-        retain_at_least=_some_duration(found["retain_at_least_ms"]),
-        max_messages=found["max_messages"],
-        max_storage=found["max_storage"],
-        until_acked=found["until_acked"],
-        when_full=found["when_full"],
-        dedup_window=_some_duration(found["dedup_window_ms"]),
-        one_message_per_key=found["one_message_per_key"],
-        process_unmodified=found["process_unmodified"],
         is_full=found["is_full"],
         start_seq=found["start_seq"],
         last_seq=found["last_seq"],
@@ -71,6 +59,7 @@ def stream_info(found: Mapping[str, Any]) -> StreamInfo:
         bytes=found["stats"]["storage_size"],
         segment_count=found["segment_count"],
         created_at=_moment(found["inserted_at"]),
+        **settings.info_values(StreamSettings, found),
     )
 
 
@@ -95,29 +84,18 @@ def consumer_info(found: Mapping[str, Any]) -> ConsumerInfo:
         stream=found["stream"],
         name=found["name"],
         id=int(found["id"]),
-        order=found["order"],
-        ack_wait=_duration(found["ack_wait_ms"]),
-        max_ack_pending=found["max_ack_pending"],
-        max_deliver=found["max_deliver"],
         backoff=[_duration(delay) for delay in found["backoff_ms"]],
         backoff_factor=found["backoff_factor"],
         backoff_cap=_some_duration(found["backoff_cap_ms"]),
         backoff_jitter=found["backoff_jitter"],
-        retain_dead=_some_duration(found["retain_dead_ms"]),
-        max_per_key=found["max_per_key"],
-        max_waiting=found["max_waiting"],
-        on_dead=found["on_dead"],
         filter_key_pattern=found["filter_key_pattern"],
         filter_headers=found["filter_headers"],
         filter_headers_not=found["filter_headers_not"],
         filter_data=found["filter_data"],
-        on_expired=found["on_expired"],
-        keep_unread=found["keep_unread"],
-        expire_after=_some_duration(found["expire_after_ms"]),
-        keep_history=_some_duration(found["keep_history_ms"]),
         is_group=found["is_group"],
         paused=found["status"] == "disabled",
         created_at=_moment(found["inserted_at"]),
+        **settings.info_values(ConsumerSettings, found),
     )
 
 

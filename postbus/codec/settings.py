@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from postbus.codec import fields, parameters
@@ -62,6 +63,17 @@ def http_fields(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 def field_name(name: str, setting: Setting) -> str:
     """The name of a setting in JSON, which says the unit of a duration."""
     return f"{name}_ms" if setting.kind in ("duration", "backoff") else name
+
+
+def info_values(kind: Any, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in an answer, by their names. Backoff and filter, which have several fields each, are left out."""
+    values: dict[str, Any] = {}
+    for name, setting in settings_of(kind).items():
+        if setting.kind not in ("backoff", "filter"):
+            value = found[field_name(name, setting)]
+            is_time = setting.kind == "duration" and value is not None
+            values[name] = timedelta(milliseconds=value) if is_time else value
+    return values
 
 
 def unsettable(kind: Any) -> dict[str, str]:

@@ -1,10 +1,10 @@
-"""Answers about consumers, and what they make of messages."""
+"""Responses about consumers, and about messages as consumers see them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -13,15 +13,14 @@ from postbus.model.consumer import (
     ConsumerStats,
     DeadLetter,
     HistoryEntry,
-    OnDead,
-    OnExpired,
-    Ordering,
     Outcome,
     Peeked,
 )
 from postbus.model.delivery import Delivery
+from postbus.model.settings import ConsumerSettings
 from postbus.server.responses.common import ms, required_ms, utc
 from postbus.server.responses.messages import StoredMessage, message
+from postbus.server.setting_fields import response_of, setting_values
 
 MessageState = Literal["available", "delivered", "waiting", "dead"]
 
@@ -89,29 +88,21 @@ class Consumer(msgspec.Struct):
     stream_id: str
     kind: Literal["pull"]
     status: Literal["active", "disabled"]
-    ack_wait_ms: int
-    max_ack_pending: int
-    max_deliver: int | None
-    max_waiting: int
     filter_key_pattern: str | None
     filter_headers: dict[str, str] | None
     filter_headers_not: dict[str, str] | None
     filter_data: str | None
-    order: Ordering
-    max_per_key: int | None
     backoff_ms: list[int]
     backoff_factor: float | None
     backoff_cap_ms: int | None
     backoff_jitter: float
-    retain_dead_ms: int | None
-    on_dead: OnDead
-    on_expired: OnExpired
-    keep_unread: bool
-    expire_after_ms: int | None
-    keep_history_ms: int | None
     is_group: bool
     inserted_at: datetime
     updated_at: datetime
+
+
+if not TYPE_CHECKING:
+    Consumer = response_of(Consumer, ConsumerSettings)
 
 
 class PartitionPlace(msgspec.Struct):
@@ -195,29 +186,18 @@ def consumer(info: ConsumerInfo, stream_id: str) -> Consumer:
         stream_id=stream_id,
         kind="pull",
         status="disabled" if info.paused else "active",
-        ack_wait_ms=required_ms(info.ack_wait),
-        max_ack_pending=info.max_ack_pending,
-        max_deliver=info.max_deliver,
-        max_waiting=info.max_waiting,
         filter_key_pattern=info.filter_key_pattern,
         filter_headers=None if info.filter_headers is None else dict(info.filter_headers),
         filter_headers_not=None if info.filter_headers_not is None else dict(info.filter_headers_not),
         filter_data=info.filter_data,
-        order=info.order,
-        max_per_key=info.max_per_key,
         backoff_ms=[required_ms(delay) for delay in info.backoff],
         backoff_factor=info.backoff_factor,
         backoff_cap_ms=ms(info.backoff_cap),
         backoff_jitter=info.backoff_jitter,
-        retain_dead_ms=ms(info.retain_dead),
-        on_dead=info.on_dead,
-        on_expired=info.on_expired,
-        keep_unread=info.keep_unread,
-        expire_after_ms=ms(info.expire_after),
-        keep_history_ms=ms(info.keep_history),
         is_group=info.is_group,
         inserted_at=utc(info.created_at),
         updated_at=utc(info.created_at),
+        **setting_values(ConsumerSettings, info),
     )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from postbus.model.stream import DataType, HorizonHolder, StreamInfo, WhenFull
-from postbus.server.responses.common import ms, required_ms, utc
+from postbus.model.settings import StreamSettings
+from postbus.model.stream import HorizonHolder, StreamInfo
+from postbus.server.responses.common import ms, utc
+from postbus.server.setting_fields import response_of, setting_values
 
 
 class StreamSize(msgspec.Struct):
@@ -20,20 +23,6 @@ class StreamSize(msgspec.Struct):
 class Stream(msgspec.Struct):
     id: str
     name: str
-    data_type: DataType
-    partitions: int
-    max_message_bytes: int
-    segment_bytes: int
-    segment_age_ms: int
-    retain_up_to_ms: int | None
-    retain_at_least_ms: int | None
-    max_messages: int | None
-    max_storage: int | None
-    until_acked: bool
-    when_full: WhenFull
-    dedup_window_ms: int | None
-    one_message_per_key: bool
-    process_unmodified: bool
     is_full: bool
     segment_count: int
     start_seq: int
@@ -41,6 +30,10 @@ class Stream(msgspec.Struct):
     stats: StreamSize
     inserted_at: datetime
     updated_at: datetime
+
+
+if not TYPE_CHECKING:
+    Stream = response_of(Stream, StreamSettings)
 
 
 class HeldAt(msgspec.Struct):
@@ -67,20 +60,6 @@ def stream(info: StreamInfo) -> Stream:
     return Stream(
         id=str(info.id),
         name=info.name,
-        data_type=info.data_type,
-        partitions=info.partitions,
-        max_message_bytes=info.max_message_bytes,
-        segment_bytes=info.segment_bytes,
-        segment_age_ms=required_ms(info.segment_age),
-        retain_up_to_ms=ms(info.retain_up_to),
-        retain_at_least_ms=ms(info.retain_at_least),
-        max_messages=info.max_messages,
-        max_storage=info.max_storage,
-        until_acked=info.until_acked,
-        when_full=info.when_full,
-        dedup_window_ms=ms(info.dedup_window),
-        one_message_per_key=info.one_message_per_key,
-        process_unmodified=info.process_unmodified,
         is_full=info.is_full,
         segment_count=info.segment_count,
         start_seq=info.start_seq,
@@ -88,6 +67,7 @@ def stream(info: StreamInfo) -> Stream:
         stats=StreamSize(message_count=info.message_estimate, storage_size=info.bytes),
         inserted_at=utc(info.created_at),
         updated_at=utc(info.created_at),
+        **setting_values(StreamSettings, info),
     )
 
 
