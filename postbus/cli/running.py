@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 import postbus
 from postbus.cli import output, targets
 from postbus.db.url import without_password
+
+_OF_THE_SERVER: Final = ("httptools", "prometheus_client", "uvicorn")
 
 
 def migrate(
@@ -65,13 +68,12 @@ def up(
 
     Example: postbus up --port 7376
     """
-    try:
-        from postbus.cli import serving
-        from postbus.server.settings import Settings
-    except ImportError as error:
-        raise postbus.Error("the server is not installed", "run: pip install 'postbus[server]'") from error
+    if any(find_spec(package) is None for package in _OF_THE_SERVER):
+        raise postbus.Error("the server is not installed", "run: pip install 'postbus[server]'")
+    from postbus.cli import serving
     from postbus.db import migrations
     from postbus.db.embedded import EmbeddedServer
+    from postbus.server.settings import Settings
 
     def settings(database: str) -> Settings:
         return Settings(
