@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import postbus
+
 pytestmark = [pytest.mark.slow, pytest.mark.newest_server]
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +54,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_bare_install_publishes_and_receives(programs: Path, url: str, name: str) -> None:
     said = run(programs / "python", "-c", PROGRAM, url, name).stdout
 
-    assert said.startswith("{'quantity': 4} ")
+    assert said == f"{{'quantity': 4}} {postbus.__version__}\n"
+
+
+def test_the_wheel_has_the_version_of_the_package(programs: Path) -> None:
+    said = run(programs / "python", "-c", "from importlib.metadata import version; print(version('postbus'))").stdout
+
+    assert said == f"{postbus.__version__}\n"
 
 
 def test_the_command_of_a_bare_install_says_how_to_install_it(programs: Path) -> None:
