@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help run test test-engine test-spark test-surfaces test-slow packages java chromium lint format generate bench clean
+.PHONY: help run test test-engine test-spark test-surfaces test-slow packages java chromium lint format generate bench release clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -91,6 +91,9 @@ generate: $(STAMP) ## Write the sync twins, the one-file install and the rendere
 
 bench: $(STAMP) ## Measure against pgmq and the raw limit (see benchmarks/README.md)
 	$(BIN)/python -m benchmarks
+
+release: lint ## Commit and tag a release: make release VERSION=0.2.0 (and DRY_RUN=1 to look first)
+	$(BIN)/python -m tools.release $(if $(DRY_RUN),--dry-run) "$(VERSION)"
 
 clean: ## Remove the virtual environment and everything built
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import ssl
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -16,6 +17,8 @@ from postbus.model.errors import Error, InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from postbus.server.settings import Settings
+
+_SERVER_PACKAGES: Final = ("httptools", "prometheus_client", "uvicorn")
 
 
 def up(
@@ -50,12 +53,11 @@ def up(
 
     Example: postbus up --port 7376
     """
-    try:
-        from postbus.server.settings import Settings
-    except ImportError as error:
-        raise postbus.Error("the server is not installed", "run: pip install 'postbus[server]'") from error
+    if any(find_spec(package) is None for package in _SERVER_PACKAGES):
+        raise postbus.Error("the server is not installed", "run: pip install 'postbus[server]'")
     from postbus.db import migrations
     from postbus.db.embedded import EmbeddedServer
+    from postbus.server.settings import Settings
 
     def settings(database: str) -> Settings:
         return Settings(

@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from postbus.spark.missing import explained
+
 if TYPE_CHECKING:
     from postbus.pipelines.archive.compaction import CompactionResult, UpkeepOptions, tend_archive
     from postbus.pipelines.archive.pipeline import ArchiveOptions, archive_stream
@@ -88,5 +90,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    try:
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        raise explained(error) from error
     return value

@@ -76,17 +76,16 @@ def test_tls_files_that_cannot_be_used_are_refused_before_anything_is_served(tmp
 
 
 def test_the_password_of_the_database_is_not_shown() -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*COMMAND, "up", "--port", "0", "--url", "postgresql://me:secret@127.0.0.1:1/none"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-    try:
-        shown = [_lines(process.stdout).readline() for _ in range(4)]
-    finally:
-        process.kill()
-        process.wait()
+    ) as process:
+        try:
+            shown = [_lines(process.stdout).readline() for _ in range(4)]
+        finally:
+            process.kill()
     assert "postgresql://me:***@127.0.0.1:1/none\n" in shown
     assert "secret" not in "".join(shown)
 
@@ -99,13 +98,15 @@ def test_up_on_a_database_without_postbus_says_what_to_run(empty_url: str) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_runs_the_embedded_postgres_until_it_is_stopped(number: signal.Signals) -> None:
-    with servers.data_directory() as path:
-        process = subprocess.Popen(
+    with (
+        servers.data_directory() as path,
+        subprocess.Popen(
             [*COMMAND, "up", "--port", "0", "--data-dir", str(path)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-        )
+        ) as process,
+    ):
         try:
             assert _lines(process.stdout).readline().startswith("http://127.0.0.1:")
             url = _lines(process.stdout).readline().strip()
@@ -117,7 +118,7 @@ def test_up_runs_the_embedded_postgres_until_it_is_stopped(number: signal.Signal
             said = _lines(process.stderr).read()
         finally:
             process.kill()
-    assert "Postbus 0.1.0 is up" in said
+    assert f"Postbus {postbus.__version__} is up" in said
     assert "/api/streams/orders/messages" in said
     assert said.endswith("stopped\n")
 
@@ -128,7 +129,7 @@ def _lines(stream: IO[str] | None) -> IO[Any]:
 
 
 def test_version_and_help() -> None:
-    assert run("--version").stdout == "postbus 0.1.0\n"
+    assert run("--version").stdout == f"postbus {postbus.__version__}\n"
     for arguments in (["--help"], ["up", "--help"], ["migrate", "--help"]):
         done = run(*arguments)
         assert done.returncode == 0
@@ -173,23 +174,23 @@ def test_follow_prints_and_acks_what_comes_until_ctrl_c(fresh_url: str) -> None:
     with postbus.connect(fresh_url) as bus:
         bus.create_stream("orders")
         billing = bus.create_consumer("orders", "billing")
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [*COMMAND, "receive", "orders", "billing", "--follow", "--ack", "--url", fresh_url],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
-        try:
-            for number in (1, 2):
-                bus.publish("orders", key="k", data={"n": number})
-                assert _lines(process.stdout).readline() == f'{number}  k  {{"n": {number}}}\n'
-            until(lambda: billing.stats().in_flight == 0, "they are acked")
-            process.send_signal(signal.SIGINT)
-            assert process.wait(10) == 0
-            assert _lines(process.stderr).read() == ""
-        finally:
-            process.kill()
+        ) as process:
+            try:
+                for number in (1, 2):
+                    bus.publish("orders", key="k", data={"n": number})
+                    assert _lines(process.stdout).readline() == f'{number}  k  {{"n": {number}}}\n'
+                until(lambda: billing.stats().in_flight == 0, "they are acked")
+                process.send_signal(signal.SIGINT)
+                assert process.wait(10) == 0
+                assert _lines(process.stderr).read() == ""
+            finally:
+                process.kill()
         assert billing.stats().lag_estimate == 0
 
 
