@@ -43,7 +43,9 @@ def redeliver(run: Run, frame: DataFrame, stream: str, consumer: str, to_seq: in
     with session.transaction(run.url) as database:
         count = database.value(REPLAY_COPIES, parameters)
     if count is None:
-        raise Conflict(f'another run of pipeline "{run.name}" has begun', "this run stops; nothing was lost or duplicated")
+        raise Conflict(
+            f'another run of pipeline "{run.name}" has begun', "this run stops; nothing was lost or duplicated"
+        )
     return int(count)
 
 
