@@ -1,4 +1,4 @@
-"""Coalescer over HTTP by many connections of one process, as fast as it goes or at a pace."""
+"""Publishing over HTTP by many connections of one process, as fast as it goes or at a pace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coalescer by several producers at once."""
+"""Publishing by several producers at once."""
 
 from __future__ import annotations
 

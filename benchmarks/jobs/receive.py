@@ -1,4 +1,4 @@
-"""LongPolls and acking by several workers at once."""
+"""Receiving and acking by several workers at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LongPolls and acking while about as many messages wait all the time.
+"""Receiving and acking while about as many messages wait all the time.
 
 The clock runs only while a slice is received; then it stops and as many messages are put in. So any number of messages can be
 received from a shallow place, and whoever receives from a deep one does exactly the same.

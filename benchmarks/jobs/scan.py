@@ -1,4 +1,4 @@
-"""LongPolls what is rare: a filter that lets one message of many through."""
+"""Receiving rare messages: a filter that lets one message of many through."""
 
 from __future__ import annotations
 

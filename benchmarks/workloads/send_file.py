@@ -1,4 +1,4 @@
-"""Coalescer a file by the command, beside messages that a program has in hand."""
+"""Publishing a file by the command, beside messages that a program has in hand."""
 
 from __future__ import annotations
 

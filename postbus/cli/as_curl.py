@@ -1,4 +1,4 @@
-"""`--as-curl`: the requests of a command, printed as commands for curl instead of sent."""
+"""`--as-curl`: prints the requests of a command as curl commands instead of sending them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _prepares: ContextVar[bool] = ContextVar("the request only prepares the command", default=False)
 _wording: ContextVar[Callable[[Request], str] | None] = ContextVar("how a request is printed", default=None)
-# Nothing where nothing came: an ack of nothing is refused.
+# Prints nothing if nothing was received: the server refuses an ack without ids.
 _ACK_IDS: Final = "jq -c 'select(.data | length > 0) | {ack_ids: [.data[].ack_id]}'"
 
 
 class Shown(BaseException):
-    """A request was printed instead of sent, so there is no answer to go on with."""
+    """A request was printed instead of sent, so there is no answer to continue with."""
 
 
 @contextmanager
 def showing(target: Target) -> Iterator[Bus]:
-    """A bus whose first request is printed; what would come after it is left out."""
+    """A bus that prints its first request. Later requests are left out."""
     from postbus.client._sync.bus import Bus
     from postbus.transport._sync.http import HttpTransport
 
@@ -52,7 +52,7 @@ def client(target: Target) -> Iterator[HttpClient]:
 
 @contextmanager
 def ending() -> Iterator[None]:
-    """End the command when its request was shown."""
+    """End the command once its request is printed."""
     try:
         yield
     except Shown:
@@ -61,7 +61,7 @@ def ending() -> Iterator[None]:
 
 @contextmanager
 def preparing() -> Iterator[None]:
-    """What is asked here is no part of the command: with --as-curl it is asked all the same."""
+    """Requests in this block prepare the command: --as-curl sends them instead of printing them."""
     token = _prepares.set(True)
     try:
         yield
@@ -70,7 +70,7 @@ def preparing() -> Iterator[None]:
 
 
 def all_of(*questions: Callable[[], Any]) -> list[Any]:
-    """The answers to several questions; with --as-curl the requests of all."""
+    """The results of several calls; with --as-curl the requests of all of them."""
     answers = []
     for question in questions:
         try:
@@ -83,7 +83,7 @@ def all_of(*questions: Callable[[], Any]) -> list[Any]:
 
 
 def show_receive_and_ack(receive: Callable[[], Any], ack: Callable[[], Any]) -> None:
-    """The requests of a command that acks what it received: a script for a shell with jq."""
+    """Print receive and ack as a script for a shell with jq."""
     _show_as(_receiving, receive)
     _show_as(_acking, ack)
     raise Shown

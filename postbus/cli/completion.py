@@ -1,4 +1,4 @@
-"""Names for the shell to complete. What cannot be found out quickly is not completed, and never an error."""
+"""Names for shell completion. Completion stays silent if the bus is slow or cannot be reached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONNECT_SECONDS = 2.0
 
 
 def streams(given: Mapping[str, Any], incomplete: str) -> list[str]:
-    """Streams of the bus that the options given so far lead to."""
+    """Streams of the bus that the options so far point to."""
     return _matching(_ask(given, lambda bus: [info.name for info in bus.list_streams()]), incomplete)
 
 
@@ -40,7 +40,7 @@ def _matching(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _ask(given: Mapping[str, Any], question: Callable[[Bus], list[str]]) -> list[str]:
-    """The bus's answer; nothing from an embedded Postgres that does not run: starting it would take too long."""
+    """The bus's answer. An embedded Postgres that is not running is not started, as that would take too long."""
     import postbus
     from postbus.db.embedded import EmbeddedServer
 

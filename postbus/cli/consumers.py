@@ -1,90 +1,40 @@
-"""`postbus consumer`: consumers. What they do with deliveries is in deliveries.py."""
+"""`postbus consumer`: consumers. Commands about deliveries are in deliveries.py."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from postbus.cli import as_curl, consumer_settings, deliveries, output
-from postbus.cli.consumer_settings import (
-    AckWait,
-    Backoff,
-    ExpireAfter,
-    FilterData,
-    FilterHeader,
-    FilterHeaderNot,
-    FilterKey,
-    KeepHistory,
-    KeepUnread,
-    MaxAckPending,
-    MaxDeliver,
-    MaxPerKey,
-    MaxWaiting,
-    OnDead,
-    OnExpired,
-    Order,
-    RetainDead,
-    backoff,
-    filter_of,
-    given,
-)
+from postbus.cli.consumer_settings import Start
 from postbus.cli.global_options import Commands, current
-from postbus.cli.options import ConsumerName, NewName, StreamName, Yes, confirm, names, open_bus, open_consumer, seconds
+from postbus.cli.options import ConsumerName, NewName, StreamName, Yes, confirm, names, open_bus, open_consumer
+from postbus.cli.setting_options import with_settings
+from postbus.model.settings import ConsumerChanges, ConsumerSettings
 
-app = Commands("Consumers: add, list, look at, change, receive, move.")
+app = Commands("Consumers: add, list, show, change, receive, seek.")
 
 
 @app.command("add")
+@with_settings(ConsumerSettings, is_new=True)
 def add(
     stream: StreamName,
     consumer: NewName,
-    order: Order = None,
-    filter_key: FilterKey = None,
-    filter_header: FilterHeader = None,
-    filter_header_not: FilterHeaderNot = None,
-    filter_data: FilterData = None,
-    start: Annotated[str | None, typer.Option("--from", help="earliest, latest, a seq, a time, or 10m.")] = None,
-    ack_wait: AckWait = None,
-    max_ack_pending: MaxAckPending = None,
-    max_deliver: MaxDeliver = None,
-    delays: Backoff = None,
-    retain_dead: RetainDead = None,
-    max_per_key: MaxPerKey = None,
-    max_waiting: MaxWaiting = None,
-    on_dead: OnDead = None,
-    on_expired: OnExpired = None,
-    keep_unread: KeepUnread = None,
-    expire_after: ExpireAfter = None,
-    keep_history: KeepHistory = None,
-    defaults: Annotated[bool, typer.Option("--defaults", help="Ask nothing.")] = False,
+    settings: dict[str, Any],
+    start: Start = None,
+    defaults: Annotated[bool, typer.Option("--defaults", help="Ask nothing; take the defaults.")] = False,
 ) -> None:
     """Create a consumer. Without settings, on a terminal, it asks for them.
 
     Example: postbus consumer add orders billing --filter 'orders.>' --max-deliver 5
     """
-    settings = given(
-        order=order,
-        filter=filter_of(filter_key, filter_header, filter_header_not, filter_data),
-        ack_wait=seconds(ack_wait),
-        max_ack_pending=max_ack_pending,
-        max_deliver=max_deliver,
-        backoff=backoff(delays),
-        retain_dead=seconds(retain_dead),
-        max_per_key=max_per_key,
-        max_waiting=max_waiting,
-        on_dead=on_dead,
-        on_expired=on_expired,
-        keep_unread=keep_unread,
-        expire_after=seconds(expire_after),
-        keep_history=seconds(keep_history),
-        **consumer_settings.start(start),
-    )
+    settings |= consumer_settings.start(start)
     with open_bus() as bus:
         if not settings and not defaults and sys.stdin.isatty():
             with as_curl.preparing():
-                bus.list_consumers(stream)  # A stream that does not exist is said before anything is asked.
+                bus.list_consumers(stream)  # Fail on an unknown stream before asking any questions.
             settings = consumer_settings.ask()
         created = bus.create_consumer(stream, consumer, **settings)
         if output.as_json():
@@ -107,7 +57,7 @@ def ls(stream: StreamName) -> None:
 
 @app.command("info")
 def info(stream: StreamName, consumer: ConsumerName) -> None:
-    """Settings of a consumer, and where it stands.
+    """Show a consumer's settings and its progress.
 
     Example: postbus consumer info orders billing
     """
@@ -121,25 +71,11 @@ def info(stream: StreamName, consumer: ConsumerName) -> None:
 
 
 @app.command("edit")
+@with_settings(ConsumerChanges)
 def edit(
     stream: StreamName,
     consumer: ConsumerName,
-    filter_key: FilterKey = None,
-    filter_header: FilterHeader = None,
-    filter_header_not: FilterHeaderNot = None,
-    filter_data: FilterData = None,
-    ack_wait: AckWait = None,
-    max_ack_pending: MaxAckPending = None,
-    max_deliver: MaxDeliver = None,
-    delays: Backoff = None,
-    retain_dead: RetainDead = None,
-    max_per_key: MaxPerKey = None,
-    max_waiting: MaxWaiting = None,
-    on_dead: OnDead = None,
-    on_expired: OnExpired = None,
-    keep_unread: KeepUnread = None,
-    expire_after: ExpireAfter = None,
-    keep_history: KeepHistory = None,
+    settings: dict[str, Any],
     unset: Annotated[list[str] | None, typer.Option(help="A setting to put back to none; may be repeated.")] = None,
 ) -> None:
     """Change settings of a consumer.
@@ -147,22 +83,7 @@ def edit(
     Example: postbus consumer edit orders billing --ack-wait 2m --unset max-deliver
     """
     with open_consumer(stream, consumer) as found:
-        found.alter(
-            filter=filter_of(filter_key, filter_header, filter_header_not, filter_data),
-            ack_wait=seconds(ack_wait),
-            max_ack_pending=max_ack_pending,
-            max_deliver=max_deliver,
-            backoff=backoff(delays),
-            retain_dead=seconds(retain_dead),
-            max_per_key=max_per_key,
-            max_waiting=max_waiting,
-            on_dead=on_dead,  # type: ignore[arg-type]
-            on_expired=on_expired,  # type: ignore[arg-type]
-            keep_unread=keep_unread,
-            expire_after=seconds(expire_after),
-            keep_history=seconds(keep_history),
-            unset=names(unset),
-        )
+        found.alter(**settings, unset=names(unset))
         if output.as_json():
             output.emit_json(found.info())
             return
@@ -189,7 +110,7 @@ for name, function in deliveries.COMMANDS.items():
 
 @app.command("pause")
 def pause(stream: StreamName, consumer: ConsumerName) -> None:
-    """Give no more messages until resume.
+    """Stop delivering messages until the consumer is resumed.
 
     Example: postbus consumer pause orders billing
     """
@@ -200,7 +121,7 @@ def pause(stream: StreamName, consumer: ConsumerName) -> None:
 
 @app.command("resume")
 def resume(stream: StreamName, consumer: ConsumerName) -> None:
-    """Go on after pause.
+    """Deliver messages again after a pause.
 
     Example: postbus consumer resume orders billing
     """

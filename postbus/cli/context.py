@@ -1,4 +1,4 @@
-"""`postbus context`: which bus commands work on."""
+"""`postbus context`: which bus commands use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from postbus.cli.options import Yes, confirm
 from postbus.cli.target import find_target, stored_contexts
 from postbus.model.errors import Conflict, InvalidInput
 
-app = Commands("Contexts: which bus commands work on.", shared=OUTPUT)
+app = Commands("Contexts: which bus commands use.", shared=OUTPUT)
 Name = Annotated[str, typer.Argument(help="The context's name.", autocompletion=complete_context)]
 
 
@@ -33,19 +33,20 @@ class _Shown:
 
 @app.command("create")
 def create(
-    name: Annotated[str, typer.Argument(help="What to call it.")],
-    url: Annotated[str, typer.Option("--url", help="postgresql://… or http://…; or env:NAME or file:PATH for it.")],
+    name: Annotated[str, typer.Argument(help="Its name.")],
+    url: Annotated[str, typer.Option("--url", help="postgresql://… or http://…; or env:NAME or file:PATH.")],
     token: Annotated[
         str | None,
-        typer.Option("--token", help="For a server: env:NAME, file:PATH, - to be asked, or the token itself."),
+        typer.Option("--token", help="For a server: the token, env:NAME, file:PATH, or - to be prompted."),
     ] = None,
     password: Annotated[
-        str | None, typer.Option("--password", help="For Postgres: env:NAME, file:PATH, - to be asked, or itself.")
+        str | None,
+        typer.Option("--password", help="For Postgres: the password, env:NAME, file:PATH, or - to be prompted."),
     ] = None,
     use: Annotated[bool, typer.Option("--use", help="Use it from now on.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace one of that name.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing context of that name.")] = False,
 ) -> None:
-    """Store where a bus is, in a file that only you can read. Secrets may stay in the environment or in files of their own.
+    """Store the address of a bus in a file that only you can read. Secrets may stay in the environment or in other files.
 
     Example: postbus context create prod --url http://bus.example.com:7376 --token env:PROD_TOKEN --use
     """
@@ -69,7 +70,7 @@ def create(
 def _say_if_another_is_meant() -> None:
     for name in ("POSTBUS_URL", "POSTBUS_CONTEXT", "POSTBUS_DATA_DIR"):
         if os.environ.get(name):
-            output.say(f"note: as long as {name} is set here, commands work on what it names")
+            output.say(f"note: {name} is set and takes precedence over the context")
             return
 
 
@@ -104,7 +105,7 @@ def ls() -> None:
 def info(
     name: Annotated[str | None, typer.Argument(help="The context's name.", autocompletion=complete_context)] = None,
 ) -> None:
-    """Show a context or, without a name, what commands work on now and why.
+    """Show a context or, without a name, which bus commands use now and why.
 
     Example: postbus context info
     """
@@ -125,14 +126,14 @@ def info(
 @app.command("use")
 def use(
     name: Annotated[str | None, typer.Argument(help="The context's name.", autocompletion=complete_context)] = None,
-    none: Annotated[bool, typer.Option("--none", help="Use none.")] = False,
+    none: Annotated[bool, typer.Option("--none", help="Use no context.")] = False,
 ) -> None:
-    """Work on this context from now on, unless an option or the environment says otherwise.
+    """Use this context from now on, unless an option or the environment names another bus.
 
     Example: postbus context use prod
     """
     if (name is None) != none:
-        raise InvalidInput("which context?", "give a name, or --none")
+        raise InvalidInput("no context was named", "give a name, or --none")
     stored_contexts().use(name)
     output.done("no context is in use" if name is None else f"context {name} is in use", in_use=name)
     _say_if_another_is_meant()
@@ -140,7 +141,7 @@ def use(
 
 @app.command("rm")
 def rm(name: Name, yes: Yes = False) -> None:
-    """Forget a context.
+    """Remove a context.
 
     Example: postbus context rm prod --yes
     """

@@ -1,4 +1,4 @@
-"""Where contexts are stored: a file that only its owner can read, in which secrets may be named instead of written down."""
+"""Stored contexts: a file that only its owner can read. It may refer to secrets instead of containing them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCHEMES: Final = ("postgresql://", "postgres://", *_HTTP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """A bus to work on. Each value may be written as `env:NAME` or `file:PATH`, and is looked up there when it is used.
+    """The address of a bus. Each value may be `env:NAME` or `file:PATH`, which is read when it is used.
 
     Attributes:
         url: `postgresql://…` or `http://…`.
@@ -92,13 +92,13 @@ class Contexts:
         self._write(kept, None if self.in_use == name else self.in_use)
 
     def use(self, name: str | None) -> None:
-        """From now on work on this one; None on none."""
+        """Use this context from now on; None uses no context."""
         if name is not None:
             self.get(name)
         self._write(dict(self.by_name), name)
 
     def _write(self, contexts: Mapping[str, Context], in_use: str | None) -> None:
-        """Replace the file as a whole: whoever reads it sees the old one or the new one."""
+        """Replace the file atomically, so that readers see the old one or the new one."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         text = json.dumps(
             {"use": in_use, "contexts": {name: _stored(each) for name, each in contexts.items()}}, indent=2
@@ -154,7 +154,7 @@ def checked_url(url: str) -> str:
 
         raise InvalidInput(
             f'"{without_password(url)}" is not a URL of Postgres or of a server',
-            "it should look like postgresql://user@host/db or http://host:7376",
+            "it must look like postgresql://user@host/db or http://host:7376",
         )
     return url
 
@@ -169,7 +169,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise InvalidInput(f"{path} is not JSON: {error}", "mend or remove it") from error
+        raise InvalidInput(f"{path} is not JSON: {error}", "repair or remove it") from error
     return found if isinstance(found, dict) else {}
 
 

@@ -11,8 +11,10 @@ from postbus.cli.global_options import Commands, current
 from postbus.cli.options import ConsumerName, KeyPattern, StreamName, Yes, confirm, open_consumer
 
 app = Commands("Dead letters: list, redrive, discard.")
-Seqs = Annotated[list[int] | None, typer.Option("--seq", help="Only this one; may be repeated.")]
-Reason = Annotated[str | None, typer.Option(help="Only those whose reason is like this, such as 'timeout%'.")]
+Seqs = Annotated[list[int] | None, typer.Option("--seq", help="Only the dead letter with this seq; may be repeated.")]
+Reason = Annotated[
+    str | None, typer.Option(help="Only dead letters whose reason matches this SQL LIKE pattern, such as 'timeout%'.")
+]
 
 
 @app.command("ls")
@@ -22,8 +24,10 @@ def ls(
     seqs: Seqs = None,
     key_pattern: KeyPattern = None,
     reason: Reason = None,
-    after_seq: Annotated[int, typer.Option("--after", help="Only those behind this seq.")] = 0,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="How many at most.")] = 100,
+    after_seq: Annotated[int, typer.Option("--after", help="Only those after this seq.")] = 0,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")
+    ] = 100,
 ) -> None:
     """List dead letters.
 
@@ -45,9 +49,9 @@ def redrive(
     key_pattern: KeyPattern = None,
     reason: Reason = None,
     to_stream: Annotated[str | None, typer.Option("--to", help="Publish them to this stream instead.")] = None,
-    rate: Annotated[float | None, typer.Option(help="How many per second at most.")] = None,
+    rate: Annotated[float | None, typer.Option(help="The largest number of messages per second.")] = None,
 ) -> None:
-    """Give dead letters another chance.
+    """Deliver dead letters again, or publish them to another stream.
 
     Example: postbus dead redrive orders billing --rate 100
     """

@@ -1,4 +1,4 @@
-"""What a consumer does: receive and settle deliveries, look ahead, move. Also as `postbus receive` and `postbus queue`."""
+"""Commands about deliveries: receive, ack, nack, peek, seek, replay. `postbus receive` and `postbus queue` use them too."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from postbus import Batch, Consumer
 
 AckIds = Annotated[list[str], typer.Argument(help="The ack ids that receive printed.")]
-Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="How many at most.")]
-Wait = Annotated[str, typer.Option(help="How long to wait for one, such as 10s.")]
-Ack = Annotated[bool, typer.Option("--ack", help="Ack what was printed.")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")]
-Delay = Annotated[str | None, typer.Option(help="How long they wait first, such as 1m.")]
-Reason = Annotated[str | None, typer.Option(help="Why; kept with the message.")]
+Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")]
+Wait = Annotated[str, typer.Option(help="How long to wait for a message, such as 10s.")]
+Ack = Annotated[bool, typer.Option("--ack", help="Ack the messages after printing them.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep receiving until Ctrl-C.")]
+Delay = Annotated[str | None, typer.Option(help="How long to wait before delivering them again, such as 1m.")]
+Reason = Annotated[str | None, typer.Option(help="The reason, stored with the message.")]
 _FOLLOW_WAIT: Final = 1.0
 _FOLLOW_COUNT: Final = 100
 
@@ -45,7 +45,9 @@ _FOLLOW_COUNT: Final = 100
 def receive(
     stream: StreamName,
     consumer: ConsumerName,
-    count: Annotated[int | None, typer.Option("-n", "--count", min=1, max=10_000, help="How many at most.")] = None,
+    count: Annotated[
+        int | None, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")
+    ] = None,
     wait: Wait = "0s",
     ack: Ack = False,
     follow: Follow = False,
@@ -62,7 +64,7 @@ def receive(
 def print_deliveries(
     consumer: Consumer, *, count: int | None, wait: float, ack: bool, follow: bool, ack_wait: str | None
 ) -> None:
-    """Receive once, or until Ctrl-C; what is acked was printed before."""
+    """Receive once, or until Ctrl-C. Messages are printed before they are acked."""
     lease = seconds(ack_wait)
     if ack and current().as_curl:
         first = count or (_FOLLOW_COUNT if follow else 1)
@@ -98,7 +100,7 @@ def _finish(consumer: Consumer, batch: Batch, ack: bool) -> None:
 
 @contextmanager
 def _until_interrupted() -> Iterator[list[int]]:
-    """A list that Ctrl-C fills, so that what was received is still printed and acked; the second one ends at once."""
+    """A list that Ctrl-C fills, so that received messages are still printed and acked. A second Ctrl-C ends at once."""
     stopped: list[int] = []
 
     def stop(number: int, _: object) -> None:
@@ -114,7 +116,7 @@ def _until_interrupted() -> Iterator[list[int]]:
 
 
 def ack(stream: StreamName, consumer: ConsumerName, ack_ids: AckIds) -> None:
-    """Finish deliveries.
+    """Ack deliveries: their messages are done.
 
     Example: postbus consumer ack orders billing 1f0c9a7be2d34c55-17
     """
@@ -125,7 +127,7 @@ def ack(stream: StreamName, consumer: ConsumerName, ack_ids: AckIds) -> None:
 def nack(
     stream: StreamName, consumer: ConsumerName, ack_ids: AckIds, delay: Delay = None, reason: Reason = None
 ) -> None:
-    """Give deliveries back: they come again.
+    """Nack deliveries: their messages are delivered again.
 
     Example: postbus consumer nack orders billing 1f0c9a7be2d34c55-17 --delay 1m
     """
@@ -152,8 +154,10 @@ def terminate(stream: StreamName, consumer: ConsumerName, ack_ids: AckIds, reaso
 
 
 def report(verb: str, counted: int, asked: int) -> None:
-    """How many of those that were named."""
-    rest = "" if counted >= asked else f" of {asked}; the others were settled before, or went to somebody else"
+    """Say how many of the given deliveries counted."""
+    rest = (
+        "" if counted >= asked else f" of {asked}; the others were already acked or nacked, or their leases had ended"
+    )
     output.emit_number(counted, f"{verb} {counted}{rest}", name=verb)
 
 
@@ -163,9 +167,9 @@ def peek(
     state: Annotated[str | None, typer.Option(help="available, delivered, waiting or dead.")] = None,
     key_pattern: KeyPattern = None,
     count: Count = 20,
-    after_seq: Annotated[int, typer.Option("--after", help="Only messages behind this seq.")] = 0,
+    after_seq: Annotated[int, typer.Option("--after", help="Only messages after this seq.")] = 0,
 ) -> None:
-    """Look at messages as a consumer sees them, without touching anything.
+    """Show messages as a consumer sees them, without changing anything.
 
     Example: postbus consumer peek orders billing --state waiting
     """
@@ -179,10 +183,13 @@ def history(
     stream: StreamName,
     consumer: ConsumerName,
     outcome: Annotated[str | None, typer.Option(help="acked, failed or dead.")] = None,
-    before: Annotated[str | None, typer.Option(help="Only what was finished before this time, or so long ago.")] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(help="Only deliveries that finished before this time; a time, or 10m for ten minutes ago."),
+    ] = None,
     count: Count = 100,
 ) -> None:
-    """What became of deliveries, the newest first, where the consumer keeps a history.
+    """Show the outcomes of past deliveries, newest first. The consumer must keep a history (--keep-history).
 
     Example: postbus consumer history orders billing --outcome failed
     """
@@ -199,7 +206,7 @@ def seek(
     to: Annotated[str, typer.Argument(help="earliest, latest, a seq, a time, or 10m for ten minutes ago.")],
     yes: Yes = False,
 ) -> None:
-    """Read on from another position; what is in flight is given up.
+    """Move a consumer to another position. Messages in flight are given up.
 
     Example: postbus consumer seek orders billing 1h --yes
     """
@@ -212,7 +219,7 @@ def seek(
             from_seq, from_time = position(to)
             how = f"deliver them with: postbus pipeline run replay {stream} --consumer {consumer} --from {to}"
             say_where_older_is(stream, seq=from_seq, time=from_time, how=how)
-    output.emit_number(seq, f"consumer {consumer} reads on after seq {seq}", name="after_seq")
+    output.emit_number(seq, f"consumer {consumer} continues after seq {seq}", name="after_seq")
 
 
 def replay(
@@ -221,14 +228,14 @@ def replay(
     start: Annotated[str | None, typer.Option("--from", help="A seq, a time, or 10m for ten minutes ago.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="A seq, a time, or a duration ago.")] = None,
     key_pattern: KeyPattern = None,
-    rate: Annotated[float | None, typer.Option(help="How many per second at most.")] = None,
+    rate: Annotated[float | None, typer.Option(help="The largest number of messages per second.")] = None,
 ) -> None:
-    """Deliver messages of a range again, while the consumer goes on with the rest.
+    """Deliver a range of messages again, while the consumer continues with the rest.
 
     Example: postbus consumer replay orders billing --from 2h --to 1h
     """
     if start is None and end is None and key_pattern is None:
-        raise InvalidInput("which messages?", "give --from, --to or --filter")
+        raise InvalidInput("no messages were selected", "give --from, --to or --filter")
     (from_seq, from_time), (to_seq, to_time) = position(start), position(end)
     count = 0
     with open_consumer(stream, consumer) as found:

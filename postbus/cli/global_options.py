@@ -1,4 +1,4 @@
-"""Options that commands share: which bus, how results are printed. A command asks for them here instead of naming each."""
+"""Options that all commands share: which bus to use, and how to print results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalOptions:
-    """What the shared options of a command say.
+    """The values of a command's shared options.
 
     Attributes:
         context: The name of a stored context.
@@ -37,7 +37,7 @@ class GlobalOptions:
     as_curl: bool = False
 
     def inside(self, outer: GlobalOptions) -> GlobalOptions:
-        """These options, where they were given, else those that were given before the command's name."""
+        """These options, or those given before the command's name where one is missing here."""
         own_target = self.context or self.url or self.data_dir
         target = self if own_target else outer
         return GlobalOptions(
@@ -78,7 +78,7 @@ _OPTIONS: Final[dict[str, Any]] = {
     ],
     "url": Annotated[str | None, typer.Option("--url", help="postgresql://… or http://… (POSTBUS_URL).")],
     "data_dir": Annotated[
-        Path | None, typer.Option("--data-dir", help="Use the embedded Postgres that lives here (POSTBUS_DATA_DIR).")
+        Path | None, typer.Option("--data-dir", help="Use the embedded Postgres in this directory (POSTBUS_DATA_DIR).")
     ],
     "as_json": Annotated[bool, typer.Option("--json", help="Print JSON: one object per line.")],
     "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")],
@@ -107,7 +107,7 @@ class Commands(typer.Typer):
 
 
 class Group(typer.core.TyperGroup):
-    """A group whose commands have other names too, for those who come from elsewhere."""
+    """A group whose commands have aliases, for users of other tools."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         found = super().get_command(ctx, cmd_name)
@@ -116,7 +116,7 @@ class Group(typer.core.TyperGroup):
         return found
 
 
-# The seed's short names, and words that other tools use.
+# Short names, and words of other tools.
 ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "s": ("stream",),
     "str": ("stream",),
@@ -147,7 +147,7 @@ ALIASES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def with_options(function: Callable[..., Any], names: tuple[str, ...] = ALL) -> Callable[..., Any]:
-    """The function as a command that takes these shared options besides its own."""
+    """The function as a command that also takes these shared options."""
     own = inspect.signature(function, eval_str=True)
     added = [
         inspect.Parameter(
@@ -183,5 +183,5 @@ def using(shared: GlobalOptions) -> Iterator[None]:
 
 
 def use_from_now_on(shared: GlobalOptions) -> None:
-    """What was given before the command's name."""
+    """Set the options that were given before the command's name."""
     _current.set(shared)

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from postbus.cli import as_curl, consumer_settings, output
-from postbus.cli.consumer_settings import ExpireAfter, KeepUnread, given
+from postbus.cli.consumer_settings import Start
 from postbus.cli.deliveries import Wait
 from postbus.cli.global_options import Commands, current
 from postbus.cli.options import GroupName, NewName, StreamName, Yes, confirm, open_bus, seconds
+from postbus.cli.setting_options import with_settings
 from postbus.model.group import Claim
+from postbus.model.settings import ConsumerSettings
 
-app = Commands("Groups, read by position: add, list, look at, remove, claim, fetch, commit.")
+app = Commands("Groups, read by position: add, list, show, remove, claim, fetch, commit.")
 
-Tokens = Annotated[list[str], typer.Argument(help="The tokens of what was claimed.")]
+Tokens = Annotated[list[str], typer.Argument(help="The tokens of claimed ranges.")]
 _COLUMNS = ("partition", "from_seq", "to_seq", "message_count", "token", "deadline")
 
 
 @app.command("add")
-def add(
-    stream: StreamName,
-    group: NewName,
-    start: Annotated[str | None, typer.Option("--from", help="earliest, latest, a seq, a time, or 10m.")] = None,
-    keep_unread: KeepUnread = None,
-    expire_after: ExpireAfter = None,
-) -> None:
+@with_settings(ConsumerSettings, only=("keep_unread", "expire_after"), is_new=True)
+def add(stream: StreamName, group: NewName, settings: dict[str, Any], start: Start = None) -> None:
     """Create a group.
 
     Example: postbus group add orders readers --from latest
     """
-    settings = given(keep_unread=keep_unread, expire_after=seconds(expire_after), **consumer_settings.start(start))
+    settings |= consumer_settings.start(start)
     with open_bus() as bus:
         bus.create_group(stream, group, **settings)
     output.done(f"created group {group}; claim with: postbus group claim {stream} {group}", created=group)
@@ -51,7 +48,7 @@ def ls(stream: StreamName) -> None:
 
 @app.command("info")
 def info(stream: StreamName, group: GroupName) -> None:
-    """Where a group stands, in each partition.
+    """Show a group's progress in each partition.
 
     Example: postbus group info orders readers
     """
@@ -68,13 +65,17 @@ def info(stream: StreamName, group: GroupName) -> None:
 def claim(
     stream: StreamName,
     group: GroupName,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="How many messages at most.")] = 100,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of messages.")
+    ] = 100,
     lease: Annotated[
         str | None,
-        typer.Option(help="Give them again unless they are committed in time, as 30s; else they are given for good."),
+        typer.Option(
+            help="Let others claim them again unless they are committed in this time, such as 30s. Without it, a claim is final."
+        ),
     ] = None,
     wait: Wait = "0s",
-    worker: Annotated[str | None, typer.Option(help="Only partitions that are assigned to this worker.")] = None,
+    worker: Annotated[str | None, typer.Option(help="Only partitions of this worker.")] = None,
 ) -> None:
     """Claim the next messages of a group, as ranges to fetch.
 
@@ -93,7 +94,7 @@ def fetch(
     from_seq: Annotated[int, typer.Argument(help="Its first seq.")],
     to_seq: Annotated[int, typer.Argument(help="Its last seq.")],
 ) -> None:
-    """Print the messages of a range that was claimed, as JSON lines.
+    """Print the messages of a claimed range as JSON lines.
 
     Example: postbus group fetch orders readers 3 17 116
     """
@@ -108,26 +109,30 @@ def commit(
     stream: StreamName,
     group: GroupName,
     tokens: Tokens,
-    to_seq: Annotated[int | None, typer.Option("--to", help="Only up to this seq; the rest stays claimed.")] = None,
+    to_seq: Annotated[
+        int | None, typer.Option("--to", help="Commit only up to this seq; the rest stays claimed.")
+    ] = None,
 ) -> None:
-    """Finish what was claimed with a lease.
+    """Commit ranges that were claimed with a lease.
 
     Example: postbus group commit orders readers 1f0c9a7be2d34c55
     """
     with open_bus() as bus:
         count = bus.group(stream, group).commit(_claims(tokens), to_seq=to_seq)
-    output.emit_number(count, "committed; what was not counted had been given to somebody else", name="committed")
+    output.emit_number(
+        count, "committed; ranges that are not counted had expired and gone to another worker", name="committed"
+    )
 
 
 @app.command("release")
 def release(stream: StreamName, group: GroupName, tokens: Tokens) -> None:
-    """Give back what was claimed with a lease: the next claim gets it.
+    """Release ranges that were claimed with a lease: the next claim gets them.
 
     Example: postbus group release orders readers 1f0c9a7be2d34c55
     """
     with open_bus() as bus:
         count = bus.group(stream, group).release(_claims(tokens))
-    output.emit_number(count, "given back", name="released")
+    output.emit_number(count, "released", name="released")
 
 
 @app.command("seek")
@@ -136,13 +141,13 @@ def seek(
     group: GroupName,
     to: Annotated[str, typer.Argument(help="earliest, latest, a seq, a time, or 10m for ten minutes ago.")],
 ) -> None:
-    """Read on from another position; what is claimed is given up.
+    """Move a group to another position. Claimed ranges are given up.
 
     Example: postbus group seek orders readers earliest
     """
     with open_bus() as bus:
         seq = bus.group(stream, group).seek(**consumer_settings.start(to))
-    output.emit_number(seq, f"group {group} reads on after seq {seq}", name="after_seq")
+    output.emit_number(seq, f"group {group} continues after seq {seq}", name="after_seq")
 
 
 @app.command("rm")

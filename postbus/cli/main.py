@@ -1,4 +1,4 @@
-"""The `postbus` command. Each of its commands is imported when it is called, so that `postbus --help` is there at once."""
+"""The `postbus` command. Each command is imported when it is called, so that `postbus --help` is fast."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from postbus.cli.global_options import (
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A command or a group of commands, and where it is: `app` of a module, or a function of it with its shared options."""
+    """A command or a group of commands: the `app` of a module, or one of its functions with its shared options."""
 
     module: str
     function: str | None = None
@@ -37,21 +37,23 @@ class _Entry:
 
 
 ENTRIES: Final[dict[str, _Entry]] = {
-    "up": _Entry("up", "up", TARGET, help="Run the server, and Postgres if need be."),
-    "stream": _Entry("streams", help="Streams: add, list, look at, change, remove, read, purge."),
+    "up": _Entry("up", "up", TARGET, help="Run the server, with the embedded Postgres unless a URL is given."),
+    "stream": _Entry("streams", help="Streams: add, list, show, change, remove, read, purge."),
     "message": _Entry("messages", help="Messages: send, delete."),
-    "consumer": _Entry("consumers", help="Consumers: add, list, look at, change, receive, move."),
+    "consumer": _Entry("consumers", help="Consumers: add, list, show, change, receive, seek."),
     "receive": _Entry("deliveries", "receive", help="Receive messages; the same as: postbus consumer receive."),
-    "queue": _Entry("queues", help="Queues: add, list, look at, remove, send, receive, settle."),
-    "group": _Entry("groups", help="Groups, read by position: add, list, look at, remove, claim, fetch, commit."),
+    "queue": _Entry("queues", help="Queues: add, list, show, remove, send, receive, ack."),
+    "group": _Entry("groups", help="Groups, read by position: add, list, show, remove, claim, fetch, commit."),
     "dead": _Entry("dead", help="Dead letters: list, redrive, discard."),
-    "schedule": _Entry("schedule", help="Scheduled messages: list, cancel, move."),
+    "schedule": _Entry("schedule", help="Scheduled messages: list, cancel, reschedule."),
     "pipeline": _Entry("pipelines", help="Pipelines on Spark: run, list."),
-    "context": _Entry("context", help="Contexts: which bus commands work on."),
+    "context": _Entry("context", help="Contexts: which bus commands use."),
     "token": _Entry("tokens", help="Tokens for the HTTP server."),
-    "observe": _Entry("observe.command", "observe", TARGET, help="Watch the bus on the screen, like htop."),
-    "doctor": _Entry("doctor.command", "doctor", (*TARGET, *OUTPUT), help="Look for what is wrong, and what to do."),
-    "migrate": _Entry("migrate", "migrate", (*TARGET, *OUTPUT), help="Install Postbus, or bring it up to date."),
+    "observe": _Entry("observe.command", "observe", TARGET, help="Watch the bus live, like htop."),
+    "doctor": _Entry(
+        "doctor.command", "doctor", (*TARGET, *OUTPUT), help="Look for problems, and say what to do about them."
+    ),
+    "migrate": _Entry("migrate", "migrate", (*TARGET, *OUTPUT), help="Install Postbus in a database, or upgrade it."),
 }
 
 
@@ -94,18 +96,20 @@ def show_version(wanted: bool) -> None:
 
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Say the version and end.")
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     context: Annotated[str | None, typer.Option("--context", help="The stored context to use.")] = None,
     url: Annotated[str | None, typer.Option("--url", help="postgresql://… or http://….")] = None,
-    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="The embedded Postgres that lives here.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="Use the embedded Postgres in this directory.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object per line.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
     as_curl: Annotated[bool, typer.Option("--as-curl", help="Print the HTTP request instead.")] = False,
 ) -> None:
-    """Postbus turns the Postgres you already run into a message bus.
+    """Postbus is a message bus inside your Postgres.
 
-    These options may stand here or behind the command's name.
+    These options may be given here or after the command's name.
     """
     use_from_now_on(
         GlobalOptions(context=context, url=url, data_dir=data_dir, as_json=as_json, quiet=quiet, as_curl=as_curl)
@@ -113,12 +117,12 @@ def options(
 
 
 def called(arguments: Sequence[str]) -> set[str]:
-    """Which parts of the command the arguments may call."""
+    """Which commands the arguments may call."""
     return {name for argument in arguments for name in (argument, *ALIASES.get(argument, ())) if name in ENTRIES}
 
 
 def run() -> None:
-    """Run the command; an error of Postbus is two lines, what happened and what to do."""
+    """Run the command. An error of Postbus is printed in two lines: what happened, and what to do."""
     completes = "_POSTBUS_COMPLETE" in os.environ
     try:
         build(None if completes else called(sys.argv[1:]))()

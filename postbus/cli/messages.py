@@ -24,13 +24,14 @@ Data = Annotated[str | None, typer.Argument(help="JSON, or text in a text stream
 File = Annotated[
     Path | None, typer.Option("--file", help='JSON lines {"key": …, "data": …, "headers": …}; - for stdin.')
 ]
-Skip = Annotated[int, typer.Option(min=0, help="With --file: go on after so many lines.")]
+Skip = Annotated[int, typer.Option(min=0, help="With --file: skip this many lines first.")]
 Header = Annotated[list[str] | None, typer.Option("--header", "-H", help="NAME=VALUE; may be repeated.")]
-DeliverIn = Annotated[str | None, typer.Option(help="Deliver it later, such as in 10m.")]
+DeliverIn = Annotated[str | None, typer.Option(help="Deliver it after this long, such as 10m.")]
 DedupId = Annotated[
-    str | None, typer.Option(help="Names it: within the stream's dedup window it is not published again.")
+    str | None,
+    typer.Option(help="An id: within the stream's dedup window, no other message with this id is published."),
 ]
-Ttl = Annotated[str | None, typer.Option(help="How long it lives, such as 1h.")]
+Ttl = Annotated[str | None, typer.Option(help="Its time to live, such as 1h.")]
 
 
 @app.command("send")
@@ -65,7 +66,7 @@ def send(
 
 @app.command("delete")
 def delete(stream: StreamName, key: Annotated[str, typer.Argument(help="The key.")]) -> None:
-    """Delete a key, in a stream that keeps one message per key; consumers are told by a message.
+    """Delete a key in a stream with one message per key. Consumers receive a message about it.
 
     Example: postbus message delete customers customers.cus_a
     """

@@ -11,11 +11,9 @@ from postbus.cli.target import postgres_url
 
 
 def migrate(
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the SQL that would be run, and do nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the SQL without running it.")] = False,
 ) -> None:
-    """Install Postbus in a database, or bring it up to date.
+    """Install Postbus in a database, or upgrade it.
 
     Example: postbus migrate --url postgresql://me@db.example.com/app
     """

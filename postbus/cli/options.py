@@ -1,4 +1,4 @@
-"""Arguments that many commands share, how they are written, and the bus that they lead to."""
+"""Arguments that many commands share, their parsing, and the bus that they choose."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ConsumerName = Annotated[str, typer.Argument(help="The consumer's name.", autoco
 GroupName = Annotated[str, typer.Argument(help="The group's name.", autocompletion=complete_consumer)]
 NewName = Annotated[str, typer.Argument(help="Its name: letters, digits, _ and -.")]
 KeyPattern = Annotated[str | None, typer.Option("--filter", help="Only keys that match, such as 'orders.>'.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
@@ -48,7 +48,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 @contextmanager
 def open_bus() -> Iterator[Bus]:
-    """The bus that a command works on; with --as-curl one whose requests are printed instead."""
+    """The bus that a command uses. With --as-curl it prints its requests instead of sending them."""
     import postbus
 
     target = find_target()
@@ -65,7 +65,7 @@ def open_bus() -> Iterator[Bus]:
 
 @contextmanager
 def open_consumer(stream: str, consumer: str) -> Iterator[Consumer]:
-    """The consumer that a command works on."""
+    """The consumer that a command uses."""
     with open_bus() as bus:
         try:
             yield bus.consumer(stream, consumer)
@@ -91,7 +91,7 @@ def _suggesting_streams(bus: Bus) -> Iterator[None]:
 
 
 def _names(ask: Callable[[], Iterable[Any]]) -> list[str]:
-    """What there is; nothing where a token may not know."""
+    """The existing names; none if the token may not list them."""
     try:
         return [info.name for info in ask()]
     except Error:
@@ -99,7 +99,7 @@ def _names(ask: Callable[[], Iterable[Any]]) -> list[str]:
 
 
 def suggestion(name: str, names: list[str], create: str) -> str:
-    """What to do about a name that does not exist."""
+    """A hint about a name that does not exist."""
     close = get_close_matches(name, names, n=1)
     return f'did you mean "{close[0]}"?' if close else f"create it with: {create}"
 
@@ -108,7 +108,7 @@ def seconds(text: str | None) -> float | None:
     """A duration such as 30, 1.5s, 10m, 2h or 7d, in seconds.
 
     Raises:
-        InvalidInput: It is not one.
+        InvalidInput: The text is not valid.
     """
     if text is None:
         return None
@@ -122,7 +122,7 @@ def size(text: str | None) -> int | None:
     """A number of bytes such as 1000, 64k, 10M or 1.5G.
 
     Raises:
-        InvalidInput: It is not one.
+        InvalidInput: The text is not valid.
     """
     if text is None:
         return None
@@ -136,7 +136,7 @@ def moment(text: str | None) -> datetime | None:
     """A time: ISO 8601, or a duration ago such as 10m.
 
     Raises:
-        InvalidInput: It is neither.
+        InvalidInput: The text is neither.
     """
     if text is None:
         return None
@@ -174,14 +174,14 @@ def pairs(values: list[str] | None) -> dict[str, str] | None:
 
 
 def names(values: list[str] | None) -> tuple[str, ...]:
-    """Names of settings, however they are written."""
+    """Names of settings, written with dashes or underscores."""
     return tuple(value.strip("-").replace("-", "_") for value in values or ())
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask before something is lost; without a terminal the answer must have been given."""
+    """Ask before data is lost. Without a terminal, --yes is required."""
     if yes or current().as_curl:
         return
     if not sys.stdin.isatty():
-        raise InvalidInput(f"{question} Nobody is there to ask", "add --yes")
+        raise InvalidInput(f"{question} There is no terminal to ask on", "add --yes")
     typer.confirm(question, abort=True, err=True)

@@ -1,6 +1,6 @@
 """How results are printed: aligned columns for people, one JSON object per line for programs.
 
-Data goes to stdout, the rest to stderr, and nothing there with --quiet.
+Data goes to stdout, everything else to stderr. With --quiet, only errors go to stderr.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def emit_json(value: Any) -> None:
 
 
 def emit_number(number: int, text: str, *, name: str) -> None:
-    """Print how many or which: the number alone, what it means to stderr; or both as JSON."""
+    """Print a number to stdout and its meaning to stderr, or both as JSON."""
     if current().as_json:
         emit_json({name: number})
         return
@@ -58,7 +58,7 @@ def emit_number(number: int, text: str, *, name: str) -> None:
 
 
 def done(text: str, **facts: Any) -> None:
-    """Something was done that has no other result."""
+    """Report the end of a command that has no other result."""
     if current().as_json:
         emit_json(facts)
         return
@@ -66,7 +66,7 @@ def done(text: str, **facts: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Something for the person who runs the command."""
+    """Print a note for the user to stderr."""
     if not current().quiet:
         typer.echo(text, err=True)
 
@@ -111,5 +111,5 @@ def _plain(value: Any) -> Any:
 
 
 def as_json() -> bool:
-    """Whether programs read this."""
+    """Whether results are printed as JSON."""
     return current().as_json

@@ -1,18 +1,20 @@
-"""`postbus queue`: streams that keep messages until they are acked, and their one consumer, under one name."""
+"""`postbus queue`: queues. A queue is a stream that keeps messages until they are acked, and its one consumer."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from postbus.cli import as_curl, deliveries, messages, output
-from postbus.cli.consumer_settings import AckWait, Backoff, KeepHistory, MaxDeliver, Order, RetainDead, backoff, given
+from postbus.cli.consumer_settings import AckWait
 from postbus.cli.global_options import Commands, current
-from postbus.cli.options import NewName, Yes, confirm, open_bus, open_consumer, seconds
+from postbus.cli.options import NewName, Yes, confirm, open_bus, open_consumer
+from postbus.cli.setting_options import with_settings
 from postbus.model.errors import InvalidInput
+from postbus.model.settings import ConsumerSettings
 
-app = Commands("Queues: add, list, look at, remove, send, receive, settle.")
+app = Commands("Queues: add, list, show, remove, send, receive, ack.")
 
 
 def complete_queue(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -25,29 +27,17 @@ QueueName = Annotated[str, typer.Argument(help="The queue's name.", autocompleti
 
 
 @app.command("add")
+@with_settings(ConsumerSettings, is_new=True, defaults={"order": "none"})
 def add(
     queue: NewName,
-    order: Order = None,
-    partitions: Annotated[int, typer.Option(help="How many partitions: 1 to 1024.")] = 8,
-    data_type: Annotated[str, typer.Option("--type", help="What it holds: json, text or bytes.")] = "json",
-    ack_wait: AckWait = None,
-    max_deliver: MaxDeliver = None,
-    delays: Backoff = None,
-    retain_dead: RetainDead = None,
-    keep_history: KeepHistory = None,
+    settings: dict[str, Any],
+    partitions: Annotated[int, typer.Option(help="How many partitions its keys are spread over: 1 to 1024.")] = 8,
+    data_type: Annotated[str, typer.Option("--type", help="What messages hold: json, text or bytes.")] = "json",
 ) -> None:
     """Create a queue.
 
     Example: postbus queue add emails --max-deliver 5 --backoff 1s,10s,1m
     """
-    settings = given(
-        order=order,
-        ack_wait=seconds(ack_wait),
-        max_deliver=max_deliver,
-        backoff=backoff(delays),
-        retain_dead=seconds(retain_dead),
-        keep_history=seconds(keep_history),
-    )
     with open_bus() as bus:
         if current().as_curl:
             as_curl.all_of(
@@ -126,7 +116,9 @@ def send(
 @app.command("receive")
 def receive(
     queue: QueueName,
-    count: Annotated[int | None, typer.Option("-n", "--count", min=1, max=10_000, help="How many at most.")] = None,
+    count: Annotated[
+        int | None, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")
+    ] = None,
     wait: deliveries.Wait = "0s",
     ack: deliveries.Ack = False,
     follow: deliveries.Follow = False,
@@ -141,7 +133,7 @@ def receive(
 
 @app.command("ack")
 def ack(queue: QueueName, ack_ids: deliveries.AckIds) -> None:
-    """Finish deliveries: their messages are gone.
+    """Ack deliveries: the queue removes their messages.
 
     Example: postbus queue ack emails 1f0c9a7be2d34c55-17
     """
@@ -155,7 +147,7 @@ def nack(
     delay: deliveries.Delay = None,
     reason: deliveries.Reason = None,
 ) -> None:
-    """Give deliveries back: they come again.
+    """Nack deliveries: their messages are delivered again.
 
     Example: postbus queue nack emails 1f0c9a7be2d34c55-17 --delay 1m
     """

@@ -1,4 +1,4 @@
-"""`postbus schedule`: messages that wait for their time."""
+"""`postbus schedule`: scheduled messages."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from postbus.cli import output
 from postbus.cli.global_options import Commands
 from postbus.cli.options import KeyPattern, StreamName, open_bus, seconds
 
-app = Commands("Scheduled messages: list, cancel, move.")
-Ids = Annotated[list[int], typer.Argument(help="The numbers under which they are scheduled.")]
+app = Commands("Scheduled messages: list, cancel, reschedule.")
+Ids = Annotated[list[int], typer.Argument(help="The ids of scheduled messages, as printed when they were sent.")]
 
 
 @app.command("ls")
 def ls(
     stream: StreamName,
     key_pattern: KeyPattern = None,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="How many at most.")] = 100,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")
+    ] = 100,
 ) -> None:
-    """List scheduled messages, the next one first.
+    """List scheduled messages, earliest first.
 
     Example: postbus schedule ls orders
     """
@@ -45,9 +47,9 @@ def cancel(stream: StreamName, ids: Ids) -> None:
 def move(
     stream: StreamName,
     ids: Ids,
-    deliver_in: Annotated[str, typer.Option("--in", help="From now, such as 10m; 0s publishes at once.")],
+    deliver_in: Annotated[str, typer.Option("--in", help="How long from now, such as 10m; 0s publishes at once.")],
 ) -> None:
-    """Give scheduled messages another time.
+    """Change the time of scheduled messages.
 
     Example: postbus schedule move orders 17 --in 10m
     """

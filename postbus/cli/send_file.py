@@ -1,4 +1,4 @@
-"""Publishing a file of JSON lines: in batches, so in constant memory, and from any line on."""
+"""Publishes a file of JSON lines in batches, in constant memory, starting at any line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Report = Callable[[int, int], None]
 
 
 def send_file(bus: Bus, stream: str, file: Path, skip: int, *, ttl: float | None, delay: float | None) -> None:
-    """Publish lines in batches. Each is all or nothing, so a failure names the line to go on after."""
+    """Publish lines in batches. A batch is published as a whole or not at all, so a failure names the line to resume after."""
     started = time.monotonic()
     sent = skip
     with _opened(file) as source, _reporting(_size(file)) as report:
@@ -52,11 +52,11 @@ def send_file(bus: Bus, stream: str, file: Path, skip: int, *, ttl: float | None
 def _say_where_to_go_on(stream: str, sent: int, count: int, error: BaseException) -> None:
     if isinstance(error, ConnectionLost):
         output.say(
-            f"{sent:,} lines are published, and all or none of the next {count:,}. "
-            f"See which: postbus stream read {stream} --backwards -n 1; go on with --skip {sent} or --skip {sent + count}"
+            f"{sent:,} lines are published, and either all or none of the next {count:,}. "
+            f"Check with: postbus stream read {stream} --backwards -n 1; resume with --skip {sent} or --skip {sent + count}"
         )
     else:
-        output.say(f"{sent:,} lines are published; go on with: --skip {sent}")
+        output.say(f"{sent:,} lines are published; resume with: --skip {sent}")
 
 
 class _Counter:

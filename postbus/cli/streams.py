@@ -10,95 +10,25 @@ from postbus.cli import output
 from postbus.cli.archive_hint import say_where_older_is
 from postbus.cli.global_options import Commands, current
 from postbus.cli.options import KeyPattern, NewName, StreamName, Yes, confirm, moment, names, open_bus, position
-from postbus.cli.options import seconds as duration
-from postbus.cli.options import size as number_of_bytes
+from postbus.cli.setting_options import with_settings
+from postbus.model.settings import StreamChanges, StreamSettings
 
-app = Commands("Streams: add, list, look at, change, remove, read, purge.")
-
-MaxMessageBytes = Annotated[str | None, typer.Option(help="The largest message, such as 1M.")]
-SegmentBytes = Annotated[str | None, typer.Option(help="How large a segment of the log becomes, such as 256M.")]
-SegmentAge = Annotated[str | None, typer.Option(help="How old a segment becomes, such as 1d.")]
-RetainUpTo = Annotated[str | None, typer.Option(help="Messages older than this go, such as 30d.")]
-RetainAtLeast = Annotated[str | None, typer.Option(help="Messages younger than this stay, such as 1h.")]
-MaxMessages = Annotated[int | None, typer.Option(min=1, help="How many messages it holds at most.")]
-MaxStorage = Annotated[str | None, typer.Option(help="How much it takes on disk at most, such as 10G.")]
-UntilAcked = Annotated[
-    bool | None, typer.Option("--until-acked/--keep-acked", help="Messages go when all consumers have finished them.")
-]
-WhenFull = Annotated[str | None, typer.Option(help="At a limit: evict the oldest messages, or refuse new ones.")]
-
-DedupWindow = Annotated[
-    str | None, typer.Option(help="For how long a message with the same dedup id is not published again, such as 10m.")
-]
+app = Commands("Streams: add, list, show, change, remove, read, purge.")
 
 
 @app.command("add")
-def add(
-    stream: NewName,
-    partitions: Annotated[int, typer.Option(help="How many partitions: 1 to 1024.")] = 8,
-    data_type: Annotated[str, typer.Option("--type", help="What it holds: json, text or bytes.")] = "json",
-    max_message_bytes: MaxMessageBytes = None,
-    segment_bytes: SegmentBytes = None,
-    segment_age: SegmentAge = None,
-    retain_up_to: RetainUpTo = None,
-    retain_at_least: RetainAtLeast = None,
-    max_messages: MaxMessages = None,
-    max_storage: MaxStorage = None,
-    until_acked: UntilAcked = None,
-    when_full: WhenFull = None,
-    dedup_window: DedupWindow = None,
-    one_message_per_key: Annotated[
-        bool, typer.Option("--one-message-per-key", help="Publishing a key replaces it; see: postbus stream state.")
-    ] = False,
-) -> None:
+@with_settings(StreamSettings, is_new=True)
+def add(stream: NewName, settings: dict[str, Any]) -> None:
     """Create a stream.
 
     Example: postbus stream add orders --partitions 16 --retain-up-to 30d
     """
-    settings = _settings(
-        max_message_bytes=max_message_bytes,
-        segment_bytes=segment_bytes,
-        segment_age=segment_age,
-        retain_up_to=retain_up_to,
-        retain_at_least=retain_at_least,
-        max_messages=max_messages,
-        max_storage=max_storage,
-        until_acked=until_acked,
-        when_full=when_full,
-        dedup_window=dedup_window,
-        one_message_per_key=one_message_per_key or None,
-    )
     with open_bus() as bus:
-        bus.create_stream(stream, partitions=partitions, data_type=data_type, **settings)  # type: ignore[arg-type]
+        bus.create_stream(stream, **settings)
         if output.as_json():
             output.emit_json(bus.stream_info(stream))
             return
     output.say(f"created stream {stream}; publish with: postbus message send {stream} KEY DATA")
-
-
-def _settings(
-    *,
-    max_message_bytes: str | None,
-    segment_bytes: str | None,
-    segment_age: str | None,
-    retain_up_to: str | None,
-    retain_at_least: str | None,
-    max_storage: str | None,
-    dedup_window: str | None,
-    **plain: Any,
-) -> dict[str, Any]:
-    """The settings that were given."""
-    given = {
-        "max_message_bytes": number_of_bytes(max_message_bytes),
-        "segment_bytes": number_of_bytes(segment_bytes),
-        "segment_age": duration(segment_age),
-        "retain_up_to": duration(retain_up_to),
-        "retain_at_least": duration(retain_at_least),
-        "max_storage": number_of_bytes(max_storage),
-        "dedup_window": duration(dedup_window),
-        **plain,
-    }
-    return {name: value for name, value in given.items() if value is not None}
 
 
 @app.command("ls")
@@ -114,7 +44,7 @@ def ls() -> None:
 
 @app.command("info")
 def info(stream: StreamName) -> None:
-    """Settings and size of a stream.
+    """Show a stream's settings and size.
 
     Example: postbus stream info orders
     """
@@ -123,41 +53,18 @@ def info(stream: StreamName) -> None:
 
 
 @app.command("edit")
+@with_settings(StreamChanges)
 def edit(
     stream: StreamName,
-    partitions: Annotated[
-        int | None, typer.Option(help="How many partitions from now on; keys stay in order.", min=1, max=1024)
-    ] = None,
-    max_message_bytes: MaxMessageBytes = None,
-    segment_bytes: SegmentBytes = None,
-    segment_age: SegmentAge = None,
-    retain_up_to: RetainUpTo = None,
-    retain_at_least: RetainAtLeast = None,
-    max_messages: MaxMessages = None,
-    max_storage: MaxStorage = None,
-    until_acked: UntilAcked = None,
-    when_full: WhenFull = None,
-    dedup_window: DedupWindow = None,
-    unset: Annotated[list[str] | None, typer.Option(help="A limit to take away; may be repeated.")] = None,
+    settings: dict[str, Any],
+    unset: Annotated[list[str] | None, typer.Option(help="A limit to remove; may be repeated.")] = None,
 ) -> None:
     """Change settings of a stream.
 
     Example: postbus stream edit orders --max-storage 10G --unset retain-up-to
     """
-    settings = _settings(
-        max_message_bytes=max_message_bytes,
-        segment_bytes=segment_bytes,
-        segment_age=segment_age,
-        retain_up_to=retain_up_to,
-        retain_at_least=retain_at_least,
-        max_messages=max_messages,
-        max_storage=max_storage,
-        until_acked=until_acked,
-        when_full=when_full,
-        dedup_window=dedup_window,
-    )
     with open_bus() as bus:
-        bus.alter_stream(stream, partitions=partitions, **settings, unset=names(unset))
+        bus.alter_stream(stream, **settings, unset=names(unset))
         if output.as_json():
             output.emit_json(bus.stream_info(stream))
             return
@@ -184,7 +91,7 @@ def read(
     start: Annotated[str | None, typer.Option("--from", help="A seq, a time, or 10m for ten minutes ago.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="A seq, a time, or a duration ago.")] = None,
     key_pattern: KeyPattern = None,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many at most.")] = 100,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="The largest number of results.")] = 100,
     backwards: Annotated[bool, typer.Option("--backwards", help="The newest first.")] = False,
 ) -> None:
     """Read messages without consuming them.
@@ -219,7 +126,9 @@ def state(
     stream: StreamName,
     key_pattern: KeyPattern = None,
     after_key: Annotated[str, typer.Option("--after", help="Only keys behind this one.")] = "",
-    count: Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="How many at most.")] = 100,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")
+    ] = 100,
 ) -> None:
     """The present version of each key, in a stream that keeps one message per key.
 

@@ -1,6 +1,6 @@
-"""Which bus a command works on. Options come before the environment, and that before the stored context.
+"""Which bus a command uses. Options take precedence over the environment, and the environment over the stored context.
 
-In this order: --url, --context, --data-dir; POSTBUS_URL, POSTBUS_CONTEXT, POSTBUS_DATA_DIR; the context in use; the embedded
+The order is: --url, --context, --data-dir; POSTBUS_URL, POSTBUS_CONTEXT, POSTBUS_DATA_DIR; the context in use; the embedded
 Postgres.
 """
 
@@ -26,7 +26,7 @@ class Target:
         url: Where it is; None for the embedded Postgres.
         token: For a server.
         data_dir: Where the embedded Postgres lives; None for its usual place.
-        chosen_by: What decided it, for people.
+        chosen_by: What decided it, in words.
     """
 
     url: str | None = None
@@ -40,15 +40,17 @@ class Target:
 
 
 def find_target(options: GlobalOptions | None = None) -> Target:
-    """The bus that the options, the environment and the stored contexts lead to.
+    """The bus that the options, the environment and the stored contexts choose.
 
     Raises:
-        InvalidInput: Two options contradict each other, or a value is not there.
+        InvalidInput: Two options contradict each other, or a value is missing.
         NotFound: There is no such context.
     """
     found = _target(options or current())
     if current().as_curl and not found.is_http:
-        raise InvalidInput("--as-curl shows requests to a server, and this is not one", "give it with --url http://…")
+        raise InvalidInput(
+            "--as-curl prints requests to a server, but the target is not a server", "name a server with --url http://…"
+        )
     return found
 
 
@@ -91,7 +93,7 @@ def _by_context(name: str, chosen_by: str) -> Target:
 
 @contextmanager
 def postgres_url(*, for_what: str, install: bool = True) -> Iterator[str]:
-    """The URL of the Postgres that a command works on, which may be the embedded one.
+    """The URL of the Postgres that a command uses, which may be the embedded one.
 
     Raises:
         InvalidInput: The target is a server.
@@ -102,7 +104,7 @@ def postgres_url(*, for_what: str, install: bool = True) -> Iterator[str]:
     chosen = find_target()
     if chosen.is_http:
         raise InvalidInput(
-            f"{for_what} needs Postgres itself, not a server over HTTP", "give it with --url postgresql://…"
+            f"{for_what} needs Postgres itself, not a server over HTTP", "name it with --url postgresql://…"
         )
     if chosen.url is not None:
         yield chosen.url

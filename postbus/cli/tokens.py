@@ -19,24 +19,27 @@ app = Commands("Tokens for the HTTP server.")
 
 @app.command("create")
 def create(
-    name: Annotated[str, typer.Argument(help="What to call it.")],
+    name: Annotated[str, typer.Argument(help="Its name.")],
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", help="publish, consume or manage; all of them without it.")
+        list[str] | None,
+        typer.Option("--scope", help="publish, consume or manage; may be repeated. Without it, all of them."),
     ] = None,
     stream: Annotated[
         list[str] | None, typer.Option("--stream", help="A stream's name; * stands for any characters.")
     ] = None,
-    days: Annotated[float | None, typer.Option("--days", help="How long it is valid; for ever without it.")] = None,
-    rate: Annotated[float | None, typer.Option("--rate", help="How many requests per second at most.")] = None,
+    days: Annotated[
+        float | None, typer.Option("--days", help="How long it is valid. Without it, it does not expire.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="The largest number of requests per second.")] = None,
 ) -> None:
-    """Create a token and print it, this once.
+    """Create a token and print it. It cannot be shown again.
 
     Example: postbus token create billing --scope consume --stream 'orders*' --days 90
     """
     scopes = [each for each in SCOPES if scope is None or each in scope]
     unknown = set(scope or ()) - set(SCOPES)
     if unknown:
-        raise InvalidInput(f"there is no scope {sorted(unknown)[0]!r}", f"there are: {', '.join(SCOPES)}")
+        raise InvalidInput(f"{sorted(unknown)[0]!r} is not a scope", f"scopes are: {', '.join(SCOPES)}")
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with open_bus() as bus:
         created = bus.tokens.create(
@@ -46,12 +49,14 @@ def create(
         output.emit_json({"token": created.text, **_shown(created.token)})
         return
     typer.echo(created.text)
-    output.say(f"token {created.token.id} is shown this once; revoke it with: postbus token rm {created.token.id}")
+    output.say(
+        f"this is the only time token {created.token.id} is shown; revoke it with: postbus token rm {created.token.id}"
+    )
 
 
 @app.command("ls")
 def ls() -> None:
-    """List the tokens that were not revoked.
+    """List tokens, without revoked ones.
 
     Example: postbus token ls
     """

@@ -23,28 +23,33 @@ _SERVER_PACKAGES: Final = ("httptools", "prometheus_client", "uvicorn")
 
 def up(
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any that is free.")] = 7376,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 takes any free port.")
+    ] = 7376,
     pg_port: Annotated[
         int | None,
         typer.Option(
-            "--pg-port", min=1, max=65535, help="Open the embedded Postgres on this TCP port, on loopback only."
+            "--pg-port",
+            min=1,
+            max=65535,
+            help="Let the embedded Postgres listen on this TCP port too, on loopback only.",
         ),
     ] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="How many processes serve.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="The number of server processes.")] = 1,
     require_tokens: Annotated[
-        bool, typer.Option("--require-tokens", help="Ask for tokens on a loopback address too.")
+        bool, typer.Option("--require-tokens", help="Require tokens on a loopback address too.")
     ] = False,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Serve everybody who can reach the address, without tokens.")
+        bool, typer.Option("--insecure", help="Serve every client that can reach the address, without tokens.")
     ] = False,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            "--allow-host", help="Another name that a server without tokens goes by, such as a proxy's; repeatable."
+            "--allow-host", help="Another host name of a server without tokens, such as a proxy's; may be repeated."
         ),
     ] = None,
-    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="A certificate, as a PEM file.")] = None,
-    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its key, as a PEM file.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="A TLS certificate, as a PEM file.")] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="The certificate's key, as a PEM file.")] = None,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="Write a line of JSON to stderr for each request.")
     ] = True,
@@ -98,7 +103,7 @@ def _serve(settings: Settings, shown_url: str) -> None:
 
 
 def _check(settings: Settings) -> Unavailable | None:
-    """Refuse what cannot come right by waiting; why Postgres cannot be reached, if it cannot."""
+    """Refuse settings that can never work. Returns why Postgres cannot be reached, if so."""
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise InvalidInput("TLS needs a certificate and its key", "give both --tls-cert and --tls-key")
     for file in (settings.tls_certificate, settings.tls_key):
@@ -112,8 +117,8 @@ def _check(settings: Settings) -> Unavailable | None:
         return problem
     if not settings.is_open and not token_count:
         raise InvalidInput(
-            f"there are no tokens, so nobody could use a server on {settings.host}",
-            "create one with: postbus token create NAME; or serve everybody who can reach it, with --insecure",
+            f"there are no tokens, so no client could use a server on {settings.host}",
+            "create one with: postbus token create NAME; or serve every client without tokens, with --insecure",
         )
     return None
 
@@ -129,7 +134,7 @@ def _check_tls(settings: Settings) -> None:
         what = getattr(error, "reason", None) or str(error)
         raise InvalidInput(
             f"{certificate} and {key} cannot be used for TLS: {what}",
-            "give a certificate and its key, not encrypted, as PEM files",
+            "give a certificate and its unencrypted key as PEM files",
         ) from error
 
 
@@ -142,11 +147,13 @@ def _greet(settings: Settings, listening: socket.socket, shown_url: str, problem
     from postbus.server import run
 
     address = run.address_of(settings, listening)
-    typer.echo(f"Postbus {postbus.__version__} is up. Ctrl-C stops it. Its address, and its Postgres:\n", err=True)
+    typer.echo(
+        f"Postbus {postbus.__version__} is up; stop it with Ctrl-C. Its address, and that of its Postgres:\n", err=True
+    )
     typer.echo(address)
     typer.echo(shown_url)
     if problem is not None:
-        typer.echo(f"\nPostgres cannot be reached yet, and is tried again: {problem.message}", err=True)
+        typer.echo(f"\nPostgres cannot be reached yet, and Postbus keeps trying: {problem.message}", err=True)
     typer.echo(f"\n{_who_may(settings)}\n\nTry, in another terminal:\n\n{_commands(settings, address)}\n", err=True)
 
 
@@ -154,8 +161,8 @@ def _who_may(settings: Settings) -> str:
     if not settings.is_open:
         return "Requests need a token."
     if settings.insecure:
-        return "Everybody who can reach it may use it, because of --insecure."
-    return "It is open to every program of this machine; --require-tokens changes that."
+        return "Every client that can reach it may use it, because of --insecure."
+    return "Every program on this machine may use it; --require-tokens changes that."
 
 
 def _commands(settings: Settings, address: str) -> str:

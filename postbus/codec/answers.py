@@ -1,4 +1,4 @@
-"""Answers of a server as values."""
+"""Decodes responses of a server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Value = TypeVar("_Value")
 
 
 def _understood(parse: Callable[_Parameters, _Value]) -> Callable[_Parameters, _Value]:
-    """Say it in words when an answer lacks something: client and server may be of different versions."""
+    """Raise a clear error if a response lacks a field, as client and server may be of different versions."""
 
     @wraps(parse)
     def understand(*arguments: _Parameters.args, **more: _Parameters.kwargs) -> _Value:
@@ -41,7 +41,8 @@ def _understood(parse: Callable[_Parameters, _Value]) -> Callable[_Parameters, _
             return parse(*arguments, **more)
         except (KeyError, TypeError) as error:
             raise Error(
-                f"the server's answer is not understood: {error}", "use the same version of Postbus here and there"
+                f"the server's response cannot be decoded: {error}",
+                "use the same version of Postbus in client and server",
             ) from error
 
     return understand
@@ -269,7 +270,7 @@ def _some_moment(text: str | None) -> datetime | None:
 
 
 def numbers(published: Mapping[str, Any], messages: Sequence[Message]) -> list[int]:
-    """What publishing answers: seqs, or the numbers under which messages are scheduled."""
+    """The result of publishing: seqs, or the ids of scheduled messages."""
     found: list[int] = published["seqs"] if "seqs" in published else published["scheduled_ids"]
     duplicates = set(published.get("duplicates", ()))
     if not duplicates and all(message.dedup_id is None for message in messages):

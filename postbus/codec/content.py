@@ -1,4 +1,4 @@
-"""A message's data as it travels to Postgres and back: what goes in comes out, or is refused."""
+"""Encodes and decodes the data of messages. Data either survives the round trip unchanged or is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 from postbus.model.errors import InvalidInput
 from postbus.model.stream import DataType
 
-# Not dates and dataclasses: a string or a dict is what would come out. (orjson insists on writing UUIDs and enums.)
+# Dates and dataclasses are refused, since they would come back as strings and dicts. (orjson always accepts UUIDs and enums.)
 _OPTIONS: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _slow_encoder: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -25,11 +25,11 @@ def encode_json(data: Any) -> bytes:
     """JSON for any JSON value; orjson is twenty times as fast as the standard library, which decides where they differ."""
     try:
         encoded = orjson.dumps(data, option=_OPTIONS)
-        # orjson writes NaN and infinity as null. The standard library refuses them, so let it look.
+        # orjson writes NaN and infinity as null. The standard library refuses them, so use it for those.
         if b"null" not in encoded:
             return encoded
     except TypeError:
-        pass  # An integer of more than 64 bits, or something that is not JSON: the standard library knows.
+        pass  # An integer of more than 64 bits, or not JSON: the standard library decides.
     try:
         _refuse_other_keys(data)
         return _slow_encoder.encode(data).encode()
@@ -67,7 +67,7 @@ def encode_bytes(data: Any) -> bytes:
 
 
 def encode_key(key: str | None) -> bytes | None:
-    """A key for Postgres, which decides whether it is allowed; here only what cannot even be sent is refused."""
+    """A key for Postgres, which validates it. Only keys that cannot be sent are refused here."""
     if key is None:
         return None
     if not isinstance(key, str):
@@ -81,7 +81,7 @@ def encode_key(key: str | None) -> bytes | None:
 
 
 def encode_headers(headers: Mapping[str, str] | None) -> bytes | None:
-    """Headers as a JSON object, or None when there are none."""
+    """Headers as a JSON object; None if there are no headers."""
     if headers is None:
         return None
     if not isinstance(headers, Mapping):
@@ -123,5 +123,5 @@ def decode(data_type: DataType, data: str | None, content: bytes | None) -> Any:
 
 
 def invalid_message(place: int | None, error: NotEncodable) -> InvalidInput:
-    """The error for a message that cannot be encoded, named by its place in the batch as the SQL functions name it."""
+    """The error for a message that cannot be encoded. It gives the message's number in the batch, as the SQL functions do."""
     return InvalidInput(f"message{'' if place is None else f' {place}'} is not allowed: {error}")

@@ -25,7 +25,7 @@ _MOST_MESSAGES: Final = 10_000
 
 
 def body(given: Mapping[str, Any], *, nulls: Iterable[str] = ()) -> bytes:
-    """A body. None stands for what is left out; the nulls are fields that are null.
+    """Encode a body. Fields that are None are left out; fields in `nulls` are null.
 
     Raises:
         InvalidInput: A value cannot be sent.
@@ -39,12 +39,12 @@ def body(given: Mapping[str, Any], *, nulls: Iterable[str] = ()) -> bytes:
 
 
 def query(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A query. None stands for what is left out."""
+    """Encode a query. Parameters that are None are left out."""
     return {name: _value(value) for name, value in given.items() if value is not None}
 
 
 def _value(value: Any) -> Any:
-    # A time has to have a zone, which orjson does not check.
+    # A time must have a zone, which orjson does not check.
     return encode_time(value) if isinstance(value, datetime) else value
 
 
@@ -52,8 +52,8 @@ def new_messages(messages: Sequence[Message], **more: Any) -> bytes:
     """A body that publishes.
 
     Raises:
-        InvalidInput: A message cannot be encoded; the error names its place.
-        TooLarge: There are too many.
+        InvalidInput: A message cannot be encoded; the error gives its number.
+        TooLarge: There are too many messages.
     """
     if len(messages) > _MOST_MESSAGES:
         raise TooLarge(f"a batch of {len(messages)} messages is larger than {_MOST_MESSAGES}", "publish fewer at once")

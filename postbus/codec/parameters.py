@@ -18,7 +18,7 @@ from postbus.model.stream import DataType
 
 
 def publish_parameters(stream: str, data_type: DataType, message: Message) -> tuple[Any, ...]:
-    """What postbus.publish takes for one message.
+    """The arguments of postbus.publish for one message.
 
     Raises:
         InvalidInput: The message cannot be encoded.
@@ -30,7 +30,7 @@ def publish_parameters(stream: str, data_type: DataType, message: Message) -> tu
 
 
 def publisher_parameters(data_type: DataType, message: Message) -> tuple[Any, ...]:
-    """What a stream's own publisher takes: key, data, headers.
+    """The arguments of a stream's own publish function: key, data, headers.
 
     Raises:
         InvalidInput: The message cannot be encoded.
@@ -46,10 +46,10 @@ def publisher_parameters(data_type: DataType, message: Message) -> tuple[Any, ..
 
 
 def as_messages(messages: Iterable[Message]) -> list[Message]:
-    """All of them.
+    """The messages as a list.
 
     Raises:
-        InvalidInput: One is none; the error names its place.
+        InvalidInput: An item is not a Message; the error gives its number.
     """
     found = list(messages)
     for place, message in enumerate(found, start=1):
@@ -59,10 +59,10 @@ def as_messages(messages: Iterable[Message]) -> list[Message]:
 
 
 def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence[Message]) -> tuple[Any, ...]:
-    """What postbus.publish_many takes for a batch.
+    """The arguments of postbus.publish_many for a batch.
 
     Raises:
-        InvalidInput: A message cannot be encoded; the error names its place.
+        InvalidInput: A message cannot be encoded; the error gives its number.
     """
     keys, contents, headers = publisher_arrays(data_type, messages)
     if data_type == "bytes":
@@ -71,10 +71,10 @@ def publish_many_parameters(stream: str, data_type: DataType, messages: Sequence
 
 
 def publisher_arrays(data_type: DataType, messages: Sequence[Message]) -> tuple[Any, ...]:
-    """What a stream's own publisher of batches takes: keys, data, headers.
+    """The arguments of a stream's own batch publish function: keys, data, headers.
 
     Raises:
-        InvalidInput: A message cannot be encoded; the error names its place.
+        InvalidInput: A message cannot be encoded; the error gives its number.
     """
     encode = content.ENCODERS[data_type]
     contents: list[bytes] = []
@@ -95,7 +95,7 @@ def publisher_arrays(data_type: DataType, messages: Sequence[Message]) -> tuple[
 
 
 def dedup_ids(messages: Sequence[Message]) -> TextArray | None:
-    """The ids of messages, or None when none has one."""
+    """The dedup ids of messages; None if no message has one."""
     if all(message.dedup_id is None for message in messages):
         return None
     return TextArray([None if message.dedup_id is None else message.dedup_id.encode() for message in messages])

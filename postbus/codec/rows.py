@@ -1,4 +1,4 @@
-"""Rows of the SQL functions as values."""
+"""Decodes rows of the SQL functions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def horizon_holder(row: Row) -> HorizonHolder:
 
 
 def page(data_type: DataType, rows: Sequence[Row]) -> Page:
-    """The messages of a read, and the token of its last row, which may have no message."""
+    """The messages of a page, and the resume token of its last row, which may have no message."""
     messages = [
         Message(
             key=key,
@@ -86,7 +86,7 @@ def consumer_info(row: Row) -> ConsumerInfo:
 
 
 def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
-    """The deliveries of a receive: a row for each lease, or one without. In each stands the count of the ack that rode on it."""
+    """The deliveries of a receive: a row for each lease, or one row without a lease. Each row has the count of the ack."""
     deliveries: list[Delivery] = []
     leases: list[str] = []
     for _, lease, partition, seqs, attempts, keys, data, data_bytes, headers, published_at in rows:
@@ -103,12 +103,12 @@ def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
 
 
 def consumed(data_type: DataType, rows: Sequence[Row]) -> list[Message]:
-    """The messages that a group has received: a row for each partition, or one without."""
+    """The messages that a group has received: a row for each partition, or one row without messages."""
     return [message for each in ranges(data_type, rows) for message in each.messages]
 
 
 def ranges(data_type: DataType, rows: Sequence[Row]) -> list[Fetched]:
-    """The same by ranges."""
+    """The same, as ranges."""
     found: list[Fetched] = []
     for _, lease, partition, seqs, _, keys, data, data_bytes, headers, published_at in rows:
         if lease is not None:

@@ -21,7 +21,7 @@ _CASTS: Final = {
 
 
 def given(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that were given. None stands for none in a new stream or consumer, and for no change of an old one.
+    """The given settings. None means no value for a new stream or consumer, and no change for an existing one.
 
     Raises:
         TypeError: A name is not a setting.
@@ -36,7 +36,7 @@ def given(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sql_arguments(kind: Any, settings: Mapping[str, Any], *, first: int) -> tuple[str, list[Any]]:
-    """The arguments of an SQL function by name, with parameters from that number on, and these parameters."""
+    """Named arguments of an SQL function, and their parameters, numbered from `first`."""
     known = settings_of(kind)
     values: dict[str, Any] = {}
     for name, value in settings.items():
@@ -46,7 +46,7 @@ def sql_arguments(kind: Any, settings: Mapping[str, Any], *, first: int) -> tupl
 
 
 def http_fields(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a body."""
+    """The settings as fields of a body."""
     known = settings_of(kind)
     found: dict[str, Any] = {}
     for name, value in settings.items():
@@ -61,12 +61,12 @@ def http_fields(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def field_name(name: str, setting: Setting) -> str:
-    """The name of a setting in JSON, which says the unit of a duration."""
+    """The name of a setting in JSON. For durations, it includes the unit."""
     return f"{name}_ms" if setting.kind in ("duration", "backoff") else name
 
 
 def info_values(kind: Any, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in an answer, by their names. Backoff and filter, which have several fields each, are left out."""
+    """The settings in a response, by name, without backoff and filter, which have several fields each."""
     values: dict[str, Any] = {}
     for name, setting in settings_of(kind).items():
         if setting.kind not in ("backoff", "filter"):
@@ -77,7 +77,7 @@ def info_values(kind: Any, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unsettable(kind: Any) -> dict[str, str]:
-    """The names of settings that can be put back to none, and their names in JSON."""
+    """The names of settings that can be unset, and their names in JSON."""
     found: dict[str, str] = {}
     for name, setting in settings_of(kind).items():
         if setting.kind == "filter":
@@ -88,7 +88,7 @@ def unsettable(kind: Any) -> dict[str, str]:
 
 
 def null_fields(kind: Any, unset: Iterable[str]) -> list[str]:
-    """The fields that are null in a body, which puts their settings back to none.
+    """The fields that must be null in a body to unset these settings.
 
     Raises:
         InvalidInput: A setting cannot be unset.

@@ -1,1 +1,1 @@
-"""Everything that speaks to Postgres: connections, migrations, the embedded server. The only folder that imports psycopg."""
+"""Access to Postgres: connections, migrations, the embedded server. The only folder that imports psycopg."""

@@ -102,7 +102,7 @@ class _BigintArrayDumper(_ArrayDumper):
 
 
 def register(context: AdaptContext) -> None:
-    """Let a connection pass these arrays. They are types of our own, so nothing else that it does changes."""
+    """Register these arrays with a connection. They are our own types, so nothing else changes."""
     for array, dumper in (
         (TextArray, _TextArrayDumper),
         (BytesArray, _BytesArrayDumper),

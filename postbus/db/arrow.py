@@ -74,7 +74,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class MessageFilter:
-    """What a message must be to be read; None lets everything through. to_time itself is excluded."""
+    """A filter of messages; None passes everything. to_time is exclusive."""
 
     key: str | None = None
     key_prefix: str | None = None
@@ -117,7 +117,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRange:
-    """What became of a consumer's deliveries that were finished in a time: from_time itself included, to_time not."""
+    """The outcomes of a consumer's deliveries that finished in a time range: from_time is inclusive, to_time exclusive."""
 
     consumer_id: int
     from_time: datetime
@@ -138,7 +138,7 @@ def read_batches(
         by_seq: In order of seq across partitions, which takes a little longer.
 
     Raises:
-        SegmentDropped: Some were purged meanwhile.
+        SegmentDropped: Some messages were purged meanwhile.
         postbus.Error: Any other error of the server or the driver.
     """
     settings = filter.settings()
@@ -178,7 +178,7 @@ def _copied(url: str, system: str, statement: str, settings: dict[str, str]) -> 
 
 
 def read_rows(url: str, snapshot: str, settings: Iterable[str], statement: str) -> Iterator[Any]:
-    """What a statement yields at a snapshot that another connection holds, as record batches of about BATCH_BYTES.
+    """The rows of a statement at a snapshot that another connection holds, as record batches of about BATCH_BYTES.
 
     Raises:
         postbus.Unavailable: The snapshot is gone, with the connection that held it.

@@ -20,7 +20,7 @@ def translate(error: Exception, *, under_way: bool = True) -> errors.Error:
 
     Args:
         error: What psycopg or its pool raised.
-        under_way: Whether a statement had been sent, so that a broken connection leaves its outcome open.
+        under_way: A statement had been sent, so after a broken connection its outcome is unknown.
     """
     if isinstance(error, psycopg_pool.PoolTimeout | psycopg_pool.PoolClosed | psycopg_pool.TooManyRequests):
         return errors.Unavailable(f"no connection to Postgres: {_line(error)}")
@@ -39,7 +39,7 @@ def translate(error: Exception, *, under_way: bool = True) -> errors.Error:
 def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
     message = error.diag.message_primary or str(error)
     if error.diag.severity_nonlocalized == "PANIC":
-        # Perhaps while it wrote a commit.
+        # Possibly during a commit.
         return errors.ConnectionLost(f"Postgres has crashed: {message}", "the call may or may not have taken effect")
     if sqlstate in _BY_SQLSTATE:
         detail = error.diag.message_detail
@@ -55,7 +55,7 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
     if sqlstate == "42501":
         return errors.NotAllowed(message, error.diag.message_hint)
     if sqlstate in _LOST_A_RACE or _is_of_dropped(message, sqlstate):
-        return errors.Unavailable(f"somebody else changed the same thing: {message}", "try again")
+        return errors.Unavailable(f"another session changed the same rows: {message}", "try again")
     # 54001: JSON nested too deeply.
     if sqlstate.startswith("22") or sqlstate == "54001":
         return errors.InvalidInput(message, error.diag.message_hint)
@@ -63,7 +63,7 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
 
 
 def _of_the_moment(message: str, sqlstate: str, hint: str | None) -> errors.Error | None:
-    """The error for what has nothing to do with the statement: the server, the connection, somebody who ended it."""
+    """The error for causes outside the statement: the server, the connection, or an administrator's command."""
     if sqlstate == "53200":
         return errors.Unavailable(
             f"Postgres has no room for more locks: {message}",
@@ -77,25 +77,25 @@ def _of_the_moment(message: str, sqlstate: str, hint: str | None) -> errors.Erro
     if sqlstate in _CANNOT_NOW or sqlstate.startswith("53"):
         return errors.Unavailable(f"Postgres cannot do this now: {message}", hint)
     if sqlstate == "57014":
-        # By statement_timeout, or by somebody: all that the statement did is undone.
+        # Canceled by statement_timeout or by an administrator. The statement had no effect.
         advice = "try again; if it is a receive that takes too long, the consumer's filter may: give it another"
-        return errors.Unavailable(f"Postgres was told to end this: {message}", advice)
+        return errors.Unavailable(f"Postgres canceled the statement: {message}", advice)
     return None
 
 
 def snapshot_gone() -> errors.Unavailable:
-    """The error of whoever wants to read at a snapshot that nobody holds any more."""
-    return errors.Unavailable("the snapshot that is read is gone: the connection that held it was lost", "run it again")
+    """The error of reading at a snapshot that no connection holds any more."""
+    return errors.Unavailable("the snapshot is gone, because the connection that held it was lost", "run it again")
 
 
 def refused_row(error: psycopg.DataError) -> errors.InvalidInput:
-    """The error of a row that COPY did not take, with what Postgres says of its content."""
+    """The error of a row that COPY refused, with Postgres's description of it."""
     said = error.diag.message_primary, error.diag.message_detail, (error.diag.context or "").partition("\n")[0]
     return errors.InvalidInput(": ".join(part for part in said if part))
 
 
 def is_passing(error: psycopg.Error) -> bool:
-    """Whether a statement that was a transaction of its own should be run once more, as things have changed under it.
+    """Whether to repeat a statement that was its own transaction, because the database changed while it ran.
 
     "cached plan must not change result type" (0A000): a migration has replaced a function since the statement was prepared. Or a
     segment was dropped between two looks at the log, or a stream between two at the catalog; or it was the victim of a deadlock.
@@ -110,7 +110,7 @@ def is_passing(error: psycopg.Error) -> bool:
 
 
 def _is_of_dropped(message: str, sqlstate: str) -> bool:
-    """Whether something that the statement had found was dropped before it was used, which Postgres calls an internal error."""
+    """Whether an object was dropped between its lookup and its use, which Postgres reports as an internal error."""
     return sqlstate == "XX000" and message.startswith(("could not open relation with OID", "cache lookup failed"))
 
 

@@ -1,4 +1,4 @@
-"""Brings a database to the state that this version of Postbus needs, or says that it is not there."""
+"""Migrates a database to the schema of this version of Postbus, or checks whether it is current."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ select (select max(m.number) from postbus_data.migration as m), (select i.functi
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that `migrate` does: its name, and the statements."""
+    """One step of `migrate`: its name and statements."""
 
     name: str
     statements: str
@@ -30,14 +30,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class InstalledState:
-    """What a database has: the last step that it took (0 for none) and the digest of its functions."""
+    """The state of a database: its last migration (0 for none) and the digest of its functions."""
 
     number: int
     functions_digest: str | None
 
 
 def pending(state: InstalledState) -> list[Step]:
-    """What a database in that state lacks; nothing when it is up to date.
+    """The steps that a database still needs; empty if it is up to date.
 
     Raises:
         MigrationDue: The database is newer than this version of Postbus.
@@ -60,7 +60,7 @@ def check(state: InstalledState) -> None:
     """Refuse a database that is not up to date.
 
     Raises:
-        MigrationDue: It lacks something, or is newer than this version.
+        MigrationDue: It is older or newer than this version.
     """
     steps = pending(state)
     if steps and state.number == 0:
@@ -75,14 +75,14 @@ def check(state: InstalledState) -> None:
 def migrate(url: str, *, dry_run: bool = False) -> list[Step]:
     """Bring a database up to date.
 
-    Each step is a transaction. Another process that migrates at the same time is waited for; it leaves nothing to do.
+    Each step is a transaction. If another process is migrating, this one waits, and then has nothing to do.
 
     Args:
         url: The database.
-        dry_run: Only say what would be done.
+        dry_run: Do not change anything.
 
     Returns:
-        The steps taken, or with dry_run those that would be.
+        The steps, done or, with dry_run, due.
 
     Raises:
         postbus.Error: The database cannot be reached, has another encoding than UTF8, is newer than this version, or refuses a

@@ -24,7 +24,7 @@ class Session:
         return self._connection.fetch(statement, parameters)
 
     def value(self, statement: str, parameters: Sequence[Any] = ()) -> Any:
-        """The one value that a statement yields."""
+        """The single value that a statement returns."""
         ((value,),) = self.rows(statement, parameters)
         return value
 
@@ -32,7 +32,7 @@ class Session:
         """Write rows, in the binary format of COPY, to a table of Postbus. Returns how many there were.
 
         Raises:
-            InvalidInput: The data of one is not what the stream holds.
+            InvalidInput: The data of a row does not have the type of the stream.
         """
         names = sql.SQL(", ").join(map(sql.Identifier, columns))
         statement = sql.SQL("copy {} ({}) from stdin (format binary)").format(
@@ -56,14 +56,14 @@ def transaction(url: str, *, snapshot: str | None = None) -> Iterator[Session]:
         snapshot: What another connection has exported, to see the database as it was then.
 
     Raises:
-        Unavailable: Nobody holds that snapshot any more.
-        postbus.Error: Whatever else Postgres or the driver raised, translated.
+        Unavailable: No connection holds that snapshot any more.
+        postbus.Error: Any other error of Postgres or the driver.
     """
     try:
         connection = PreparedConnection.connect(url, autocommit=True, client_encoding="UTF8", connect_timeout=30)
     except psycopg.Error as error:
         raise translate(error, under_way=False) from error
-    # Few statements, and perhaps a pooler on the way that loses prepared ones.
+    # Few statements, and a pooler in between might lose prepared ones.
     connection.keeps_statements = False
     connection.isolation_level = (
         psycopg.IsolationLevel.READ_COMMITTED if snapshot is None else psycopg.IsolationLevel.REPEATABLE_READ

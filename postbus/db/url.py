@@ -1,4 +1,4 @@
-"""Which database a URL, or the lack of one, means."""
+"""Finds the database that a URL, or the lack of one, means."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def choose(url: str | None) -> str | None:
     """The URL to use: the given one, else POSTBUS_URL; None stands for the embedded Postgres.
 
     Raises:
-        InvalidInput: It is not a URL of Postgres.
+        InvalidInput: The URL is not one of Postgres.
     """
     chosen = url or os.environ.get("POSTBUS_URL") or None
     if chosen is not None and not chosen.startswith(_SCHEMES):
@@ -26,7 +26,7 @@ def choose(url: str | None) -> str | None:
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown."""
+    """The URL without its password, for display."""
     parts = urlsplit(url)
     if parts.password is None:
         return url

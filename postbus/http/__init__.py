@@ -1,1 +1,1 @@
-"""The way to a Postbus server; the only folder that imports httpx."""
+"""Requests to a Postbus server. The only folder that imports httpx."""

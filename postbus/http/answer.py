@@ -1,4 +1,4 @@
-"""What a server answered."""
+"""The response of a server."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer.
+    """A response.
 
     Attributes:
-        content: The JSON.
+        content: Its JSON.
         count: How many deliveries counted, where the server says so.
     """
 

@@ -1,4 +1,4 @@
-"""Answers and broken connections, turned into the errors of Postbus."""
+"""Turns error responses and broken connections into errors of Postbus."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, h
 
 
 def of_answer(status: int, content: Any) -> errors.Error:
-    """The error that a server answered; something between may have answered instead, without a code."""
+    """The error in a response. A proxy may have sent the response, and then it has no code."""
     answer = content if isinstance(content, dict) else {}
     kind = _BY_CODE.get(answer.get("code", "")) or _BY_STATUS.get(status, errors.Error)
     return kind(answer.get("summary") or f"the server answered {status}", answer.get("hint"))
 
 
 def of_transport(error: httpx.HTTPError | httpx.InvalidURL, url: str) -> errors.Error:
-    """The error for a request that was not answered: whether it was sent makes the difference."""
+    """The error for a request without a response. It depends on whether the request was sent."""
     what = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, _UNSENT):
         hint = "SSL_CERT_FILE names the certificates to trust" if "CERTIFICATE_VERIFY_FAILED" in what else None
@@ -47,4 +47,4 @@ def of_transport(error: httpx.HTTPError | httpx.InvalidURL, url: str) -> errors.
         return errors.ConnectionLost(
             f"the connection to {url} was lost: {what}", "the call may or may not have taken effect"
         )
-    return errors.InvalidInput(f"{url} cannot be asked: {what}")
+    return errors.InvalidInput(f"no request can be sent to {url}: {what}")

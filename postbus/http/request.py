@@ -1,4 +1,4 @@
-"""A request to a server, as it is sent: to be looked at before, or instead."""
+"""A request to a server, which `--as-curl` prints instead of sending it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Request:
 
     Attributes:
         method: GET, POST, PATCH or DELETE.
-        url: Where to, with its query.
-        headers: Its headers but for the token's.
+        url: Its URL, with the query.
+        headers: Its headers, without the token's.
         body: Its JSON, or None.
-        has_token: Whether a token goes along, as the header `Authorization: Bearer …`.
+        has_token: Whether it is sent with a token, in the header `Authorization: Bearer …`.
     """
 
     method: str

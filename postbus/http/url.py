@@ -20,7 +20,7 @@ def checked(url: str) -> str:
     """The URL of a server, without the slash at its end.
 
     Raises:
-        InvalidInput: It is none, or it has a password, which would be shown wherever the URL is.
+        InvalidInput: It is not valid, or it contains a password, which would be visible wherever the URL is.
     """
     try:
         parts = urlsplit(url)
@@ -28,11 +28,11 @@ def checked(url: str) -> str:
     except ValueError:
         is_complete = False
     if not is_complete or not is_http(url):
-        raise InvalidInput("this is not the URL of a server", "it should look like http://localhost:7376")
+        raise InvalidInput("this is not the URL of a server", "it must look like http://localhost:7376")
     if parts.username is not None:
         raise InvalidInput("the URL of a server takes no user and password", "give a token: connect(url, token=…)")
     if parts.query or parts.fragment:
-        raise InvalidInput(f'the URL of a server has no query: "{url}"', "it should look like http://localhost:7376")
+        raise InvalidInput(f'the URL of a server has no query: "{url}"', "it must look like http://localhost:7376")
     return url.rstrip("/")
 
 

@@ -1,4 +1,4 @@
-"""An operation as a value: how it is called in SQL and over HTTP, and what its answer means in each."""
+"""An operation as a value: its call in SQL and over HTTP, and the decoders of both results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _name_in_path = re.compile(r"\{\w+\}").sub
 
 
 class _TypeOfData:
-    """Among parameters, stands for what the stream holds."""
+    """Among parameters, stands for the type of the stream."""
 
 
 DATA_TYPE: Final = _TypeOfData()
@@ -32,7 +32,7 @@ class Route:
         method: The HTTP method.
         path: The path, with {names}.
         scope: What a token must allow on the stream of the path.
-        also: Scopes that are enough too.
+        also: Other scopes that are sufficient.
         on_all_streams: Whether the token must allow it on all streams.
     """
 
@@ -48,7 +48,7 @@ class Route:
         return _name_in_path(lambda _: quote(next(given), safe=""), self.path)
 
 
-# Not frozen: a frozen one takes three times as long to make, and each call makes one.
+# Not frozen: a frozen dataclass takes three times as long to create, and each call creates one.
 @dataclass(slots=True)
 class Sql(Generic[Result]):
     """A statement.
@@ -56,7 +56,7 @@ class Sql(Generic[Result]):
     Attributes:
         statement: Its text, with $1, $2, ….
         parameters: Its parameters.
-        decode: What its rows mean.
+        decode: Decodes its rows.
         next_page: The parameters of the next statement, given the result of this one; None when there is no more. The
             results are added up.
         afterwards: Another operation to run after this one has been committed.
@@ -71,13 +71,13 @@ class Sql(Generic[Result]):
 
 @dataclass(slots=True)
 class DataSql(Generic[Result]):
-    """A statement that returns the data of messages, which are decoded by what their stream holds.
+    """A statement that returns the data of messages, which is decoded by the type of their stream.
 
     Attributes:
         stream: The stream.
         statement: Its text.
         parameters: Its parameters, among them perhaps DATA_TYPE.
-        decode: What its rows mean in a stream of that type.
+        decode: Decodes its rows, given the type of the stream.
     """
 
     stream: str
@@ -91,11 +91,11 @@ class Http(Generic[Result]):
     """A request.
 
     Attributes:
-        route: Where to.
+        route: Its route.
         names: The names in its path.
-        decode: What its answer means.
-        query: Its query; None stands for what is left out.
-        body: Its fields; None stands for what is left out.
+        decode: Decodes its response.
+        query: Its query parameters; None leaves one out.
+        body: The fields of its body; None leaves one out.
         nulls: Fields that are null.
     """
 
@@ -114,8 +114,8 @@ class Call(Generic[Result]):
     Attributes:
         sql: The call over Postgres.
         http: The call over a server; None if only Postgres can run it.
-        repeatable: Running it twice does no harm, so it is run again after a lost connection.
-        redelivers: Messages may become available by it, so receivers that wait should look.
+        repeatable: Running it twice does no harm, so a transport repeats it after a lost connection.
+        redelivers: It may make messages available, so waiting receivers should poll.
     """
 
     sql: Sql[Result] | DataSql[Result]
@@ -124,7 +124,7 @@ class Call(Generic[Result]):
     redelivers: bool = False
 
     def as_sql(self) -> tuple[str, list[Any]]:
-        """The statement and its parameters, for a connection of one's own. What the stream holds is not checked."""
+        """The statement and its parameters, for another connection. The type of the stream is not checked."""
         return self.sql.statement, [None if value is DATA_TYPE else value for value in self.sql.parameters]
 
 
@@ -134,7 +134,7 @@ def first(rows: list[Row]) -> Any:
 
 
 def nothing(answer: Any) -> None:
-    """There is nothing to decode."""
+    """Decode nothing."""
 
 
 def count(answer: Answer) -> int:

@@ -1,4 +1,4 @@
-"""Consumers: create, alter, drop, look at, pause, seek."""
+"""Consumers: create, alter, drop, list, pause, seek."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that a consumer got before: dead letters, and replay."""
+"""Redelivery: dead letters and replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deliveries: ack, nack, extend, terminate. Receiving is a matter of the transport."""
+"""Deliveries: ack, nack, extend, terminate. Transports implement receiving."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def claim(
     worker: str | None,
     wait_for: int | None = None,
 ) -> Call[list[Claim]]:
-    """Claim ranges. Only a server can wait for them, for so many milliseconds."""
+    """Claim ranges. Only a server can wait for them; `wait` is in milliseconds."""
     return Call(
         Sql(
             "select c.* from postbus.claim($1, $2, max_messages => $3, lease => $4, worker => $5) as c",

@@ -1,4 +1,4 @@
-"""Streams: create, alter, drop, look at, purge."""
+"""Streams: create, alter, drop, list, purge."""
 
 from __future__ import annotations
 

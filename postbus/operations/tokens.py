@@ -19,7 +19,7 @@ _PREFIX: Final = "pb_"
 
 
 def new_text() -> str:
-    """A token that nobody can guess: 256 random bits."""
+    """A new token: 256 random bits."""
     return _PREFIX + secrets.token_urlsafe(32)
 
 
@@ -81,7 +81,7 @@ def revoke(id: int) -> Call[bool]:
 
 
 def find(digest: str) -> Call[Token | None]:
-    """The token of a request. Only the server itself asks for it."""
+    """The token of a request. Only the server runs this."""
     return Call(
         Sql(
             "select t.* from postbus.find_token($1) as t",

@@ -1,4 +1,4 @@
-"""The application: endpoints behind paths, and errors as answers."""
+"""The application: routes requests to endpoints, and turns errors into responses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Application:
                 self._router.add(method, path, answer)
 
     async def answer(self, request: Request) -> Response:
-        """The answer to a request, whatever happens."""
+        """The response to a request, whatever happens."""
         try:
             found = self._router.find(request.method, request.raw_path)
             if found is None:
@@ -54,7 +54,9 @@ class Application:
             return Response(b"", 400)
         except Exception as error:
             logs.failure(request.id, error)
-            return refusal(Problem(500, "internal", "something went wrong in the server", hint="its log says what"))
+            return refusal(
+                Problem(500, "internal", "an internal error occurred", hint="the server's log has the details")
+            )
 
     def _nothing_there(self, request: Request) -> Response:
         path = request.path[:200]
@@ -66,7 +68,7 @@ class Application:
         return refusal(Problem(405, "method_not_allowed", summary, hint=f"use {allowed}", headers=headers))
 
     async def _health(self, _: Request) -> Response:
-        """Whether requests can be served, and why not. Strangers are told no addresses."""
+        """Whether requests can be served, or why not. Without a token, the reason contains no addresses."""
         state = self._state
         why = await state.connection.why_not_ready()
         if state.stopping:
@@ -111,5 +113,5 @@ def _problem(request: Request, problem: Problem) -> Response:
 
 
 def refusal(problem: Problem) -> Response:
-    """The answer that says what is wrong."""
+    """The response for a problem."""
     return Response(_encode(problems.answer(problem)), problem.status, problem.headers)

@@ -1,4 +1,4 @@
-"""What surrounds every request: its id, its line in the log, its count, and the check of whom a browser sends."""
+"""The ASGI application: gives each request an id, a line in the log and a count, and checks requests of browsers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NOBODY_WAITED: Final = Response(b"", 499)
 
 
 class AsgiApp:
-    """What uvicorn calls: an ASGI application."""
+    """The ASGI application that uvicorn calls."""
 
     def __init__(self, state: AppState) -> None:
         self._application = Application(state)
         self._state = state
         self._gate = browsers.Gate(state.settings)
-        # Ids of requests that bring none: no two alike, and no random number for each.
+        # Ids for requests without one: unique, without a random number for each.
         self._ids = (f"{number:016x}" for number in itertools.count(secrets.randbits(64) & ~0xFFFFFFFF))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,7 +48,7 @@ class AsgiApp:
             await self._serve(request, scope, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """Start what requests share, and stop it, when uvicorn says so."""
+        """Start and stop the shared state when uvicorn says so."""
         await receive()
         await self._state.start()
         await send({"type": "lifespan.startup.complete"})
@@ -90,6 +90,6 @@ class AsgiApp:
 
 
 def _given_id(headers: Mapping[bytes, bytes]) -> str | None:
-    """The client's own, if it is a decent one."""
+    """The client's own id, if it is valid."""
     given = headers.get(b"x-request-id", b"")
     return given.decode() if _is_request_id(given) else None

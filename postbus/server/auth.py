@@ -1,4 +1,4 @@
-"""Lets requests in by their tokens, at the rate that each token allows."""
+"""Authorizes requests by their tokens, and limits the rate of each token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postbus.operations.tokens import digest_of
 from postbus.server.connection import Connection
 from postbus.server.problems import Problem
 
-# How long a process believes what it knows of a token: a token revoked elsewhere works that much longer.
+# How long a process caches a token. A token that another process revokes keeps working for that long.
 _SECONDS: Final = 1.0
 _MOST_REMEMBERED: Final = 10_000
 
@@ -31,7 +31,7 @@ EVERYBODY: Final = Token(
 
 
 class Guard:
-    """Lets requests in, or not."""
+    """Authorizes requests."""
 
     def __init__(self, connection: Connection, *, is_open: bool) -> None:
         self._connection = connection
@@ -40,7 +40,7 @@ class Guard:
         self._buckets: dict[int, Bucket] = {}
 
     def forget(self) -> None:
-        """A token was revoked here: ask again."""
+        """Clear the cache, since a token was revoked here."""
         self._known.clear()
 
     async def identify(self, authorization: str | None) -> Token:
@@ -48,17 +48,17 @@ class Guard:
 
         Raises:
             Problem: 401 when there is none that is valid, 429 when it is used too often.
-            Unavailable: Nobody can say.
+            Unavailable: Postgres cannot be reached.
         """
         if self._is_open:
             return EVERYBODY
         kind, _, text = (authorization or "").partition(" ")
         if kind.lower() != "bearer" or not text.strip():
-            raise _unauthorized("a token is needed")
+            raise _unauthorized("a token is required")
         try:
             token = await self._find(digest_of(text.strip()))
         except Unavailable as error:
-            # It says where Postgres is, and nobody knows yet who asks.
+            # The original error names the address of Postgres, and the client is not yet authorized.
             raise Unavailable("tokens cannot be checked now, because Postgres cannot be reached") from error
         if token is None or not token.is_valid:
             raise _unauthorized("the token is not valid")
@@ -66,7 +66,7 @@ class Guard:
         return token
 
     async def confirm(self, token: Token) -> None:
-        """Whether a token that a request came with is still valid.
+        """Refuse a request whose token is no longer valid.
 
         Raises:
             Problem: 401 when it was revoked or has expired meanwhile.
@@ -75,7 +75,7 @@ class Guard:
             return
         known = await self._find(token.digest)
         if known is None or not known.is_valid:
-            raise _unauthorized("the token is not valid any more")
+            raise _unauthorized("the token is no longer valid")
 
     async def _find(self, digest: str) -> Token | None:
         known, until = self._known.get(digest, (None, 0.0))
@@ -84,7 +84,7 @@ class Guard:
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
             self._known[digest] = (known, time.monotonic() + _SECONDS)
-        # Postgres compared digests by its index; here it is done in constant time once more.
+        # Postgres compared digests by its index; this compares them again in constant time.
         return known if known is not None and hmac.compare_digest(known.digest, digest) else None
 
     def _count(self, token: Token) -> None:
@@ -113,7 +113,7 @@ class Bucket:
         self._filled_at = now
 
     def take(self, now: float) -> float:
-        """Take one; 0 when there was one, else in how many seconds there will be."""
+        """Take one; 0 if there was one, else how many seconds to wait."""
         self._level = min(max(self.rate, 1.0), self._level + (now - self._filled_at) * self.rate)
         self._filled_at = now
         if self._level >= 1:

@@ -1,4 +1,4 @@
-"""Which requests a browser sends, and for which page.
+"""Tells which requests come from a browser, and from which page.
 
 An open server has no tokens, so any page that a browser of this machine has open could use it. A page can make the browser send
 a request in many ways that need nobody's leave (an image, a form, a script, a prefetch). It cannot choose the headers by which
@@ -23,7 +23,7 @@ from postbus.server.settings import Settings, is_loopback
 Headers = Mapping[bytes, bytes]
 Sender = Literal["program", "own page", "user", "unknown page", "other page"]
 
-# For answers to browsers: no other page may embed one, or have it taken for a script.
+# Headers of responses to browsers: no other page may embed a response or run it as a script.
 SHIELDS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "x-content-type-options": "nosniff",
@@ -31,11 +31,11 @@ SHIELDS: Final = {
     "vary": "Origin, Sec-Fetch-Site",
 }
 _SAFE: Final = ("GET", "HEAD")
-_OF_OTHERS: Final = "web pages of other sites may not use this server"
+_OF_OTHERS: Final = "pages of other web sites may not use this server"
 
 
 def sender_of(headers: Headers) -> Sender:
-    """Who has sent a request.
+    """Who sent a request.
 
     Returns:
         A program; a page of this server; the user, by the address bar or a bookmark; a page in a browser that does not say which;
@@ -48,7 +48,7 @@ def sender_of(headers: Headers) -> Sender:
         return "own page" if site == b"same-origin" else "user" if site == b"none" else "other page"
     if origin is not None:
         return "own page"
-    # Node sends Sec-Fetch-Mode, and PowerShell a browser's name: neither is a browser.
+    # Node sends Sec-Fetch-Mode, and PowerShell sends a browser's name, but neither is a browser.
     agent = headers.get(b"user-agent", b"")
     is_browser = agent.startswith((b"Mozilla/", b"Opera/")) and b"PowerShell/" not in agent
     return "unknown page" if is_browser or b"referer" in headers else "program"
@@ -65,7 +65,7 @@ def may_change(sender: Sender, headers: Headers, method: str) -> bool:
 
 
 class Gate:
-    """Lets requests in to a server without tokens, or not."""
+    """Decides which requests a server without tokens accepts."""
 
     def __init__(self, settings: Settings) -> None:
         self._is_closed = not settings.is_open
@@ -74,32 +74,32 @@ class Gate:
         self._names_hosts = bool(settings.allowed_hosts)
 
     def refusal(self, method: str, headers: Headers, sender: Sender) -> Problem | None:
-        """Why a request is not let in, if it is not."""
+        """Why a request is refused; None if it is accepted."""
         if self._is_closed:
-            # No page can make a browser send a token.
+            # A page cannot make a browser send a token.
             return None
         if (self._is_for_this_machine or self._names_hosts or sender != "program") and not self._knows(headers):
-            hint = "ask it by its address; if the name is its own, start it with --allow-host NAME"
-            return Problem(403, "forbidden", "this server does not go by that name", hint=hint)
+            hint = "use its address; if this name belongs to the server, start it with --allow-host NAME"
+            return Problem(403, "forbidden", "this server does not accept that host name", hint=hint)
         if sender == "other page" and not _is_visit(method, headers):
-            return Problem(403, "forbidden", _OF_OTHERS, hint="open it by its own address, or ask it from a program")
+            return Problem(403, "forbidden", _OF_OTHERS, hint="open it by its own address, or use a program")
         if method not in _SAFE and not may_change(sender, headers, method):
             return Problem(403, "forbidden", _OF_OTHERS, hint="use a browser of 2020 or later, or a program")
         return None
 
     def _knows(self, headers: Headers) -> bool:
-        """Whether the name by which the server is asked is its own. A page of another site can give its own name our address."""
+        """Whether the Host header names this server. Another site can point its own name at our address (DNS rebinding)."""
         name = _name_in(headers.get(b"host", b""))
         if name is None:
             return False
         if name in self._hosts or is_loopback(name):
             return True
-        # Nobody can give an address another address.
+        # An address cannot point anywhere else.
         return not self._is_for_this_machine and _is_address(name)
 
 
 def may_lease(method: str, headers: Headers) -> bool:
-    """Whether a request may take something away for a while, whatever its method."""
+    """Whether a request may lease messages, whatever its method."""
     return may_change(sender_of(headers), headers, method) and headers.get(b"sec-purpose") is None
 
 
@@ -108,7 +108,7 @@ def _is_own(origin: bytes, headers: Headers) -> bool:
 
 
 def _is_visit(method: str, headers: Headers) -> bool:
-    """Whether it is a link that somebody followed, so that the page that had it sees nothing of the answer."""
+    """Whether the user followed a link. The page with the link does not see the response."""
     kind = headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")
     return method in _SAFE and b"origin" not in headers and kind == (b"navigate", b"document")
 

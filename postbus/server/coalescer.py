@@ -1,7 +1,7 @@
-"""Publishes what arrives at the same time in one statement.
+"""Coalesces publishes: requests that arrive at the same time share one statement.
 
-A request that finds its stream idle is sent at once. Those that come while it is under way gather, and go together as soon as
-it is back: under load a statement carries as many messages as came in during the last one, and a lone one waits for nobody.
+A request for an idle stream is sent at once. Requests that arrive meanwhile gather, and share the next statement. So a statement
+carries all messages that came in during the last one, and a single request never waits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from postbus.server.connection import Connection
 from postbus.server.deadlines import took_too_long
 
 _MAX_TOGETHER = 1000
-# Larger requests gain nothing from company.
+# Larger requests gain nothing from sharing a statement.
 SMALL = 10
 
 
@@ -36,13 +36,13 @@ class Coalescer:
         self._connection = connection
         self._coalesce = coalesce
         self._seconds = seconds
-        # Streams with a statement under way, each with what waits for its end. Two at a time would share what is there between
-        # them: more statements, and a quarter fewer messages.
+        # Streams with a running statement, each with the requests that wait for its end. Two statements at a time would split the
+        # waiting messages between them: more statements, and a quarter fewer messages.
         self._busy: dict[str, deque[_Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def publish(self, stream: str, messages: Sequence[Message]) -> list[int]:
-        """Publish messages, all or none; the seqs, in their order."""
+        """Publish all messages or none. Returns their seqs, in order."""
         if not self._coalesce or len(messages) > SMALL:
             return await self._send(stream, messages)
         if stream in self._busy:
@@ -69,7 +69,7 @@ class Coalescer:
             try:
                 seqs = await self._send(stream, [message for each in together for message in each.messages])
             except (InvalidInput, TooLarge):
-                # Nothing was published. Each for itself, so that one that is refused does not take the others with it.
+                # Nothing was published. Send each request by itself, so that an invalid one does not fail the others.
                 await asyncio.gather(*(self._send_alone(stream, each) for each in together))
             except Exception as error:
                 for each in together:
@@ -80,7 +80,7 @@ class Coalescer:
             self._go_on(stream)
 
     async def _share(self, stream: str, together: Sequence[_Waiting], seqs: list[int]) -> None:
-        """Give everybody his seqs."""
+        """Give each request its seqs."""
         start = 0
         again: list[tuple[_Waiting, list[int], list[int]]] = []
         for each in together:
@@ -94,8 +94,8 @@ class Coalescer:
             await asyncio.gather(*(self._send_once_more(stream, *each) for each in again))
 
     async def _send_once_more(self, stream: str, waiting: _Waiting, seqs: list[int], places: list[int]) -> None:
-        """Publish by themselves the messages that counted as replaced, perhaps by another's of the same statement."""
-        # If it fails, they were.
+        """Publish again, alone, the messages that another message of the same statement may have replaced."""
+        # If this fails, they count as replaced.
         with suppress(Error):
             found = await self._send(stream, [waiting.messages[place] for place in places])
             for place, seq in zip(places, found, strict=True):
@@ -110,7 +110,7 @@ class Coalescer:
 
     async def _send(self, stream: str, messages: Sequence[Message]) -> list[int]:
         bus = self._connection.bus
-        # What goes together belongs to several traces: each request has said so for itself.
+        # The messages belong to several traces, and each request has recorded its own.
         try:
             with tracing.suppressed():
                 async with asyncio.timeout(self._seconds):
@@ -135,7 +135,7 @@ def _take(waiting: deque[_Waiting]) -> list[_Waiting]:
 
 
 def _replaced(messages: Sequence[Message], seqs: list[int]) -> list[int]:
-    """The places of messages that are no duplicates by an id: the stream has one message per key, and a later one their key."""
+    """The indexes of messages replaced by a later one of their key. Duplicates by id are not among them."""
     return [
         place
         for place, seq in enumerate(seqs)
@@ -144,7 +144,7 @@ def _replaced(messages: Sequence[Message], seqs: list[int]) -> list[int]:
 
 
 def _answer(waiting: _Waiting, seqs: list[int]) -> None:
-    # A request may have been given up meanwhile; its messages are published all the same.
+    # The request may have ended meanwhile; its messages are published anyway.
     if not waiting.seqs.done():
         waiting.seqs.set_result(seqs)
 

@@ -1,4 +1,4 @@
-"""The way to Postgres, which may be down when the server starts and come later."""
+"""The connection to Postgres, which may be down when the server starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RETRY_SECONDS = 1.0
 
 
 class Connection:
-    """A bus, once there is one. Until then every request is told why there is none."""
+    """The bus, once Postgres can be reached. Until then each request gets the reason as an error."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -23,14 +23,14 @@ class Connection:
         self._problem: Error = Unavailable("the server is starting")
         self._opening: asyncio.Task[None] | None = None
         self.attempted = asyncio.Event()
-        """Set after the first attempt, whatever came of it."""
+        """Set after the first attempt, whether it succeeded or not."""
 
     @property
     def bus(self) -> postbus.AsyncBus:
         """The bus.
 
         Raises:
-            postbus.Error: Why there is none.
+            postbus.Error: Postgres cannot be used; the error says why.
         """
         if self._bus is None:
             raise type(self._problem)(self._problem.message, self._problem.hint)
@@ -48,7 +48,7 @@ class Connection:
             await self._bus.close()
 
     async def why_not_ready(self) -> Error | None:
-        """What keeps requests from being served, found out by asking Postgres; None when nothing does."""
+        """Query Postgres to find out why requests cannot be served; None if they can."""
         try:
             async with asyncio.timeout(self._settings.connect_timeout):
                 await self.bus.check()
@@ -65,7 +65,7 @@ class Connection:
             except Error as error:
                 self._problem = error
             except Exception as error:
-                # Nobody expected it; but a server that gives up would never say so, nor recover.
+                # Unexpected, but a server that stopped trying would never report it, nor recover.
                 logs.failure("", error)
                 self._problem = Unavailable("the server cannot use Postgres", "its log says why")
             self.attempted.set()

@@ -1,6 +1,7 @@
-"""Ends requests that take too long, so that one that waits for a lock in Postgres does not keep a connection for ever.
+"""Ends requests that take too long, so that one that waits for a lock in Postgres does not keep its connection indefinitely.
 
-A timer for each request takes 5 µs, where a small request takes about 70. So one looks at all of them once a second: 1 µs each.
+A timer per request would cost 5 µs, and a small request takes about 70. Instead one task checks all requests once a second, for
+1 µs each.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ _LOOK_SECONDS = 1.0
 
 
 def took_too_long(seconds: float) -> ConnectionLost:
-    """The error of what Postgres did not answer in time."""
+    """The error of a call that Postgres did not answer in time."""
     return ConnectionLost(
         f"Postgres did not answer within {seconds:g} s",
-        "the call may or may not have taken effect; perhaps a transaction holds a lock on the stream: postbus doctor says which",
+        "the call may or may not have taken effect; a transaction may hold a lock on the stream: postbus doctor shows which",
     )
 
 
@@ -44,7 +45,7 @@ class _Kept:
 
 
 class Deadlines:
-    """The requests of a process that are under way, and until when."""
+    """The deadlines of a process's running requests."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -60,14 +61,14 @@ class Deadlines:
             self._task.cancel()
 
     def kept(self, wait: float) -> _Kept:
-        """For a `with`: what takes longer than there is time, and than it may wait besides, ends with `ConnectionLost`."""
+        """A context that ends with `ConnectionLost` after the time limit and `wait` seconds have passed."""
         return _Kept(self, wait)
 
     def begin(self, task: asyncio.Task[object], wait: float) -> None:
         self._until[task] = time.monotonic() + self.seconds + wait
 
     def end(self, task: asyncio.Task[object]) -> bool:
-        """Whether it was ended because it took too long."""
+        """Whether the task was cancelled because it took too long."""
         del self._until[task]
         if task not in self._overdue:
             return False

@@ -17,8 +17,8 @@ from postbus.server.requests import Disconnected, Request
 if TYPE_CHECKING:
     from postbus.server.state import AppState
 
-# A body that is too large is taken to its end, up to so many times the limit, and forgotten: a client that is still sending when
-# the connection is closed may never see the answer. One that asks beforehand, by Expect, is told at once.
+# The server reads a body that is too large to its end, up to this many times the limit, and discards it: a client that is still
+# sending when the connection is closed may never see the response. A client that sends Expect gets the response at once.
 _DRAINED: Final = 4
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -34,7 +34,7 @@ class Dispatcher:
         self._waits = hasattr(endpoint.query, "wait_for") or hasattr(endpoint.body, "wait_for")
 
     async def answer(self, request: Request) -> tuple[bytes, dict[str, str]]:
-        """The JSON to answer, and headers.
+        """The JSON of the response, and its headers.
 
         Raises:
             Problem: The request is refused.
@@ -61,8 +61,8 @@ class Dispatcher:
         endpoint, state = self._endpoint, self._state
         route = endpoint.route
         if endpoint.leases and state.settings.is_open and not browsers.may_lease(request.method, request.headers):
-            hint = "use curl, or another program; a page of this server may, by fetch"
-            raise Problem(403, "forbidden", "a browser that only follows a link may not lease messages", hint=hint)
+            hint = "use curl or another program; pages of this server may use fetch"
+            raise Problem(403, "forbidden", "following a link in a browser must not lease messages", hint=hint)
         token = await state.guard.identify(request.header(b"authorization"))
         named = request.parameters.get("stream")
         if named is None:
@@ -72,7 +72,7 @@ class Dispatcher:
             return call
         stream = await state.names.stream_name(named)
         if not token.may(route.scope, stream) and not any(token.may(scope, stream) for scope in route.also):
-            # In the words of the path: the name behind an id is not this token's business.
+            # Named as in the path: this token must not learn the name behind an id.
             raise Problem(403, "forbidden", f'this token does not allow "{route.scope}" on stream "{named}"')
         consumer = request.parameters.get("consumer") or request.parameters.get("group", "")
         if consumer:
@@ -84,7 +84,7 @@ class Dispatcher:
         known = self._endpoint.query.__struct_fields__
         for name, value in parse_qsl(request.query.decode("latin-1"), keep_blank_values=True):
             if name not in known:
-                raise problems.invalid(name, "is not a parameter of this", hint=did_you_mean(name, known))
+                raise problems.invalid(name, "is not a parameter of this endpoint", hint=did_you_mean(name, known))
             if name in given:
                 raise problems.invalid(name, "is given twice")
             if name in self._times and value[4:5] != "-":
@@ -104,7 +104,7 @@ class Dispatcher:
             except msgspec.ValidationError as error:
                 if "got `float`" not in str(error):
                     raise
-            # To JSON Schema 4.0 is an integer, and there are clients that write it so.
+            # In JSON Schema 4.0 is an integer, and some clients write integers that way.
             return msgspec.convert(_with_integers(msgspec.json.decode(body)), self._endpoint.body)
         except msgspec.MsgspecError as error:
             raise self._refusal(error) from None
@@ -116,26 +116,26 @@ class Dispatcher:
     def _refusal(self, error: msgspec.MsgspecError) -> Problem:
         problem = problems.of_validation(error, status=self._endpoint.invalid_status)
         unknown = str(error).partition("unknown field `")[2].partition("`")[0]
-        # Of a field within another, the names at the top are not the ones to choose from.
+        # The known names are those of the top level, so they do not help with a nested field.
         if unknown and " - at " not in str(error):
             problem.hint = did_you_mean(unknown, getattr(self._endpoint.body, "__struct_fields__", ()))
         return problem
 
 
 def _wait_of(given: Any) -> float:
-    """How many seconds a body or query asks to be waited for messages."""
+    """How many seconds a body or query asks to wait for messages."""
     milliseconds: int = getattr(given, "wait_for", 0)
     return milliseconds / 1000
 
 
 def _times_of(query: Any) -> frozenset[str]:
-    """The parameters of a query that are times."""
+    """The names of the query parameters that are times."""
     types = {} if query is None else get_type_hints(query)
     return frozenset(name for name, kind in types.items() if datetime in (kind, *getattr(kind, "__args__", ())))
 
 
 def _with_integers(value: Any) -> Any:
-    """The same with integers for floats that are, but for what users send as data."""
+    """The value with whole floats as integers, except in users' data."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):
@@ -146,7 +146,7 @@ def _with_integers(value: Any) -> Any:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body, unless it is too large.
+    """Read the body, unless it is too large.
 
     Raises:
         Problem: 413.

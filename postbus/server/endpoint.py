@@ -64,7 +64,7 @@ class Call:
         Args:
             scope: What it must allow.
             stream: On which stream; None for all.
-            named: How the request names the stream: the name behind an id is not this token's business.
+            named: The stream as the request names it: this token must not learn the name behind an id.
 
         Raises:
             Problem: 403, in the same words whether the stream exists or not.
@@ -74,7 +74,7 @@ class Call:
             raise Problem(403, "forbidden", f'this token does not allow "{scope}" {where}')
 
     async def stream_for(self, scope: Scope, named: str) -> str:
-        """The name of another stream, which a body gives by its name or id, if the token allows this on it.
+        """The name of another stream, which a body gives by name or id. The token must allow the scope on it.
 
         Raises:
             Problem: 403.
@@ -86,18 +86,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """What can be asked at a path.
+    """One method of one path.
 
     Attributes:
         route: Its path, and what a token must allow.
-        handler: What answers.
-        is_long: Whether it may take as long as its client waits for it.
-        leases: Whether it leases messages, though it may be a GET.
-        invalid_status: The status for a body or query that is not allowed.
+        handler: The function that answers.
+        is_long: It may take as long as its client waits.
+        leases: It leases messages, though it may be a GET.
+        invalid_status: The status for an invalid body or query.
         body: The type of its body, or None.
-        body_optional: Whether the body may be left out.
+        body_optional: The body may be left out.
         query: The type of its query, or None.
-        answer: The type of what it answers.
+        answer: The type of its result.
     """
 
     route: Route
@@ -122,7 +122,7 @@ class Endpoint:
 
 
 class Endpoints:
-    """Endpoints, as they are declared."""
+    """Collects endpoints as they are declared."""
 
     def __init__(self) -> None:
         self.all: list[Endpoint] = []
@@ -135,7 +135,7 @@ class Endpoints:
         leases: bool = False,
         invalid_status: int = 400,
     ) -> Callable[[_Handler], _Handler]:
-        """Declare the function below as an endpoint. Its parameters `body` and `query`, and its result, have the types."""
+        """Declare a function as an endpoint. The types are those of its parameters `body` and `query`, and of its result."""
 
         def declare(handler: _Handler) -> _Handler:
             types = get_type_hints(handler, include_extras=True)

@@ -1,4 +1,4 @@
-"""The types of fields in requests, with the rules that the engine has for them: the API's description is made from these."""
+"""The types of request fields, with the engine's rules for them. The API's description is generated from these."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ AckIds = Annotated[list[AckId], Meta(min_length=1, max_length=10_000)]
 Seqs = Annotated[list[Seq], Meta(min_length=1, max_length=10_000)]
 AnySeqs = Annotated[list[Seq], Meta(max_length=10_000)]
 Resume = Annotated[str, Meta(pattern=r"^[fb]:[0-9]{1,9}:[0-9]{1,18}$")]
-Rate = Annotated[float, Meta(gt=0, le=1_000_000, description="How many messages per second at most")]
+Rate = Annotated[float, Meta(gt=0, le=1_000_000, description="The largest number of messages per second")]
 
-# What is wrong with a text that does not match a pattern, in words.
+# Each pattern in words.
 WORDS = {
     meta.pattern: meta.description
     for kind in (Name, Key, KeyPattern, NoNul, AckId)
@@ -59,7 +59,7 @@ def moment(time: datetime | UnsetType | None) -> datetime | None:
     try:
         return time.astimezone(UTC)
     except OverflowError:
-        # Within a day of the first or last moment that there is.
+        # Within a day of the smallest or largest datetime.
         return time.replace(tzinfo=UTC)
 
 

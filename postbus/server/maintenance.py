@@ -1,4 +1,4 @@
-"""What runs by itself: redelivering what expired or came due, publishing what was scheduled, and the upkeep of the logs."""
+"""The server's background work: redelivers expired and due messages, publishes scheduled ones, and maintains the logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postbus.server.connection import Connection
 
 
 class Maintenance:
-    """The library's upkeep, in one of the processes that name the same lock file."""
+    """Runs the library's upkeep in one of the processes that share a lock file."""
 
     def __init__(self, connection: Connection, lock_file: Path | None) -> None:
         self._connection = connection
@@ -53,9 +53,9 @@ class Maintenance:
                 self._upkeep = bus.upkeep()
             await self._upkeep.turn()
         except Error as error:
-            # Once for each outage, not every second of it.
+            # Logged once per outage, not every second.
             if error.message != self._problem:
-                logs.note("maintenance is put off", reason=error.message)
+                logs.note("maintenance is delayed", reason=error.message)
             self._problem = error.message
         else:
             self._problem = None

@@ -1,4 +1,4 @@
-"""Figures for Prometheus: what this server does, and where streams and consumers stand."""
+"""Metrics for Prometheus: requests to this server, and the progress of streams and consumers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ import postbus
 from postbus.model.errors import Error, NotFound
 from postbus.server.connection import Connection
 
-# Streams and consumers are looked at this often at most, however many scrape; with thousands of them, for a fifth of the time.
+# The shortest time between two queries of streams and consumers, however often Prometheus scrapes. With thousands of them,
+# queries take at most a fifth of the time.
 _SECONDS: Final = 5.0
 _LOOKS_APART: Final = 4.0
-# A scrape waits so long for the figures of now, and then takes those of the last look: Prometheus waits for 10 s.
+# A scrape waits this long for current figures, and then takes the last ones. Prometheus itself waits 10 s.
 _PATIENCE: Final = 2.0
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0)
 
@@ -33,28 +34,28 @@ _STREAM: Final = {
 }
 _CONSUMER: Final = {
     "postbus_consumer_lag_messages": "About how many messages are left to be delivered; 0 is exact.",
-    "postbus_consumer_in_flight_messages": "Messages that are delivered and not settled.",
-    "postbus_consumer_waiting_messages": "Messages that wait for another delivery, 10,000 at most.",
-    "postbus_consumer_dead_letters": "Messages that were given up, 10,000 at most.",
-    "postbus_consumer_oldest_unread_seconds": "How old the oldest message is that was not delivered.",
+    "postbus_consumer_in_flight_messages": "Messages that are delivered, but not yet acked or nacked.",
+    "postbus_consumer_waiting_messages": "Failed messages that wait for another delivery, at most 10,000.",
+    "postbus_consumer_dead_letters": "Dead letters, at most 10,000.",
+    "postbus_consumer_oldest_unread_seconds": "The age of the oldest message that was not yet delivered.",
     "postbus_consumer_paused": "1 when the consumer is paused.",
 }
 
 _PIPELINE: Final = {
-    "postbus_pipeline_running": "1 while a run of the pipeline is at work.",
-    "postbus_pipeline_failed": "1 when its last run failed, or was lost.",
-    "postbus_pipeline_messages": "Messages that the pipeline has done in all its runs.",
+    "postbus_pipeline_running": "1 while the pipeline is running.",
+    "postbus_pipeline_failed": "1 if its last run failed or disappeared.",
+    "postbus_pipeline_messages": "Messages that the pipeline has processed in all its runs.",
     "postbus_pipeline_messages_per_second": "The rate of its last run.",
-    "postbus_pipeline_lag_messages": "About how many messages are left to it; 0 for one that has an end.",
+    "postbus_pipeline_lag_messages": "About how many messages are left; 0 for a pipeline that ends by itself.",
 }
 
 
 class Metrics:
-    """The figures of a process; with several processes, those of all."""
+    """The metrics of this process or, with several processes, of all."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        # Under PROMETHEUS_MULTIPROC_DIR the values lie in files that every process writes and any can sum up.
+        # With PROMETHEUS_MULTIPROC_DIR, each process keeps its values in files, and any process can sum them up.
         self._shared = "PROMETHEUS_MULTIPROC_DIR" in os.environ
         registry = self._registry = CollectorRegistry()
         if self._shared:
@@ -72,7 +73,7 @@ class Metrics:
         self._received = Counter(
             "postbus_messages_received", "Messages delivered.", ["stream", "consumer"], registry=target
         )
-        # Looking a child up by its labels takes as long as counting.
+        # Finding a child by its labels takes as long as counting.
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._of_streams: dict[str, Counter] = {}
         self._gauges: list[Metric] = []
@@ -99,11 +100,11 @@ class Metrics:
         self._received.labels(stream, consumer).inc(count)
 
     async def exposition(self, accept: str) -> tuple[bytes, str]:
-        """The page that Prometheus reads, and its content type."""
+        """The page for Prometheus, and its content type."""
         try:
             encoder, content_type = choose_encoder(accept)
         except (TypeError, ValueError):
-            # It stumbles over versions that are none.
+            # The library fails on invalid versions.
             encoder, content_type = choose_encoder("")
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Collected([*self._registry.collect(), *await self._standing()]))
@@ -112,11 +113,11 @@ class Metrics:
     async def _standing(self) -> list[Metric]:
         if time.monotonic() >= self._gauges_until and (self._looking is None or self._looking.done()):
             self._looking = asyncio.create_task(self._look())
-            # Perhaps nobody waits for its end.
+            # Nothing may be awaiting the task.
             self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())
         if self._looking is not None:
             try:
-                # It goes on when this scrape, or its client, does not wait any longer.
+                # Shielded, so that the query continues after this scrape has ended.
                 async with asyncio.timeout(_PATIENCE if self._gauges else None):
                     await asyncio.shield(self._looking)
             except TimeoutError:
@@ -148,7 +149,7 @@ class _Collected:
 
 
 async def _look(bus: postbus.AsyncBus) -> list[Metric]:
-    """A few index probes for each stream and consumer, however many messages they have."""
+    """Query streams and consumers: a few index probes for each, however many messages they have."""
     stream_gauges = [GaugeMetricFamily(name, text, labels=["stream"]) for name, text in _STREAM.items()]
     consumer_gauges = [GaugeMetricFamily(name, text, labels=["stream", "consumer"]) for name, text in _CONSUMER.items()]
     for stream in await bus.list_streams():
@@ -176,7 +177,7 @@ async def _look_at_pipelines(bus: postbus.AsyncBus) -> list[Metric]:
 
 
 async def _look_at_consumers(bus: postbus.AsyncBus, stream: str, gauges: list[GaugeMetricFamily]) -> None:
-    # One at a time: a statement about thousands would hold a snapshot and a connection for seconds.
+    # One at a time: a single statement about thousands of streams would hold a snapshot and a connection for seconds.
     try:
         consumers = await bus.list_consumers(stream)
     except NotFound:

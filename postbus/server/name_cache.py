@@ -1,4 +1,4 @@
-"""Which stream or consumer a path means: by its name, or by its id where no such name exists."""
+"""Finds the stream or consumer that a path names: by its name, or by its id if no such name exists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postbus.model.errors import NotFound
 from postbus.server.connection import Connection
 from postbus.server.fields import NAME_PATTERN
 
-# What a process remembers of names and ids, which another process may drop or create.
+# How long a process caches names and ids, which another process may drop or create.
 _SECONDS = 1.0
 _is_name = re.compile(NAME_PATTERN).match
 
@@ -26,7 +26,7 @@ class _Listing:
 
 
 class NameCache:
-    """Names and ids of streams and consumers, remembered for a second."""
+    """Names and ids of streams and consumers, cached for a second."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -36,14 +36,14 @@ class NameCache:
         self._asking: dict[str, asyncio.Task[str]] = {}
 
     def forget(self, stream: str) -> None:
-        """Something was created or dropped here: ask again."""
+        """Clear the cache of a stream, since something was created or dropped here."""
         self._streams.until = 0.0
         self._consumers.pop(stream, None)
         self._ids.pop(stream, None)
 
     async def stream_name(self, name_or_id: str) -> str:
-        """The name that a path means; a name that does not exist stays as it is."""
-        # Only digits can be an id, so that a name costs nothing here.
+        """The name of a stream given by name or id. A name that does not exist is returned as it is."""
+        # Only digits can be an id, so other names need no query.
         if not (name_or_id.isascii() and name_or_id.isdigit()):
             return _checked("stream", name_or_id)
         bus = self._connection.bus
@@ -70,7 +70,7 @@ class NameCache:
         return listing.names.get(name_or_id, name_or_id)
 
     async def stream_id(self, stream: str) -> str:
-        """The id of a stream, for answers.
+        """The id of a stream, for responses.
 
         Raises:
             NotFound: There is no such stream.
@@ -78,7 +78,7 @@ class NameCache:
         known = self._ids.get(stream)
         if known is not None and time.monotonic() < known[1]:
             return known[0]
-        # One asks for all that want to know at the same time.
+        # Concurrent requests share one query.
         asking = self._asking.get(stream)
         if asking is None:
             asking = self._asking[stream] = asyncio.create_task(self._ask(stream))
@@ -96,7 +96,7 @@ class NameCache:
 
 
 async def _exists(asked: Awaitable[object]) -> bool:
-    """Whether there is something with that name. It is asked for each time: what is named like an id may have come just now."""
+    """Whether that name exists. Not cached: a stream named like an id may have been created just now."""
     try:
         await asked
     except NotFound:

@@ -1,4 +1,4 @@
-"""The API's description, made from the endpoints: what it says is what they check."""
+"""The API's description, generated from the types that the endpoints check."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from postbus.server.problems import ErrorAnswer
 _TEMPLATE: Final = "#/components/schemas/{name}"
 _ERROR_REF: Final = {"$ref": _TEMPLATE.format(name="ErrorAnswer")}
 _STATUS_TEXT: Final = {
-    400: "The request is not allowed.",
-    401: "A valid token is needed.",
+    400: "The request is invalid.",
+    401: "A valid token is required.",
     403: "The token does not allow this.",
     404: "It does not exist.",
-    405: "The method is not possible here.",
+    405: "The path does not support this method.",
     408: "The body did not arrive.",
-    409: "It does not go with what is there.",
+    409: "It conflicts with the current state.",
     413: "The body or a message is too large.",
-    422: "A setting is not allowed.",
+    422: "A setting is invalid.",
     429: "The token is used too often.",
     503: "Postgres cannot be used now.",
     507: "The stream is full.",
@@ -36,7 +36,7 @@ _PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "stream": {"schema": _NAME, "description": "A stream's name, or its id"},
     "consumer": {"schema": _NAME, "description": "A consumer's name, or its id"},
     "group": {"schema": _NAME, "description": "A group's name, or its id"},
-    "worker": {"schema": _NAME, "description": "A worker's name, of its own choice"},
+    "worker": {"schema": _NAME, "description": "A worker's name, which it chooses"},
     "id": {"schema": {"type": "string", "pattern": "^[0-9]{1,9}$"}, "description": "A token's id"},
     "key": {"schema": msgspec.json.schema(Key), "description": "A message's key"},
 }
@@ -74,8 +74,8 @@ def document(*, is_open: bool) -> bytes:
 
 def _paths(by_type: dict[str, Any], components: dict[str, Any], *, is_open: bool) -> dict[str, Any]:
     paths: dict[str, Any] = {
-        "/health": {"get": _probe("health", "Tell whether requests can be served, and why not.", (200, 503))},
-        "/health/live": {"get": _probe("live", "Tell that the server runs.", (200,))},
+        "/health": {"get": _probe("health", "Report whether requests can be served, or why not.", (200, 503))},
+        "/health/live": {"get": _probe("live", "Report that the server is running.", (200,))},
     }
     for endpoint in ALL:
         paths.setdefault(endpoint.route.path, {})[endpoint.route.method.lower()] = _operation(

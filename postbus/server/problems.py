@@ -1,4 +1,4 @@
-"""What went wrong, as the server answers it: always a summary, a code and a hint, never a stack trace."""
+"""Error responses: always a summary, a code and a hint, never a stack trace."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from postbus.server.fields import WORDS
 
 
 class Problem(Exception):
-    """A request that is answered with an error.
+    """The error response to a request.
 
     Attributes:
         status: The HTTP status.
-        code: What kind of error it is, for programs.
+        code: The kind of error, for programs.
         summary: What happened, in one line.
         hint: What to do about it.
         validation_errors: What is wrong with each field.
-        headers: Headers of the answer.
+        headers: Headers of the response.
     """
 
     def __init__(
@@ -50,24 +50,24 @@ class ErrorAnswer(msgspec.Struct, omit_defaults=True):
     validation_errors: dict[str, list[str]] | None = None
 
 
-# What to do where nothing better is known.
+# Hints for errors that have none of their own.
 _HINTS: Final = {
-    "invalid_json": "send JSON in UTF-8, such as {}; /api/openapi.json says what is taken here",
-    "invalid_http": "send a request of HTTP/1.1",
-    "invalid_input": "/api/openapi.json says what is taken here",
-    "forbidden": "ask whoever manages this server for a token that allows it",
-    "not_found": "names are listed at /api/streams, and below each of them",
-    "conflict": "look at what is there, or choose another name",
+    "invalid_json": "send JSON in UTF-8, such as {}; see /api/openapi.json",
+    "invalid_http": "send an HTTP/1.1 request",
+    "invalid_input": "see /api/openapi.json",
+    "forbidden": "ask the administrator of this server for a token that allows it",
+    "not_found": "/api/streams lists streams, and /api/streams/{stream}/consumers consumers",
+    "conflict": "check the existing one, or choose another name",
     "too_large": "send less at once",
     "too_slow": "send the request faster, or in parts",
 }
-# A lost connection is 503 here too, so that clients need to know one status; its code says that the outcome is open.
+# A lost connection is a 503 too, so that clients need only one status. Its code says that the outcome is unknown.
 _STATUS: Final[dict[type[errors.Error], int]] = {errors.ConnectionLost: 503}
 _RETRY_AFTER: Final = {"retry-after": "1"}
 
 
 def of_error(error: errors.Error, *, invalid_status: int = 400) -> Problem:
-    """The answer for an error of the library."""
+    """The response to an error of the library."""
     kind = type(error)
     status = _STATUS.get(kind, error.http_status)
     code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
@@ -82,7 +82,7 @@ def of_error(error: errors.Error, *, invalid_status: int = 400) -> Problem:
 
 
 def _over_http(hint: str | None) -> str | None:
-    """A hint of the library's, for whoever speaks HTTP and not SQL."""
+    """A hint of the library, reworded for HTTP."""
     if hint is None or "select postbus." not in hint:
         return hint
     below = "/{stream}/consumers" if "create_consumer" in hint else ""
@@ -90,7 +90,7 @@ def _over_http(hint: str | None) -> str | None:
 
 
 def of_validation(error: msgspec.MsgspecError, *, status: int) -> Problem:
-    """The answer for a body or query that is not what it should be."""
+    """The response to an invalid body or query."""
     what, _, where = str(error).partition(" - at `")
     if not isinstance(error, msgspec.ValidationError):
         return Problem(400, "invalid_json", f"the body is not JSON: {what}")
@@ -101,11 +101,11 @@ def of_validation(error: msgspec.MsgspecError, *, status: int) -> Problem:
 def _in_words(what: str) -> str:
     pattern = what.partition("matching regex ")[2]
     words = next((words for known, words in WORDS.items() if repr(known) == pattern), None)
-    return what if words is None else f"is not allowed here; it takes: {words}"
+    return what if words is None else f"is not valid; expected: {words}"
 
 
 def invalid(field: str, what: str, *, status: int = 400, hint: str | None = None) -> Problem:
-    """The answer for a field that is not allowed."""
+    """The response to an invalid field."""
     return Problem(status, "invalid_input", f"{field}: {what}", hint=hint, validation_errors={field: [what]})
 
 
@@ -113,12 +113,12 @@ def answer(problem: Problem) -> ErrorAnswer:
     return ErrorAnswer(
         summary=problem.summary,
         code=problem.code,
-        hint=problem.hint or _HINTS.get(problem.code, "/api/openapi.json says what can be asked"),
+        hint=problem.hint or _HINTS.get(problem.code, "see /api/openapi.json"),
         validation_errors=None if problem.validation_errors is None else dict(problem.validation_errors),
     )
 
 
 def _field_of(message: str) -> str:
-    """The setting that an error of Postgres speaks of: "max_deliver = 0 is not between …"."""
+    """The setting that an error of Postgres is about: "max_deliver = 0 is not between …"."""
     found = re.match(r"(\w+) = ", message)
     return found[1] if found else "base"

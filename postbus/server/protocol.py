@@ -1,6 +1,4 @@
-"""uvicorn's HTTP, with bounds on how a request arrives (no end of headers, no client that never gets there), and answers that
-are written at once.
-"""
+"""uvicorn's HTTP protocol with limits on header size and arrival time, and responses sent in a single write."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ _UPGRADE: Final = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
 
 
 class _Answering:
-    """Sends the answer of one request, where uvicorn would write its head and its body one after the other: each write is a
-    call of the system, and wakes the client up.
-    """
+    """Sends a response in a single write. uvicorn writes head and body separately, which wakes the client up twice."""
 
     __slots__ = ("_cycle", "_start")
 
@@ -39,13 +35,12 @@ class _Answering:
         self._start: Event | None = None
 
     async def send(self, event: Event) -> None:
-        """Take the start of the answer, then its whole body."""
+        """Take the start of the response, then its whole body."""
         start, cycle = self._start, self._cycle
         if start is None:
             self._start = event
             return
-        # The two hold each other: left so, each request would be garbage that only the collector finds, in whose pauses nobody
-        # is answered.
+        # Break the reference cycle: otherwise only the garbage collector would free each request, and it pauses all requests.
         del cycle.send
         if cycle.flow.write_paused and not cycle.disconnected:
             await cycle.flow.drain()
@@ -69,12 +64,12 @@ class _Answering:
         lines = [_status_line(status), *(b"%b: %b" % header for header in headers), b"\r\n"]
         head = b"\r\n".join(lines)
         if head.count(b"\n") > len(lines):
-            raise RuntimeError("a header of the answer has more than one line")
+            raise RuntimeError("a header of the response has more than one line")
         return head
 
 
 def _without_upgrade(data: bytes) -> bytes:
-    """An offer to speak HTTP/2 may be ignored; the parser would stop at it, and forget the body."""
+    """Remove an offer to upgrade to HTTP/2: the parser would stop at it and lose the body."""
     head, end, rest = data.partition(b"\r\n\r\n")
     return _UPGRADE.sub(b"", head) + end + rest
 
@@ -89,9 +84,9 @@ class Protocol(HttpToolsProtocol):
 
     Args:
         arrival_timeout: How many seconds the head of a request may take, and each part of its body.
-        rest_timeout: How many seconds may pass between an answer and the next request.
-        access_log: Whether to log what is refused before it is a request.
-        arguments: uvicorn's.
+        rest_timeout: How many seconds may pass between a response and the next request.
+        access_log: Whether to log input that is refused before it is a request.
+        arguments: Those of uvicorn's protocol.
     """
 
     def __init__(self, *, arrival_timeout: float, rest_timeout: float, access_log: bool, **arguments: Any) -> None:
@@ -100,12 +95,12 @@ class Protocol(HttpToolsProtocol):
         self._rest_timeout = rest_timeout
         self._access_log = access_log
         self._timer: asyncio.TimerHandle | None = None
-        # When patience ends; None while nothing is awaited. The timer looks at it, and is not made anew for each part.
+        # The deadline of the client; None while nothing is awaited. One timer checks it, instead of a timer for each part.
         self._deadline: float | None = None
         self._is_in_head = True
         self._head_bytes = 0
         self._refusal: Problem | None = None
-        # How much of an answer was left to be sent when patience ended last.
+        # How many bytes of a response were unsent at the last deadline.
         self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -123,9 +118,9 @@ class Protocol(HttpToolsProtocol):
         if self._is_in_head and b"h2c" in data:
             data = _without_upgrade(data)
         super().data_received(data)
-        # The body may have come with it: then the head is over.
+        # The body may have arrived in the same part: then the head is complete.
         if self._is_in_head and self._head_bytes > _MOST_HEAD_BYTES:
-            self._refuse(Problem(431, "too_large", f"the head of a request has {_MOST_HEAD_BYTES} bytes at most"))
+            self._refuse(Problem(431, "too_large", f"the head of a request may have at most {_MOST_HEAD_BYTES} bytes"))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -136,7 +131,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= _MOST_HEADERS:
-            self._refusal = Problem(431, "too_large", f"a request has {_MOST_HEADERS} headers at most")
+            self._refusal = Problem(431, "too_large", f"a request may have at most {_MOST_HEADERS} headers")
             raise httptools.HttpParserError
         super().on_header(name, value)
 
@@ -157,7 +152,7 @@ class Protocol(HttpToolsProtocol):
             self._await_request()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request. If none is there, uvicorn would make a timer for it."""
+        """Continue with the next request. Without one, uvicorn would create a timer."""
         if self.pipeline or self.transport.is_closing():
             super().on_response_complete()
             return
@@ -167,8 +162,8 @@ class Protocol(HttpToolsProtocol):
             self._await_request()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP, or too much of it, as everything else is answered."""
-        self._refuse(self._refusal or Problem(400, "invalid_http", "this is not a request of HTTP"))
+        """Answer invalid or oversized HTTP with the usual error body."""
+        self._refuse(self._refusal or Problem(400, "invalid_http", "this is not a valid HTTP request"))
 
     def _await_request(self) -> None:
         self._is_in_head = True
@@ -187,7 +182,7 @@ class Protocol(HttpToolsProtocol):
         self._deadline = None
 
     def _look_after(self, seconds: float) -> None:
-        # Before that time something else may be awaited, for not so long.
+        # Meanwhile the deadline may have moved forward.
         seconds = min(seconds, self._arrival_timeout, self._rest_timeout)
         self._timer = self.loop.call_later(seconds, self._look)
 
@@ -203,15 +198,15 @@ class Protocol(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         if self.flow.read_paused:
-            self._await_more()  # It is we who do not read on.
+            self._await_more()  # We have paused reading, so the client is not slow.
         elif self._is_in_head and not self._head_bytes:
             self._rest_no_more()
         else:
-            what = "the request did not arrive within" if self._is_in_head else "nothing more of the body came for"
+            what = "the request did not arrive within" if self._is_in_head else "no more of the body arrived for"
             self._refuse(Problem(408, "too_slow", f"{what} {self._arrival_timeout:g} s"))
 
     def _rest_no_more(self) -> None:
-        """Nothing was asked. A client that has not read its answer yet has time as long as it reads on."""
+        """Close an idle connection. A client that is still reading its response gets more time."""
         unsent = self._count_unsent()
         if not unsent:
             self.transport.close()
@@ -222,7 +217,7 @@ class Protocol(HttpToolsProtocol):
             self._await(self._arrival_timeout)
 
     def _count_unsent(self) -> int:
-        """How many bytes of answers the client has not taken: ours, and those that the system keeps."""
+        """How many bytes of responses the client has not read: in our buffer, and in the system's."""
         unsent = self.transport.get_write_buffer_size()
         if unsent:
             line = self.transport.get_extra_info("socket")
@@ -233,7 +228,7 @@ class Protocol(HttpToolsProtocol):
         self._await_nothing()
         if self.transport.is_closing():
             return
-        # In the middle of an answer there is no place for another.
+        # An error cannot be sent in the middle of a response.
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             request_id = secrets.token_hex(8)
             body = msgspec.json.encode(problems.answer(problem))

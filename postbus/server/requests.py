@@ -1,4 +1,4 @@
-"""A request and its answer, as ASGI has them, without what a framework would put between."""
+"""Requests and responses, directly on ASGI without a framework."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JSON: Final = "application/json"
 
 
 class Disconnected(Exception):
-    """The client went away before all of its request was there."""
+    """The client disconnected before its request was complete."""
 
 
 @dataclass(slots=True)
@@ -26,13 +26,13 @@ class Request:
     Attributes:
         method: The HTTP method.
         path: The path, decoded.
-        raw_path: The path as it came.
-        query: The query, as it came.
-        headers: By their names in lower case; of several that are alike the last.
-        receive: What tells of its body, and that its client is gone.
-        id: Its id, which its answer and the log carry.
-        route: The path of its endpoint, with {parameters}; "" as long as none was found.
-        parameters: What the path has for them.
+        raw_path: The path, not decoded.
+        query: The query string, not decoded.
+        headers: By their names in lower case; the last of several with the same name.
+        receive: Yields the body, and the disconnection of the client.
+        id: Its id, in the response and in the log.
+        route: The path of its endpoint, with {parameters}; "" until one is found.
+        parameters: The values of these parameters.
     """
 
     method: str
@@ -50,7 +50,7 @@ class Request:
         return None if value is None else value.decode("latin-1")
 
     async def is_disconnected(self) -> bool:
-        """Whether the client is gone. Only for a request whose body was read."""
+        """Whether the client is gone. The body of the request must have been read."""
         try:
             async with asyncio.timeout(0):
                 event = await self.receive()
@@ -61,7 +61,7 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """An answer: JSON, unless its headers say otherwise."""
+    """A response: JSON, unless its headers say otherwise."""
 
     body: bytes
     status: int = 200

@@ -1,4 +1,4 @@
-"""Which endpoint a path means: a tree of its parts, so that finding one takes as long however many there are."""
+"""Finds the endpoint of a path in a tree of path parts, in a time that does not depend on their number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Endpoint = TypeVar("_Endpoint")
 
 @dataclass(slots=True)
 class Found(Generic[_Endpoint]):
-    """An endpoint, its path with {parameters}, and what the path that was asked for has for them."""
+    """An endpoint, its path with {parameters}, and the values of these parameters."""
 
     endpoint: _Endpoint
     path: str
@@ -20,7 +20,7 @@ class Found(Generic[_Endpoint]):
 
 @dataclass(slots=True)
 class _Node(Generic[_Endpoint]):
-    """What follows after some parts: fixed ones first, else a parameter."""
+    """The next parts of a path: fixed ones first, else a parameter."""
 
     parts: dict[str, _Node[_Endpoint]] = field(default_factory=dict)
     parameter: str = ""
@@ -36,10 +36,10 @@ class Router(Generic[_Endpoint]):
         self._root: _Node[_Endpoint] = _Node()
 
     def add(self, method: str, path: str, endpoint: _Endpoint) -> None:
-        """Let an endpoint answer at a path, such as /streams/{stream}.
+        """Add an endpoint at a path, such as /streams/{stream}.
 
         Raises:
-            ValueError: There is one already, or a parameter has another name in another path.
+            ValueError: The path has one already, or a parameter has another name in another path.
         """
         node = self._root
         for part in path.split("/"):
@@ -57,13 +57,13 @@ class Router(Generic[_Endpoint]):
         node.endpoints[method] = endpoint
 
     def find(self, method: str, path: str) -> Found[_Endpoint] | None:
-        """What answers a request, if anything does. Its path is as it came, with “%2F” for a slash that separates nothing."""
+        """The endpoint of a request, if there is one. The path is not decoded: “%2F” is a slash within a part."""
         node, parameters = self._node(path)
         endpoint = None if node is None else node.endpoints.get(method)
         return None if node is None or endpoint is None else Found(endpoint, node.path, parameters)
 
     def methods(self, path: str) -> list[str]:
-        """The methods that are answered at a path."""
+        """The methods that a path allows."""
         node, _ = self._node(path)
         return [] if node is None else sorted(node.endpoints)
 
@@ -72,7 +72,7 @@ class Router(Generic[_Endpoint]):
         parameters: dict[str, str] = {}
         parts = path.split("/")
         if "%" in path:
-            # Only now: a key may have a slash in it.
+            # Decoded after the split, since a key may contain a slash.
             parts = [unquote(part) for part in parts]
         for part in parts:
             following = node.parts.get(part)

@@ -29,14 +29,14 @@ from postbus.server.settings import Settings
 from postbus.server.state import AppState
 from postbus.server.workers import Workers
 
-# Requests under way have so long to end. Those that wait for messages end at once.
+# How long running requests have to end. Long polls end at once.
 _GRACE_SECONDS = 10
 _MOST_FILES = 1_000_000
 _BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
-    """Tells requests that wait for messages when it is to stop, so that nobody waits for them."""
+    """Ends long polls when it is told to stop, so that it does not have to wait for them."""
 
     def __init__(self, config: uvicorn.Config, state: AppState) -> None:
         super().__init__(config)
@@ -70,7 +70,7 @@ def bind(settings: Settings) -> socket.socket:
             f"cannot listen on {settings.host}: {error}", "choose another address with --host"
         ) from error
     listening.set_inheritable(True)
-    # From now on, so that whoever is told the address can connect to it.
+    # From now on, clients can connect.
     listening.listen(_BACKLOG)
     return listening
 
@@ -84,7 +84,7 @@ def address_of(settings: Settings, listening: socket.socket) -> str:
 
 
 def server(settings: Settings) -> Server:
-    """A server, for whoever wants to run it."""
+    """A server that is ready to run."""
     state = AppState(settings)
     return Server(_config(settings, AsgiApp(state)), state)
 
@@ -96,7 +96,7 @@ def serve(settings: Settings, listening: socket.socket, *, started: Callable[[],
         _serve(settings, listening, started)
         return
     with tempfile.TemporaryDirectory(prefix="postbus-") as folder:
-        # Counters of all processes lie here, and the lock of the one that sweeps and maintains.
+        # The counters of all processes, and the lock of the one that sweeps and maintains.
         figures = Path(folder, "metrics")
         figures.mkdir()
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(figures)
@@ -106,7 +106,7 @@ def serve(settings: Settings, listening: socket.socket, *, started: Callable[[],
 
 
 def _allow_many_connections() -> None:
-    """Take the files that the system grants: each client who waits has one, and the usual limit is 1,024."""
+    """Raise the limit of open files to the maximum: each waiting client needs one, and the usual limit is 1,024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_FILES)
     with suppress(ValueError, OSError):
@@ -114,7 +114,7 @@ def _allow_many_connections() -> None:
 
 
 def _work(settings: Settings, listening: socket.socket) -> None:
-    """One of several processes; it does not outlive the one that started it."""
+    """Run one of several processes. It does not outlive its parent."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_stop_with, args=(parent.sentinel,), daemon=True).start()
@@ -128,7 +128,7 @@ def _stop_with(sentinel: int) -> None:
 
 def _serve(settings: Settings, listening: socket.socket, started: Callable[[], None] = lambda: None) -> None:
     logs.take_over()
-    # It says less than our own line for a request that is refused.
+    # Our own log line for a refused request says more.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     serving = server(settings)
     # What has been imported stays: without this, each full collection of garbage would look at all of it and answer nobody
@@ -161,7 +161,7 @@ def _config(settings: Settings, app: Any) -> uvicorn.Config:
         ws="none",
         log_config=None,
         access_log=False,
-        # Only the log has the address of a client.
+        # Only the log contains the address of a client.
         proxy_headers=settings.access_log,
         server_header=False,
         date_header=True,

@@ -11,7 +11,7 @@ DEFAULT_PORT = 7376
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a server needs to know.
+    """The settings of a server.
 
     Attributes:
         url: The Postgres behind it.

@@ -1,4 +1,4 @@
-"""What the requests of a process share."""
+"""The state that all requests of a process share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from postbus.server.metrics import Metrics
 from postbus.server.name_cache import NameCache
 from postbus.server.settings import Settings
 
-# A server whose Postgres is up answers its first request; one whose Postgres is down starts all the same.
+# How long to wait for Postgres at the start, so that the first request succeeds. Then the server starts in any case.
 _FIRST_ATTEMPT_SECONDS = 5.0
 
 
 class AppState:
-    """Starts with the server and stops with it."""
+    """Shared state, which starts and stops with the server."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -43,7 +43,7 @@ class AppState:
             self._maintenance.start()
 
     def begin_stop(self) -> None:
-        """Requests that wait are answered now, with what there is."""
+        """End all long polls, which answer with what they have."""
         self.stopping = True
         self.long_polls.stop()
 

@@ -1,4 +1,4 @@
-"""Several processes that serve from one socket: started, replaced when one dies, stopped together."""
+"""Runs several server processes on one socket, and replaces those that die."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-# A worker that dies at once, again and again, is not started faster than this.
+# The shortest time between two starts of a worker that keeps dying.
 _PAUSE_SECONDS = 1.0
 _STOP_SECONDS = 30.0
 

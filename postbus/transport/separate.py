@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def open_separately(url: str, *, token: str | None, connect_timeout: float) -> Transport:
-    """Connect once more, for a thread that must never wait for a connection of the pool.
+    """Open a separate connection, for a thread that must never wait for one of the pool.
 
     Raises:
         Unavailable: There is no connection.

@@ -104,7 +104,7 @@ def test_a_password_is_put_into_the_url_with_its_odd_characters(monkeypatch: pyt
         (["create", "prod", "--url", "http://localhost"], "exists", "--force"),
         (["create", "other", "--url", "localhost:7376"], "is not a URL", "http://host:7376"),
         (["create", "a b", "--url", "http://localhost"], "is not a name", None),
-        (["use"], "which context", "--none"),
+        (["use"], "no context was named", "--none"),
     ],
 )
 def test_a_mistake_is_answered_with_what_to_do(arguments: list[str], what: str, hint: str | None) -> None:
@@ -129,7 +129,7 @@ def test_an_invalid_json_file_is_named() -> None:
 
 
 def test_as_curl_is_refused_where_no_request_is_sent() -> None:
-    with pytest.raises(postbus.InvalidInput, match="not one"):
+    with pytest.raises(postbus.InvalidInput, match="not a server"):
         HERE("stream", "rm", "orders", "--as-curl", "--url", "postgresql://me@localhost/x")
 
 
@@ -138,4 +138,4 @@ def test_the_environment_overrides_the_context_and_choosing_one_says_so(
 ) -> None:
     assert "note" not in HERE.run("context", "create", "dev", "--url", "postgresql://me@localhost/dev", "--use").err
     monkeypatch.setenv("POSTBUS_DATA_DIR", "/somewhere")
-    assert "note: as long as POSTBUS_DATA_DIR is set here" in HERE.run("context", "use", "dev").err
+    assert "note: POSTBUS_DATA_DIR is set and takes precedence" in HERE.run("context", "use", "dev").err

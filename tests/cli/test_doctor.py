@@ -71,7 +71,7 @@ def test_an_open_publisher_is_named_with_the_stream_that_it_holds_up(shell: Shel
         publisher.execute("select postbus.publish('orders', 'k', '1')")
         found = findings(shell.url)
         (held,) = of(found, "horizon")
-        assert "readers of stream orders are held up" in held.text
+        assert "blocked readers of stream orders" in held.text
         assert "slow importer, idle in transaction" in held.text
         assert f"pg_terminate_backend({publisher.info.backend_pid})" in (held.advice or "")
         assert [f"pid {publisher.info.backend_pid}" in each.text for each in of(found, "locks")] == [True]
@@ -99,7 +99,7 @@ FOREIGN_LOCKS = {
     "a partition": ("pg_advisory_lock({consumer}, 1)", "receiving by consumer billing"),
     "the sweep": ("pg_advisory_lock({consumer}, -2)", "sweeping by consumer billing"),
     "maintenance": ("pg_advisory_lock(1610612736, {stream})", "maintenance"),
-    "the schedule": ("pg_advisory_lock(1610612736, -{stream})", "publishing what is scheduled"),
+    "the schedule": ("pg_advisory_lock(1610612736, -{stream})", "publishing scheduled messages"),
 }
 
 
@@ -119,7 +119,7 @@ def test_a_role_that_holds_a_lock_without_rights_is_named_with_a_remedy(
     problems = [each for each in of(findings(shell.url), "horizon") if each.level == "problem"]
     (found,) = problems
     pid = stranger.info.backend_pid
-    assert f"stop {stops}" in found.text
+    assert f"block {stops}" in found.text
     assert "of stream orders" in found.text
     assert f"pid {pid}, user stranger_" in found.text
     assert "odd job" in found.text
@@ -162,7 +162,7 @@ def test_an_open_transaction_that_received_is_named_but_not_as_a_foreign_lock(sh
         worker.execute("select postbus.publish('orders', 'k', '2')")
         found = of(findings(shell.url), "horizon")
         assert [each.level for each in found] == ["warning", "warning"]
-        assert "keeps others from receiving" in found[1].text
+        assert "blocks receiving" in found[1].text
         assert "by consumer billing of stream orders" in found[1].text
 
 
@@ -186,10 +186,10 @@ def test_sessions_that_wait_for_locks_are_named_with_the_holders(shell: Shell) -
         waiter.pgconn.send_query(b"begin; lock table postbus_data.token in exclusive mode")
 
         def blocked(url: str = shell.url) -> list[Finding]:
-            return [each for each in of(findings(url), "locks") if "waits for a lock" in each.text]
+            return [each for each in of(findings(url), "locks") if "for a lock of pid" in each.text]
 
         (found,) = until(blocked, "it waits")
-        assert f"waits for a lock of pid {holder.info.backend_pid}" in found.text
+        assert f"for a lock of pid {holder.info.backend_pid}" in found.text
     waiter.close()
 
 
@@ -207,9 +207,9 @@ def test_problems_of_streams_and_consumers_are_found(shell: Shell) -> None:
         connection.execute("update postbus_data.segment set prepared_at = now() - interval '1 year'")
     found = findings(shell.url)
     texts = " | ".join(f"{each.level}: {each.text}" for each in found)
-    assert "problem: stream orders is full, and refuses messages" in texts
+    assert "problem: stream orders is full and refuses new messages" in texts
     assert "problem: sequence seq_1 caches 5 numbers" in texts
-    assert "warning: the log of stream orders is not looked after" in texts
+    assert "warning: the log of stream orders is not maintained" in texts
     assert "warning: consumer billing of orders is paused, and the stream keeps what it has not read" in texts
     assert "note: consumer billing of orders has 1 dead letters" in texts
     assert all(each.advice for each in found if each.level != "ok")
@@ -236,11 +236,11 @@ def _facts(**rows: Any) -> Facts:
         (_facts(settings=[{"name": "autovacuum", "setting": "off"}]), "problem", "autovacuum is off"),
         (_facts(settings=[{"name": "synchronous_commit", "setting": "off"}]), "warning", "synchronous_commit is off"),
         (_facts(settings=[{"name": "max_connections", "setting": "3"}]), "warning", "3 of 3 connections"),
-        (_facts(prepared=[{"gid": "x", "seconds": 99}]), "warning", "a prepared transaction is open for 99 s: x"),
+        (_facts(prepared=[{"gid": "x", "seconds": 99}]), "warning", "a prepared transaction has been open for 99 s: x"),
         (
             _facts(slots=[{"slot_name": "old", "active": False, "wal_status": "extended", "retained": 5 * 2**30}]),
             "warning",
-            "slot old is not read, and keeps 5.0 GB of WAL",
+            "slot old has no active reader, and retains 5.0 GB of WAL",
         ),
         (
             _facts(slots=[{"slot_name": "old", "active": False, "wal_status": "lost", "retained": None}]),
@@ -253,7 +253,7 @@ def _facts(**rows: Any) -> Facts:
             "table postbus_data.lease has 900,000 dead rows",
         ),
         (Facts(rows=_facts().rows, clock_ahead=60), "warning", "60.0 s ahead of that of Postgres"),
-        (Facts(rows=_facts().rows, unanswered={"slots": "permission denied"}), "note", "slots could not be looked at"),
+        (Facts(rows=_facts().rows, unanswered={"slots": "permission denied"}), "note", "slots could not be checked"),
     ],
 )
 def test_problems_that_cannot_be_reproduced_are_found_in_simulated_answers(facts: Facts, level: str, text: str) -> None:
@@ -277,7 +277,7 @@ def test_a_server_is_checked_with_its_token_and_its_clock(fresh_url: str, monkey
         monkeypatch.setenv("POSTBUS_TOKEN", token)
         said = Shell(api.url)("doctor")
     assert "is ready, and answered in" in said
-    assert "it lets us in: 0 streams" in said
+    assert "it accepts our requests: 0 streams" in said
     assert "the clocks agree" in said
 
 

@@ -131,7 +131,7 @@ async def test_every_screen_looks_as_it_did(counted_url: str, size: tuple[int, i
         await screen.shows("orders › billing", "card declined", "orders.cus_2.11")
         matches_snapshot(screen.text, f"consumer-{name}")
         await screen.press("g")
-        await screen.shows("Where should billing read on from?")
+        await screen.shows("Move billing to which position?")
         matches_snapshot(screen.text, f"seek-{name}")
 
 
@@ -189,7 +189,7 @@ async def test_a_seek_asks_for_a_position_and_confirmation_and_refuses_invalid_o
         await screen.press("g", *"nowhere", "enter")
         await screen.shows('"nowhere" is not a time')
         await screen.press("g", *"latest", "enter")
-        await screen.shows("read on from latest?", "flight are given up")
+        await screen.shows("Move billing of orders", "flight are given up")
         await screen.press("y")
         await screen.until(lambda: _is(billing.stats(), lambda stats: stats.lag_estimate == 0), "it has moved")
 

@@ -1,1 +1,1 @@
-"""`postbus doctor`: what is wrong, or may become so, and what to do about it."""
+"""`postbus doctor`: looks for problems, and says what to do about them."""

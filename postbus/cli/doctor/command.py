@@ -18,7 +18,7 @@ _COLOURS: Final = {"ok": "green", "note": None, "warning": "yellow", "problem": 
 
 
 def doctor() -> None:
-    """Look for what is wrong, or may become so, with what to do about it. Ends with status 1 if there is a problem.
+    """Look for problems and risks, and say what to do about them. Exits with status 1 if there is a problem.
 
     It looks at Postgres (version, settings, locks, who holds readers up, replication slots, bloat, retention), at the
     server if that is the target, at Java and Spark, and at clocks.
@@ -57,7 +57,7 @@ def _postgres() -> Iterator[Finding]:
         with postgres_url(for_what="doctor") as url:
             facts = diagnosis.examine(url)
     except Error as error:
-        hint = error.hint or "see whether it runs, and whether the URL is right: postbus context info"
+        hint = error.hint or "check that it runs and that the URL is right: postbus context info"
         yield Finding("postgres", "problem", error.message, hint)
         return
     yield from postgres.check(facts)

@@ -1,4 +1,4 @@
-"""What a Postgres says of itself, for `postbus doctor`: every question is a plain select that changes and locks nothing."""
+"""What `postbus doctor` asks Postgres. Every query is a plain select that changes and locks nothing."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ _OF_POSTBUS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found out.
+    """The results of all queries.
 
     Attributes:
         rows: The answers, by the name of the question.
@@ -190,7 +190,7 @@ class Facts:
 
 
 def examine(url: str, *, patience: float = 10.0, connect_timeout: int = 5) -> Facts:
-    """Ask everything.
+    """Run all queries.
 
     Args:
         url: The database.
@@ -225,12 +225,16 @@ def _migration_due(url: str) -> MigrationDue | None:
         return due
     if not steps:
         return None
-    missing = "Postbus is not installed in this database" if steps[0].name == "install" else "Postbus is older there"
+    missing = (
+        "Postbus is not installed in this database"
+        if steps[0].name == "install"
+        else "the schema of Postbus in this database is older than this program"
+    )
     return MigrationDue(missing, "run: postbus migrate")
 
 
 def _clock(connection: PlainConnection) -> tuple[float, float]:
-    """How far our clock is ahead: of three tries, the one whose answer came soonest."""
+    """How far our clock is ahead, by the fastest of three tries."""
     tries = []
     for _ in range(3):
         before = datetime.now(UTC)

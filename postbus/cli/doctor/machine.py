@@ -1,4 +1,4 @@
-"""Checks of this machine: Python, what is installed of Postbus, Java and Spark, the embedded Postgres, disks."""
+"""Checks of this machine: Python, the installed extras, Java and Spark, the embedded Postgres, disks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXTRAS: Final = {
 
 
 def check(data_dir: Path | None) -> Iterator[Finding]:
-    """What is here. data_dir is that of the embedded Postgres, if that is what commands work on."""
+    """Check this machine. data_dir is that of the embedded Postgres, if commands use it."""
     yield Finding("python", "ok", f"postbus {postbus.__version__}, Python {sys.version.split()[0]}")
     for extra, needed in _EXTRAS.items():
         missing = [name for name in needed if _version(name) is None]
@@ -61,7 +61,10 @@ def _space(path: Path) -> Iterator[Finding]:
     if usage.free < _LEAST_SPACE * usage.total:
         text = f"the disk of the embedded Postgres ({existing}) has {usage.free / usage.total:.0%} left"
         yield Finding(
-            "disk", "warning", text, "make room, or choose another with --data-dir: Postgres stops when it is full"
+            "disk",
+            "warning",
+            text,
+            "free some space, or choose another directory with --data-dir: Postgres stops when the disk is full",
         )
 
 

@@ -1,4 +1,4 @@
-"""Checks of Postgres: the server, its settings, who holds whom up, and how Postbus is kept there."""
+"""Checks of Postgres: the server, its settings, its locks, and the state of Postbus in it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SLOW_SECONDS: Final = 0.02
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """What the answers mean."""
+    """The findings that follow from the facts."""
     for one in _CHECKS:
         yield from one(facts)
     for name, why in facts.unanswered.items():
-        yield Finding("postgres", "note", f"{name} could not be looked at: {why}", "grant this role pg_monitor")
+        yield Finding("postgres", "note", f"{name} could not be checked: {why}", "grant this role pg_monitor")
 
 
 def _version(facts: Facts) -> Iterator[Finding]:
@@ -47,21 +47,27 @@ def _settings(facts: Facts) -> Iterator[Finding]:
     settings = {row["name"]: row["setting"] for row in facts.rows["settings"]}
     for name in ("fsync", "full_page_writes"):
         if settings.get(name) == "off":
-            advice = f"set {name} = on: a crash loses or breaks messages that were published"
+            advice = f"set {name} = on: otherwise a crash can lose or corrupt published messages"
             yield Finding("settings", "problem", f"{name} is off", advice)
     if settings.get("synchronous_commit") == "off":
-        advice = "set it to on: a crash loses what was published or acked in the last moments"
+        advice = "set it to on: otherwise a crash loses the last publishes and acks"
         yield Finding("settings", "warning", "synchronous_commit is off", advice)
     if settings.get("autovacuum") == "off":
         yield Finding(
-            "settings", "problem", "autovacuum is off", "set autovacuum = on: tables of deliveries grow without it"
+            "settings",
+            "problem",
+            "autovacuum is off",
+            "set autovacuum = on: tables of deliveries grow without bound otherwise",
         )
     if settings.get("track_counts") == "off":
         yield Finding(
-            "settings", "warning", "track_counts is off", "set it to on: streams cannot say how much they hold"
+            "settings",
+            "warning",
+            "track_counts is off",
+            "set it to on: otherwise streams cannot estimate how many messages they hold",
         )
     if settings.get("idle_in_transaction_session_timeout") == "0":
-        advice = "set it to some minutes, so that a forgotten transaction does not hold readers up for ever"
+        advice = "set it to a few minutes, so that a forgotten transaction cannot block readers indefinitely"
         yield Finding("settings", "note", "idle_in_transaction_session_timeout is not set", advice)
     if int(settings.get("max_locks_per_transaction", 64)) < 64:
         advice = "set it to 64 or more: a transaction that publishes to many streams needs locks for each"
@@ -69,26 +75,30 @@ def _settings(facts: Facts) -> Iterator[Finding]:
     (server,) = facts.rows["server"]
     most = int(settings.get("max_connections", 100))
     if server["connections"] > _MOST_CONNECTIONS * most:
-        advice = "raise max_connections, or put PgBouncer before it"
+        advice = "raise max_connections, or put PgBouncer in front of Postgres"
         yield Finding("settings", "warning", f"{server['connections']} of {most} connections are in use", advice)
     if server["xid_age"] > _MOST_XID_AGE:
-        advice = "let autovacuum finish, or run: vacuum (freeze); Postgres stops taking writes at two thousand million"
-        yield Finding("settings", "problem", f"the oldest transaction id is {server['xid_age']:,} behind", advice)
+        advice = (
+            "let autovacuum finish, or run: vacuum (freeze); Postgres stops accepting writes at about 2,000,000,000"
+        )
+        yield Finding(
+            "settings", "problem", f"the oldest transaction id is {server['xid_age']:,} transactions old", advice
+        )
 
 
 def _locks(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows["transactions"]:
-        text = (
-            f"a transaction is open for {row['seconds']:,.0f} s: pid {row['pid']}, {row['user_name']}, {row['state']}"
-        )
+        text = f"a transaction has been open for {row['seconds']:,.0f} s: pid {row['pid']}, {row['user_name']}, {row['state']}"
         advice = f"end it: select pg_terminate_backend({row['pid']}); it keeps vacuum from cleaning up. It ran: {row['query']}"
         yield Finding("locks", "warning", text, advice)
     for row in facts.rows["blocked"]:
         by = ", ".join(map(str, row["by_pids"]))
-        text = f"pid {row['pid']} waits for a lock of pid {by} for {row['seconds']:,.0f} s: {row['query']}"
-        yield Finding("locks", "warning", text, f"see what that one does, or end it: select pg_terminate_backend({by})")
+        text = f"pid {row['pid']} has waited {row['seconds']:,.0f} s for a lock of pid {by}: {row['query']}"
+        yield Finding(
+            "locks", "warning", text, f"see what pid {by} is doing, or end it: select pg_terminate_backend({by})"
+        )
     for row in facts.rows["prepared"]:
-        text = f"a prepared transaction is open for {row['seconds']:,.0f} s: {row['gid']}"
+        text = f"a prepared transaction has been open for {row['seconds']:,.0f} s: {row['gid']}"
         yield Finding("locks", "warning", text, f"commit prepared '{row['gid']}', or: rollback prepared '{row['gid']}'")
 
 
@@ -96,9 +106,7 @@ def _horizon(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows.get("holders", ()):
         who = f"pid {row['pid']}, {row['application_name'] or row['user_name']}, {row['state']}"
         holder = f"prepared transaction {row['prepared_transaction']}" if row["pid"] is None else who
-        text = (
-            f"readers of stream {row['stream']} are held up for {row['seconds']:,.0f} s by an open publisher: {holder}"
-        )
+        text = f"an open publisher has blocked readers of stream {row['stream']} for {row['seconds']:,.0f} s: {holder}"
         end = "commit or roll it back" if row["pid"] is None else f"select pg_terminate_backend({row['pid']})"
         yield Finding("horizon", "warning", text, f"let it commit, or end it: {end}")
 
@@ -111,11 +119,11 @@ def _advisory_locks(facts: Facts) -> Iterator[Finding]:
         since = "" if row["seconds"] is None else f" for {row['seconds']:,.0f} s"
         what = _locked(row)
         if row["warning"] is not None:
-            text = f"somebody else's advisory locks stop {what}{since}: {holder}; {row['warning']}"
+            text = f"another program's advisory locks block {what}{since}: {holder}; {row['warning']}"
             advice = f"end it: {end}; docs/how-to/use-roles.md says how to forbid it"
             yield Finding("horizon", "problem", text, advice)
         else:
-            text = f"an open transaction keeps others from {what}{since}: {holder}"
+            text = f"an open transaction blocks {what}{since}: {holder}"
             yield Finding("horizon", "warning", text, f"let it commit, or end it: {end}")
 
 
@@ -128,12 +136,12 @@ _PURPOSES: Final = {
     "share out": "joining the group",
     "change layout": "receiving",
     "maintain": "maintenance",
-    "schedule": "publishing what is scheduled",
+    "schedule": "publishing scheduled messages",
 }
 
 
 def _locked(row: Row) -> str:
-    """What cannot be done while the locks are held."""
+    """The operations that the locks block."""
     what = " and ".join(sorted({_PURPOSES.get(purpose, purpose) for purpose in row["purposes"]}))
     of = f" of stream {row['stream']}"
     if row["consumers"] == 1:
@@ -152,9 +160,9 @@ def _slots(facts: Facts) -> Iterator[Finding]:
         retained = row["retained"] or 0
         if row["wal_status"] == "lost":
             text = f"replication slot {row['slot_name']} has lost WAL that it needs"
-            yield Finding("slots", "problem", text, "drop it, and set its reader up anew")
+            yield Finding("slots", "problem", text, "drop it, and set up its reader again")
         elif not row["active"] and retained > _MOST_RETAINED_WAL:
-            text = f"replication slot {row['slot_name']} is not read, and keeps {size(retained)} of WAL"
+            text = f"replication slot {row['slot_name']} has no active reader, and retains {size(retained)} of WAL"
             advice = f"start its reader, or drop it: select pg_drop_replication_slot('{row['slot_name']}')"
             yield Finding("slots", "warning", text, advice)
 
@@ -162,34 +170,37 @@ def _slots(facts: Facts) -> Iterator[Finding]:
 def _bloat(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows.get("bloated", ()):
         text = f"table postbus_data.{row['name']} has {row['dead']:,} dead rows and {row['live']:,} live ones"
-        advice = f"find out what holds vacuum up (above), then run: vacuum postbus_data.{row['name']}"
+        advice = f"find out what blocks vacuum (see above), then run: vacuum postbus_data.{row['name']}"
         yield Finding("bloat", "warning", text, advice)
     for row in facts.rows.get("cached", ()):
-        advice = f"alter sequence postbus_data.{row['name']} cache 1: readers can skip messages with more"
+        advice = f"alter sequence postbus_data.{row['name']} cache 1: with a larger cache, readers can skip messages"
         yield Finding("bloat", "problem", f"sequence {row['name']} caches {row['size']} numbers", advice)
 
 
 def _retention(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows.get("full", ()):
-        advice = "let its consumers finish, raise its limit with: postbus stream edit, or let the oldest go: --when-full evict"
-        yield Finding("retention", "problem", f"stream {row['name']} is full, and refuses messages", advice)
+        advice = "let its consumers catch up, raise its limit (postbus stream edit), or evict old messages (--when-full evict)"
+        yield Finding("retention", "problem", f"stream {row['name']} is full and refuses new messages", advice)
     for row in facts.rows.get("unbounded", ()):
-        advice = f"if it may let go of old messages: postbus stream edit {row['name']} --retain-up-to 30d"
-        yield Finding("retention", "note", f"stream {row['name']} has {size(row['bytes'])} and no limit", advice)
+        advice = f"to limit it: postbus stream edit {row['name']} --retain-up-to 30d"
+        yield Finding("retention", "note", f"stream {row['name']} takes {size(row['bytes'])} and has no limit", advice)
     for row in facts.rows.get("unrolled", ()):
-        text = f"the log of stream {row['name']} is not looked after: its newest segment is of {row['begun_at']:%Y-%m-%d %H:%M}"
+        text = f"the log of stream {row['name']} is not maintained: its newest segment began at {row['begun_at']:%Y-%m-%d %H:%M}"
         yield Finding("retention", "warning", text, "run a server (postbus up), or call: select postbus.maintain()")
     for row in facts.rows.get("holding", ()):
         text = f"consumer {row['name']} of {row['stream']} is paused, and the stream keeps what it has not read"
-        advice = f"postbus consumer resume {row['stream']} {row['name']}, or edit it with --drop-unread"
+        advice = f"postbus consumer resume {row['stream']} {row['name']}, or edit it with --no-keep-unread"
         yield Finding("retention", "warning", text, advice)
 
 
 def _deliveries(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows.get("overdue", ()):
-        text = f"consumer {row['name']} of {row['stream']} has {row['expired']} leases that ended minutes ago"
+        text = f"consumer {row['name']} of {row['stream']} has {row['expired']} leases that expired minutes ago"
         yield Finding(
-            "deliveries", "warning", text, "nobody receives: start a worker, or a server (postbus up), which sweeps"
+            "deliveries",
+            "warning",
+            text,
+            "nothing receives from it: start a worker, or a server (postbus up), which sweeps",
         )
     for row in facts.rows.get("dead", ()):
         count = "10,000 or more" if row["count"] >= 10_000 else f"{row['count']:,}"
@@ -204,13 +215,13 @@ def _clock(facts: Facts) -> Iterator[Finding]:
         text = (
             f"the clock of this machine is {abs(ahead):,.1f} s {'ahead of' if ahead > 0 else 'behind'} that of Postgres"
         )
-        advice = "let both follow a time server; times such as --deliver-in are off by that much"
+        advice = "synchronize both clocks (NTP); times such as --deliver-in are off by this much"
         yield Finding("clock", "warning", text, advice)
     else:
         yield Finding("clock", "ok", f"the clocks agree within {max(abs(ahead), facts.round_trip):.3f} s")
     if facts.round_trip > _SLOW_SECONDS:
-        text = f"an answer takes {facts.round_trip * 1000:,.0f} ms"
-        yield Finding("clock", "note", text, "be nearer to Postgres, or publish and receive in batches")
+        text = f"a round trip to Postgres takes {facts.round_trip * 1000:,.0f} ms"
+        yield Finding("clock", "note", text, "run closer to Postgres, or publish and receive in batches")
 
 
 _CHECKS: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (

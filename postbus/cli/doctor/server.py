@@ -1,4 +1,4 @@
-"""Checks of a server over HTTP: whether it is there, ready, and lets this token in; and its clock."""
+"""Checks of a server over HTTP: whether it is ready and accepts this token, and its clock."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CLOCK_SECONDS: Final = 2.0
 
 
 def check(target: Target) -> Iterator[Finding]:
-    """What the server answers."""
+    """Check the server."""
     with as_curl.client(target) as client:
         before = time.monotonic()
         try:
             client.check()
         except Error as error:
-            yield Finding("server", "problem", error.message, error.hint or "see whether it runs: postbus up")
+            yield Finding("server", "problem", error.message, error.hint or "check that it runs: postbus up")
             return
         took = time.monotonic() - before
         yield Finding("server", "ok", f"the server at {client.url} is ready, and answered in {took * 1000:,.0f} ms")
@@ -37,19 +37,19 @@ def check(target: Target) -> Iterator[Finding]:
         except Error as error:
             yield Finding("server", "problem", error.message, error.hint)
         else:
-            yield Finding("server", "ok", f"it lets us in: {len(streams):,} streams")
+            yield Finding("server", "ok", f"it accepts our requests: {len(streams):,} streams")
         yield from clock(client.clock(), datetime.now(UTC))
     yield from _safety(target)
 
 
 def clock(theirs: datetime | None, ours: datetime) -> Iterator[Finding]:
-    """Whether the clocks agree; the server's is told to the second."""
+    """Whether the clocks agree. The server reports its own to the second."""
     if theirs is None:
         return
     ahead = (ours - theirs).total_seconds()
     if not -_CLOCK_SECONDS < ahead < _CLOCK_SECONDS + 1:
         text = f"the clock of this machine is {abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'} the server's"
-        yield Finding("clock", "warning", text, "let both follow a time server")
+        yield Finding("clock", "warning", text, "synchronize both clocks (NTP)")
     else:
         yield Finding("clock", "ok", "the clocks agree to within two seconds")
 

@@ -1,4 +1,4 @@
-"""The program: one question to the bus at a time, then the screen on top is told to look."""
+"""The program: it queries the bus, one query at a time, and then refreshes the screen on top."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ class Observe(App[None]):
         self.set_interval(self._interval, self._tick)
 
     def _tick(self) -> None:
-        # An answer that takes long is waited for; another question would only make it take longer.
+        # While a query is slow, another one would only make it slower.
         if not any(worker.group == "tick" and not worker.is_finished for worker in self.workers):
             in_background(self, self.look_again, "tick")
         elif self.top_screen is not None:
             self.top_screen.show_top()
 
     async def look_again(self) -> None:
-        """Ask the bus, and let the screen show it."""
+        """Query the bus, and refresh the screen."""
         await self.feed.refresh()
         if self.top_screen is not None:
             await self.top_screen.look_again()
 
     @property
     def top_screen(self) -> LiveScreen | None:
-        """The screen that shows the bus; a question may lie over it."""
+        """The screen that shows the bus; a dialog may cover it."""
         live = [screen for screen in self.screen_stack if isinstance(screen, LiveScreen) and screen.is_mounted]
         return live[-1] if live else None

@@ -11,7 +11,7 @@ from postbus.cli.options import complete_consumer, complete_stream, seconds
 from postbus.cli.target import find_target
 from postbus.model.errors import Error, InvalidInput
 
-# Not long, so that a lost connection is soon said to be lost.
+# Short, so that a lost connection is reported soon.
 _CONNECT_SECONDS = 5.0
 
 
@@ -20,11 +20,11 @@ def observe(
         str | None, typer.Argument(help="A stream, to see its messages.", autocompletion=complete_stream)
     ] = None,
     consumer: Annotated[
-        str | None, typer.Argument(help="A consumer, to see what it does.", autocompletion=complete_consumer)
+        str | None, typer.Argument(help="A consumer, to see its deliveries.", autocompletion=complete_consumer)
     ] = None,
-    interval: Annotated[str, typer.Option(help="How often to look, such as 2s; 200ms at least.")] = "2s",
+    interval: Annotated[str, typer.Option(help="The time between refreshes, such as 2s; at least 200ms.")] = "2s",
 ) -> None:
-    """Watch streams, consumers and messages on the screen, like htop. Its keys are listed at the bottom.
+    """Watch streams, consumers and messages live, like htop. The keys are listed at the bottom.
 
     Example: postbus observe orders billing
     """

@@ -1,4 +1,4 @@
-"""A consumer: where it stands, and messages as it sees them."""
+"""A consumer: its progress, and messages as it sees them."""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ class ConsumerScreen(LiveScreen):
         found = await self.feed.consumers(self._stream)
         self._standing = next((each for each in found if each.name == self._consumer), None)
         if self._standing is None:
-            self.query_one("#standing", Static).update(
-                "it does not exist any more" if self.feed.problem is None else ""
-            )
+            self.query_one("#standing", Static).update("it no longer exists" if self.feed.problem is None else "")
             return
         bound = self.feed.bus.consumer(self._stream, self._consumer)
         size = max(10, self.table.size.height - 1)

@@ -1,4 +1,4 @@
-"""What can be done to a consumer from a screen, each after a question."""
+"""Actions on a consumer, each after a confirmation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def pause_or_resume(screen: LiveScreen, stream: str, consumer: str, *, paused: bool) -> None:
-    """Pause it, or let it go on."""
+    """Pause or resume it."""
     bound = screen.feed.bus.consumer(stream, consumer)
 
     async def act() -> str:
@@ -24,7 +24,7 @@ def pause_or_resume(screen: LiveScreen, stream: str, consumer: str, *, paused: b
 
 
 def seek(screen: LiveScreen, stream: str, consumer: str, *, in_flight: int) -> None:
-    """Ask where to, then whether."""
+    """Ask for a position, then for confirmation."""
     bound = screen.feed.bus.consumer(stream, consumer)
 
     def asked(to: str | None) -> None:
@@ -40,14 +40,14 @@ def seek(screen: LiveScreen, stream: str, consumer: str, *, in_flight: int) -> N
             return f"{consumer} reads on after seq {await bound.seek(**start)}"
 
         lost = f" {in_flight:,} messages in flight are given up." if in_flight else ""
-        screen.confirm(f"Let {consumer} of {stream} read on from {to}?{lost}", act)
+        screen.confirm(f"Move {consumer} of {stream} to {to}?{lost}", act)
 
     hint = "earliest, latest, a seq, a time, or an age such as 10m"
-    screen.app.push_screen(Ask(f"Where should {consumer} read on from?", hint=hint), asked)
+    screen.app.push_screen(Ask(f"Move {consumer} to which position?", hint=hint), asked)
 
 
 def redrive(screen: LiveScreen, stream: str, consumer: str, *, seq: int | None, dead: int) -> None:
-    """Give one dead letter, or all, another chance."""
+    """Redrive one dead letter, or all."""
     bound = screen.feed.bus.consumer(stream, consumer)
 
     async def act() -> str:
@@ -61,7 +61,7 @@ def redrive(screen: LiveScreen, stream: str, consumer: str, *, seq: int | None, 
 
 
 def settle(screen: LiveScreen, stream: str, consumer: str, *, seq: int, ack_id: str, ack: bool) -> None:
-    """Ack or nack what somebody else has in flight."""
+    """Ack or nack a delivery that another receiver has in flight."""
     bound = screen.feed.bus.consumer(stream, consumer)
 
     async def act() -> str:

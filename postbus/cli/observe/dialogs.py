@@ -1,4 +1,4 @@
-"""Questions over a screen: yes or no, and a line of text."""
+"""Dialogs: yes or no, and a line of text."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Ask(ModalScreen[str | None]):
         with Vertical():
             yield Static(self._question, markup=False)
             yield Input(self._value, select_on_focus=False)
-            yield Static(self._hint or "enter  take it     escape  leave it", classes="hint", markup=False)
+            yield Static(self._hint or "enter  accept     escape  cancel", classes="hint", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip())

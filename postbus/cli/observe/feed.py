@@ -1,4 +1,4 @@
-"""What the screens show, asked again and again: one statement for all streams, one for the consumers of the stream looked at."""
+"""The data of the screens: one statement for all streams, and one for the consumers of the selected stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIZE_SECONDS: Final = 30.0
 
 @dataclass(slots=True)
 class StreamRow:
-    """A stream, and how fast it has grown of late.
+    """A stream, and its recent rates.
 
     Attributes:
         name: Its name.
@@ -49,7 +49,7 @@ class StreamRow:
 
 
 class Feed:
-    """Keeps what is known of the bus, and why it may be old.
+    """Keeps the last data of the bus, and why it may be stale.
 
     Attributes:
         streams: By name.
@@ -67,7 +67,7 @@ class Feed:
 
     @property
     def silent_for(self) -> float:
-        """For how many seconds the question that is open has been."""
+        """How long the current query has been running, in seconds."""
         return 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
 
     @property
@@ -75,7 +75,7 @@ class Feed:
         return sum(row.rate or 0.0 for row in self.streams.values())
 
     async def refresh(self) -> bool:
-        """Ask where the streams stand. Whether there was an answer."""
+        """Query the streams. Returns whether the bus answered."""
         wants_sizes = time.monotonic() >= self._sizes_at
         self._asked_at = time.monotonic()
         try:
@@ -98,7 +98,7 @@ class Feed:
         self.streams = {}
         for overview in found:
             row = rows.get(overview.name)
-            # A stream that was dropped and created again starts anew.
+            # A stream that was dropped and created again has no history.
             if row is None or overview.last_seq < row.overview.last_seq:
                 row = StreamRow(overview.name, overview)
                 elapsed_here = 0.0
@@ -110,7 +110,7 @@ class Feed:
             self._sizes_at = 0.0  # A new one: ask next time.
 
     async def consumers(self, stream: str) -> list[ConsumerOverview]:
-        """Where the consumers of a stream stand; none when that cannot be asked now."""
+        """The consumers of a stream; none if the bus does not answer."""
         try:
             return await self.bus.consumer_overview(stream)
         except Error as error:

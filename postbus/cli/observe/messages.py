@@ -26,7 +26,7 @@ COLUMNS: tuple[Column[Message], ...] = (
 
 
 class MessagesScreen(LiveScreen):
-    """The newest first. While the cursor is on top of the first page, new ones come in."""
+    """The newest messages first. While the cursor is at the top of the first page, new ones appear."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "filter", "Filter keys"),

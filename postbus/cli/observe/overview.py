@@ -117,7 +117,7 @@ class OverviewScreen(LiveScreen):
         yield Table(STREAM_COLUMNS, lambda row: row.name, id="streams", sort=1, empty=empty)
         yield Static(id="of", markup=False)
         yield Table(CONSUMER_COLUMNS, lambda row: row.name, id="consumers", sort=0, empty="no consumers")
-        yield Input(id="search", placeholder="part of a name; escape shows all", select_on_focus=False)
+        yield Input(id="search", placeholder="part of a name; escape clears", select_on_focus=False)
 
     @property
     def streams(self) -> Table[StreamRow]:
@@ -140,7 +140,7 @@ class OverviewScreen(LiveScreen):
     async def show_consumers(self) -> None:
         stream = self.streams.row
         found = [] if stream is None else await self.feed.consumers(stream.name)
-        if stream is self.streams.row:  # Nobody has gone on meanwhile.
+        if stream is self.streams.row:  # The cursor has not moved meanwhile.
             self.query_one("#of", Static).update("" if stream is None else f"consumers of {stream.name}")
             self.consumers.show(found)
 
@@ -207,6 +207,6 @@ class OverviewScreen(LiveScreen):
     def _chosen(self) -> tuple[str, ConsumerOverview] | None:
         stream, consumer = self.streams.row, self.consumers.row
         if stream is None or consumer is None:
-            self.notify("there is no consumer to do this to")
+            self.notify("no consumer is selected")
             return None
         return stream.name, consumer

@@ -1,4 +1,4 @@
-"""What all screens have: a line on top that says where this is and whether it is up to date, and keys below."""
+"""The base of all screens: a status line on top, and keys at the bottom."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _PATIENCE_SECONDS: Final = 3.0
 
 
 class Program(Protocol):
-    """What screens need of the program."""
+    """The part of the program that screens use."""
 
     feed: Feed
     shown_url: str
 
 
 def in_background(node: DOMNode, work: Any, group: str) -> None:
-    """Run something that waits, instead of what runs in that group; given as a function, for it may never be begun."""
+    """Run a coroutine instead of the one in that group. It is given as a function, since it may never start."""
     node.run_worker(work, exclusive=True, group=group)
 
 
@@ -54,7 +54,7 @@ def keys() -> Footer:
 
 
 class LiveScreen(Screen[None]):
-    """A screen that is asked to look again each time the bus was."""
+    """A screen that is refreshed after each query of the bus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "Back"),
@@ -80,7 +80,7 @@ class LiveScreen(Screen[None]):
         in_background(self, self.look_again, "look")
 
     async def look_again(self) -> None:
-        """Ask what this screen shows, and show it, unless it was left meanwhile."""
+        """Query and show the data of this screen, unless the user left it meanwhile."""
         try:
             await self.look()
         except Error as error:
@@ -115,7 +115,7 @@ class LiveScreen(Screen[None]):
         self.app.pop_screen()
 
     def confirm(self, question: str, action: Callable[[], Any]) -> None:
-        """Do something if the answer is yes; say what came of it."""
+        """Run an action if the user confirms, and show its result."""
 
         def answered(yes: bool | None) -> None:
             if yes:
@@ -124,7 +124,7 @@ class LiveScreen(Screen[None]):
         self.app.push_screen(Confirm(question), answered)
 
     async def attempt(self, action: Callable[[], Any]) -> None:
-        """Do something, say what came of it, and look again."""
+        """Run an action, show its result, and refresh."""
         try:
             said = await action()
         except Error as error:

@@ -48,7 +48,7 @@ class Column(Generic[Row]):
 
 
 class Table(ScrollView, Generic[Row], can_focus=True):
-    """Rows under a fixed head, with a cursor that stays on its row when they are sorted anew."""
+    """Rows under a fixed header, with a cursor that stays on its row when they are sorted again."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"table--head", "table--cursor", "table--row"}
     DEFAULT_CSS = """
@@ -85,7 +85,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         """Enter was pressed on a row."""
 
     class PastEnd(Moved):
-        """Somebody wants to go on past the last row, or before the first."""
+        """The user tried to move past the last row, or before the first."""
 
         def __init__(self, table: Table[Any], direction: int) -> None:
             super().__init__(table)
@@ -120,7 +120,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         return self._rows
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Show these rows instead; the cursor stays where it was, if that is still there."""
+        """Show these rows instead. The cursor stays on its row, if that still exists."""
         before = None if self.row is None else self._key(self.row)
         self._rows = self._sorted(rows)
         places = (place for place, row in enumerate(self._rows) if self._key(row) == before)
@@ -152,7 +152,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
         self._move(target)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What cannot be sorted offers no sorting."""
+        """Whether an action is possible: tables without a sort column cannot be sorted."""
         return action not in ("sort", "reverse") or self.sort_column is not None
 
     def action_choose(self) -> None:
@@ -242,7 +242,7 @@ class Table(ScrollView, Generic[Row], can_focus=True):
             return list(rows)
         known = [row for row in rows if order(row) is not None]
         unknown = [row for row in rows if order(row) is None]
-        # By name first, so that equal rows do not dance.
+        # By name first, so that equal rows keep their places.
         known.sort(key=self._key)
         return [*sorted(known, key=order, reverse=self.descending), *unknown]
 

@@ -1,4 +1,4 @@
-"""`postbus pipeline`: jobs of Spark from or to streams. Spark is imported only when one runs."""
+"""`postbus pipeline`: Spark jobs that read or write streams. Spark is imported only when one runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`postbus pipeline run archive|replay|upkeep`: a stream's history in a lake."""
+"""`postbus pipeline run archive|replay|upkeep`: a stream's archive."""
 
 from __future__ import annotations
 
@@ -27,28 +27,31 @@ from postbus.model.errors import Conflict
 def archive(
     stream: StreamName,
     to: Annotated[
-        str | None, typer.Option(help="The folder of the lake: a path here, or one that Spark can reach.")
+        str | None, typer.Option(help="The folder of the archive: a local path, or one that Spark can reach.")
     ] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="How many messages a step takes at most; 1,000,000.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="The largest number of messages per step; 1,000,000.")
+    ] = None,
     key_tokens: Annotated[
         int | None, typer.Option(min=0, max=5, help="How many tokens of the key become folders below the date; 0.")
     ] = None,
     every: Annotated[float | None, typer.Option(help="With --continuous, seconds to wait for more; 10.")] = None,
     allow_loss: Annotated[
-        bool | None, typer.Option("--allow-loss", help="Go on when messages were purged before they were archived.")
+        bool | None,
+        typer.Option("--allow-loss", help="Continue even if messages were purged before they were archived."),
     ] = None,
     format: Annotated[
-        str | None, typer.Option(help="parquet, or delta: the folder is a Delta table too, and stays one.")
+        str | None, typer.Option(help="parquet, or delta, which makes the folder a Delta table for good.")
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Archive nothing: check that archive and log hold everything.")
+        bool, typer.Option("--verify", help="Archive nothing; check that archive and log together are complete.")
     ] = False,
     continuous: Continuous = False,
     options: Options = None,
     master: Master = None,
     remote: Remote = None,
 ) -> None:
-    """Archive a stream to Parquet files by date, and keep it from letting go of what is not archived.
+    """Archive a stream to Parquet files by date. The stream keeps messages until they are archived.
 
     Example: postbus pipeline run archive orders --to /lake
     """
@@ -75,22 +78,20 @@ def archive(
 def replay(
     stream: StreamName,
     into: Annotated[str | None, typer.Option(help="The stream to publish to.")] = None,
-    consumer: Annotated[str | None, typer.Option(help="Or the consumer of the stream to deliver to once more.")] = None,
+    consumer: Annotated[str | None, typer.Option(help="Or the consumer of the stream to deliver to again.")] = None,
     start: Annotated[str | None, typer.Option("--from", help="A seq, a time, or 10m for ten minutes ago.")] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", help="A seq, which is included, a time, or a duration ago.")
-    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="A seq (inclusive), a time, or a duration ago.")] = None,
     key_pattern: KeyPattern = None,
     rate: Annotated[float | None, typer.Option(help="How many messages per second at most.")] = None,
     batch: Annotated[
-        int | None, typer.Option(min=1, help="How many messages a transaction has at most; 100,000.")
+        int | None, typer.Option(min=1, help="The largest number of messages per transaction; 100,000.")
     ] = None,
-    again: Annotated[bool | None, typer.Option("--again", help="Once more, although it was replayed before.")] = None,
+    again: Annotated[bool | None, typer.Option("--again", help="Replay again, even if it was replayed before.")] = None,
     options: Options = None,
     master: Master = None,
     remote: Remote = None,
 ) -> None:
-    """Replay messages of archive and log into a stream or to one consumer, each once although it is killed and run again.
+    """Replay messages from archive and log into a stream or to one consumer. Each is replayed once, even after a restart.
 
     Example: postbus pipeline run replay orders --into orders-again --from 2026-01-31T00:00Z --filter 'orders.eu.>'
     """
@@ -112,23 +113,23 @@ def replay(
         count = replay_stream(database, chosen, spark=spark, show=shown())
     text = f"replayed {count:,} messages of {stream}"
     if count == 0 and not again:
-        text += "; what was replayed before is not replayed once more without --again"
+        text += "; replaying the same messages again needs --again"
     output.emit_number(count, text, name="replayed")
 
 
 @run_app.command("upkeep")
 def upkeep(
     stream: StreamName,
-    file_bytes: Annotated[str | None, typer.Option(help="About how large files become, such as 128M.")] = None,
+    file_bytes: Annotated[str | None, typer.Option(help="The target size of files, such as 128M.")] = None,
     keep: Annotated[
-        str | None, typer.Option(help="How long messages stay in the archive, such as 730d; for ever.")
+        str | None, typer.Option(help="How long messages stay in the archive, such as 730d. Without it, indefinitely.")
     ] = None,
-    grace: Annotated[str | None, typer.Option(help="How long replaced files stay for those who read them; 1d.")] = None,
+    grace: Annotated[str | None, typer.Option(help="How long replaced files stay for running readers; 1d.")] = None,
     options: Options = None,
     master: Master = None,
     remote: Remote = None,
 ) -> None:
-    """Look after an archive: compact small files, let go of what is too old, delete what does not count any more.
+    """Maintain an archive: compact small files, expire old messages, delete files that are no longer used.
 
     Example: postbus pipeline run upkeep orders --keep 730d
     """
@@ -153,5 +154,5 @@ def _verify(stream: str, master: str | None, remote: str | None) -> None:
         found = verify_archive(database, stream, spark=spark)
     output.emit_one(found)
     if found.problems:
-        raise Conflict(f"the archive of {stream} is not whole: {found.problems[0]}")
-    output.say(f"archive and log of {stream} hold everything: {found.archived:,} archived, {found.live:,} live")
+        raise Conflict(f"the archive of {stream} is not complete: {found.problems[0]}")
+    output.say(f"archive and log of {stream} are complete: {found.archived:,} archived, {found.live:,} live")

@@ -1,4 +1,4 @@
-"""`postbus pipeline run backfill`: the rows of a table of Postgres into a stream."""
+"""`postbus pipeline run backfill`: publishes the rows of a Postgres table to a stream."""
 
 from __future__ import annotations
 
@@ -15,27 +15,38 @@ from postbus.cli.pipelines.launch import Master, Options, Remote, build, collect
 def backfill(
     stream: StreamName,
     table: Annotated[str | None, typer.Option(help="The table, such as shop.orders.")] = None,
-    query: Annotated[str | None, typer.Option(help="Or a query that only reads.")] = None,
+    query: Annotated[str | None, typer.Option(help="Or a read-only query.")] = None,
     source: Annotated[
-        str | None, typer.Option("--from", help="The Postgres that has it: a URL, env:NAME or file:PATH; the stream's.")
+        str | None,
+        typer.Option(
+            "--from", help="The Postgres that has it: a URL, env:NAME or file:PATH. Without it, the stream's."
+        ),
     ] = None,
     pk: Annotated[
-        str | None, typer.Option(help="The columns to cut it by, such as customer,id; those of the primary key.")
+        str | None, typer.Option(help="The columns to split it by, such as customer,id. Without it, the primary key.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="The key, with columns in braces; the table's name and the primary key.")
+        str | None,
+        typer.Option(help="The key, with columns in braces. Without it, the table's name and the primary key."),
     ] = None,
-    data: Annotated[str | None, typer.Option(help="The column that is the data; the whole row, as JSON.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="The column with the data. Without it, the whole row as JSON.")
+    ] = None,
     bad_into: Annotated[
-        str | None, typer.Option(help="The stream for rows that cannot be published; the stream's name and -bad.")
+        str | None,
+        typer.Option(help="The stream for rows that cannot be published. Without it, the stream's name with -bad."),
     ] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="How many rows a transaction has, about; 50,000.")] = None,
-    again: Annotated[bool | None, typer.Option("--again", help="Once more, although it was published before.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="About how many rows to publish per transaction; 50,000.")
+    ] = None,
+    again: Annotated[
+        bool | None, typer.Option("--again", help="Publish again, even if it was published before.")
+    ] = None,
     options: Options = None,
     master: Master = None,
     remote: Remote = None,
 ) -> None:
-    """Publish the rows of a table or a query, read side by side at one snapshot, each once although it is killed and run again.
+    """Publish the rows of a table or a query, read in parallel at one snapshot. Each is published once, even after a restart.
 
     Example: postbus pipeline run backfill customers --table shop.customers --from env:SHOP_URL
     """
@@ -63,6 +74,6 @@ def backfill(
     if done.bad:
         output.say(f"{done.bad:,} rows could not be published; see why: postbus stream read {done.bad_into}")
     if done.ranges_left:
-        output.say(f"{done.ranges_left:,} ranges are left; run it again to go on")
+        output.say(f"{done.ranges_left:,} ranges are left; run it again to continue")
     elif not (done.messages or done.bad or again):
-        output.say("nothing is left; what was published before is not published once more without --again")
+        output.say("nothing is left to publish; publishing the same rows again needs --again")

@@ -1,4 +1,4 @@
-"""`postbus pipeline run ingest`: rows of files and tables into a stream."""
+"""`postbus pipeline run ingest`: publishes rows of files and tables to a stream."""
 
 from __future__ import annotations
 
@@ -17,40 +17,45 @@ def ingest(
     files: Annotated[
         str | None, typer.Option(help="A file, a folder, or a pattern such as '/in/*.csv', that Spark can reach.")
     ] = None,
-    table: Annotated[str | None, typer.Option(help="Or a table that Spark knows.")] = None,
+    table: Annotated[str | None, typer.Option(help="Or a table in Spark's catalog.")] = None,
     query: Annotated[str | None, typer.Option(help="Or a query of Spark SQL.")] = None,
     format: Annotated[
-        str | None, typer.Option(help="json (an object in each line), csv (with a header) or parquet; by their names.")
+        str | None,
+        typer.Option(
+            help="json (an object in each line), csv (with a header) or parquet. Without it, by the files' names."
+        ),
     ] = None,
     schema: Annotated[
-        str | None, typer.Option(help="Columns and types, such as 'id bigint, name string'; inferred, and remembered.")
+        str | None,
+        typer.Option(help="Columns and types, such as 'id bigint, name string'. Without it, inferred once and stored."),
     ] = None,
     key: Annotated[str | None, typer.Option(help="The key, with columns in braces: 'orders.{customer}.{id}'.")] = None,
-    data: Annotated[str | None, typer.Option(help="The column that is the data; the whole row, as JSON.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="The column with the data. Without it, the whole row as JSON.")
+    ] = None,
     header: Annotated[list[str] | None, typer.Option(help="A header and its column, as NAME=COLUMN.")] = None,
     bad_into: Annotated[
-        str | None, typer.Option(help="The stream for rows that cannot be published; the stream's name and -bad.")
+        str | None,
+        typer.Option(help="The stream for rows that cannot be published. Without it, the stream's name with -bad."),
     ] = None,
-    separator: Annotated[
-        str | None, typer.Option(help="What stands between the values of a CSV file; a comma.")
-    ] = None,
+    separator: Annotated[str | None, typer.Option(help="The separator of CSV values; a comma.")] = None,
     multiline: Annotated[
-        bool | None, typer.Option("--multiline", help="Values of CSV files may have line breaks.")
+        bool | None, typer.Option("--multiline", help="Allow line breaks in values of CSV files.")
     ] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="How many files a step takes at most; 1,000.")] = None,
-    every: Annotated[float | None, typer.Option(help="With --continuous, seconds to wait for more files; 10,")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="The largest number of files per step; 1,000.")] = None,
+    every: Annotated[float | None, typer.Option(help="With --continuous, seconds to wait for more files; 10.")] = None,
     settle: Annotated[
-        float | None, typer.Option(help="and for how many seconds a file must not have changed; 2.")
+        float | None, typer.Option(help="With --continuous, seconds since a file's last change before it is read; 2.")
     ] = None,
     again: Annotated[
-        bool | None, typer.Option("--again", help="Begin anew, although files were published before.")
+        bool | None, typer.Option("--again", help="Start over, even if files were published before.")
     ] = None,
     continuous: Continuous = False,
     options: Options = None,
     master: Master = None,
     remote: Remote = None,
 ) -> None:
-    """Publish the rows of files or of a table, each file once although it is killed and run again.
+    """Publish the rows of files or of a table. Each file is published once, even after a restart.
 
     Example: postbus pipeline run ingest orders --files /in --key 'orders.{customer}.{id}'
     """
@@ -81,8 +86,8 @@ def ingest(
     if done.bad:
         output.say(f"{done.bad:,} rows could not be published; see why: postbus stream read {done.bad_into}")
     for path in done.changed:
-        output.say(f"changed since it was read, and not read again: {path}")
+        output.say(f"this file changed after it was read, and is not read again: {path}")
     for path in done.gone:
-        output.say(f"gone before it was read: {path}")
+        output.say(f"this file was removed before it was read: {path}")
     if not (done.messages or done.bad or done.files or again):
-        output.say("nothing is new; what was published before is not published once more without --again")
+        output.say("there are no new files; publishing the same rows again needs --again")

@@ -1,4 +1,4 @@
-"""What the commands of all pipelines share: which Spark, which database, options from flags and a file."""
+"""Launches pipelines: which Spark, which database, and options from flags and a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _Options = TypeVar("_Options")
 
-# A pipeline works on Postgres itself, so there is no request to show.
+# A pipeline uses Postgres directly, so there is no request to print.
 run_app = Commands("Run a pipeline.", shared=(*TARGET, *OUTPUT))
 
 Master = Annotated[
@@ -31,15 +31,16 @@ Master = Annotated[
 ]
 Remote = Annotated[str | None, typer.Option(help="A server of Spark Connect to use, such as sc://host.")]
 Options = Annotated[
-    Path | None, typer.Option("--options", help="A YAML file with options by the names of these flags; flags go first.")
+    Path | None,
+    typer.Option("--options", help="A YAML file with options by the names of these flags. Flags take precedence."),
 ]
 Continuous = Annotated[
-    bool, typer.Option("--continuous/--once", help="Go on until Ctrl-C, or end when what is there now is done.")
+    bool, typer.Option("--continuous/--once", help="Run until Ctrl-C, or end once all present messages are done.")
 ]
 
 
 def shown() -> Show:
-    """Who shows how far a pipeline is; nobody with --quiet."""
+    """The progress display of a pipeline; silent with --quiet."""
     from postbus.pipelines.runtime import progress
 
     return progress.Silence() if current().quiet else progress.for_this_terminal()
@@ -47,10 +48,10 @@ def shown() -> Show:
 
 @contextmanager
 def postgres() -> Iterator[Bus]:
-    """The bus, which has to be Postgres itself."""
+    """The bus, which must be in Postgres, not behind a server."""
     if find_target().is_http:
         raise InvalidInput(
-            "pipelines work on Postgres, not on a server",
+            "pipelines need Postgres itself, not a server over HTTP",
             "name it with --url postgresql://…; for the embedded one, --data-dir",
         )
     with open_bus() as bus:
@@ -61,7 +62,7 @@ def postgres() -> Iterator[Bus]:
 def started(
     streams: str | Sequence[str], master: str | None, remote: str | None, *, served: Mapping[str, str] | None = None
 ) -> Iterator[tuple[SparkSession, str]]:
-    """Spark, and the database's URL. The database goes first: what is wrong with it is known sooner than Spark starts.
+    """Spark, and the database's URL. The database is checked first, since starting Spark takes longer.
 
     With `served`, its settings, Spark is spoken to over Spark Connect, and on this machine its Python
     knows the database as POSTBUS_URL.
@@ -83,12 +84,12 @@ def started(
 
 
 def collect(given: dict[str, Any], file: Path | None) -> dict[str, Any]:
-    """Options of a pipeline: those of the flags, then of the file."""
+    """The options of a pipeline, from the flags and from the file. Flags take precedence."""
     return {**_from_file(file, set(given)), **{name: value for name, value in given.items() if value is not None}}
 
 
 def build(kind: Callable[..., _Options], stream: str, values: dict[str, Any]) -> _Options:
-    """All options of a pipeline, with its own defaults for the rest."""
+    """All options of a pipeline; missing ones have their defaults."""
     try:
         return kind(stream=stream, **values)
     except TypeError as error:
@@ -120,7 +121,7 @@ def _from_file(file: Path | None, known: set[str]) -> dict[str, Any]:
     except (OSError, yaml.YAMLError) as error:
         raise InvalidInput(f"{file} cannot be read as YAML: {' '.join(str(error).split())}") from error
     if not isinstance(found, dict):
-        raise InvalidInput(f"{file} holds no options", "write lines such as: to: /lake")
+        raise InvalidInput(f"{file} contains no options", "write lines such as: to: /lake")
     values = {str(name).replace("-", "_"): value for name, value in found.items()}
     for name in values:
         if name not in known:

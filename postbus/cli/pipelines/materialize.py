@@ -1,4 +1,4 @@
-"""`postbus pipeline run materialize`: a stream to a table."""
+"""`postbus pipeline run materialize`: keeps a table up to date from a stream."""
 
 from __future__ import annotations
 
@@ -14,34 +14,43 @@ from postbus.cli.pipelines.launch import Continuous, Master, Options, Remote, co
 @run_app.command("materialize")
 def materialize(
     stream: StreamName,
-    table: Annotated[str | None, typer.Option(help="The table, as name or schema.name; created if need be.")] = None,
+    table: Annotated[
+        str | None, typer.Option(help="The table, as name or schema.name. It is created if it does not exist.")
+    ] = None,
     table_url: Annotated[
-        str | None, typer.Option(help="The Postgres of the table, if another: a URL, env:NAME or file:PATH.")
+        str | None,
+        typer.Option(help="The Postgres of the table: a URL, env:NAME or file:PATH. Without it, the stream's."),
     ] = None,
     to: Annotated[str | None, typer.Option(help="Or a folder for snapshots of Parquet files.")] = None,
     changes: Annotated[
-        bool | None, typer.Option("--changes", help="Data is a change: it has record and action, insert to delete.")
+        bool | None,
+        typer.Option(
+            "--changes", help="Data describes changes: it has a record and an action (insert, update or delete)."
+        ),
     ] = None,
     history: Annotated[
         bool | None, typer.Option("--history", help="Keep every version, with valid_from, valid_to, is_current.")
     ] = None,
     schema: Annotated[
-        str | None, typer.Option(help="The columns, such as 'id BIGINT, tags JSON'; what messages have.")
+        str | None,
+        typer.Option(help="The columns, such as 'id BIGINT, tags JSON'. Without it, those that messages have."),
     ] = None,
     bad_into: Annotated[str | None, typer.Option(help="The stream for messages that do not fit.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="How many messages a step takes at most; 500,000.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="The largest number of messages per step; 500,000.")] = None,
     every: Annotated[float | None, typer.Option(help="With --continuous, seconds to wait for more; 5.")] = None,
-    consumer: Annotated[str | None, typer.Option(help="The consumer that shows the lag; materialize-TABLE.")] = None,
-    allow_loss: Annotated[
-        bool | None, typer.Option("--allow-loss", help="Go on when messages were purged before they were read.")
+    consumer: Annotated[
+        str | None, typer.Option(help="The name of the consumer that shows the lag; materialize-TABLE.")
     ] = None,
-    again: Annotated[bool | None, typer.Option("--again", help="Empty the table and begin anew.")] = None,
+    allow_loss: Annotated[
+        bool | None, typer.Option("--allow-loss", help="Continue even if messages were purged before they were read.")
+    ] = None,
+    again: Annotated[bool | None, typer.Option("--again", help="Empty the table and start over.")] = None,
     continuous: Continuous = False,
     options: Options = None,
     master: Master = None,
     remote: Remote = None,
 ) -> None:
-    """Keep a table of what a stream says of each key, each change once although it is killed and run again.
+    """Keep a table with the latest message of each key. Each change is applied once, even after a restart.
 
     Example: postbus pipeline run materialize prices --table prices --schema 'cents INT'
     """

@@ -1,4 +1,4 @@
-"""`postbus pipeline run report`: what streams and their consumers did, as a page and as tables."""
+"""`postbus pipeline run report`: reports on streams and consumers, as a page and as tables."""
 
 from __future__ import annotations
 
@@ -20,18 +20,23 @@ _Streams = Annotated[
 @run_app.command("report")
 def report(
     streams: _Streams = None,
-    out: Annotated[str | None, typer.Option(help="The file of the page; report.html.")] = None,
+    out: Annotated[str | None, typer.Option(help="The file to write the page to; report.html.")] = None,
     open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    tables: Annotated[str | None, typer.Option(help="Write the figures to files in this folder, too.")] = None,
-    format: Annotated[str | None, typer.Option(help="Of these files: parquet, csv or json; parquet.")] = None,
-    start: Annotated[str | None, typer.Option("--from", help="Since when: a time, or 7d for the last 7 days.")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Until when.")] = None,
-    bucket: Annotated[
-        str | None, typer.Option(help="What a column of a chart stands for, such as 1h; chosen to suit.")
+    tables: Annotated[str | None, typer.Option(help="Also write the figures to files in this folder.")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="The format of these files: parquet (default), csv or json.")
     ] = None,
-    top: Annotated[int | None, typer.Option(min=1, max=1000, help="How many keys are named; 20.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="The start of the report: a time, or 7d for the last 7 days.")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="The end of the report.")] = None,
+    bucket: Annotated[
+        str | None,
+        typer.Option(help="The time that a bar of a chart covers, such as 1h. Without it, chosen automatically."),
+    ] = None,
+    top: Annotated[int | None, typer.Option(min=1, max=1000, help="How many keys to list; 20.")] = None,
     archive: Annotated[
-        bool | None, typer.Option("--archive/--no-archive", help="Read archives, too, where there are any.")
+        bool | None, typer.Option("--archive/--no-archive", help="Also read archives, where they exist.")
     ] = None,
     options: Options = None,
     master: Master = None,

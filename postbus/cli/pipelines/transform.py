@@ -1,4 +1,4 @@
-"""`postbus pipeline run transform`: streams to a stream by SQL, Python or a declarative pipeline."""
+"""`postbus pipeline run transform`: transforms streams into a stream by SQL, Python or a declarative pipeline."""
 
 from __future__ import annotations
 
@@ -18,51 +18,58 @@ _OF_DECLARED: Final = {"pipeline", "consumer", "name"}
 def transform(
     stream: StreamName,
     into: Annotated[str | None, typer.Option(help="The stream to publish to.")] = None,
-    also: Annotated[list[str] | None, typer.Option(help="A further stream to read; may be given again.")] = None,
-    sql: Annotated[str | None, typer.Option(help="Spark SQL, in which streams are tables by their names.")] = None,
+    also: Annotated[list[str] | None, typer.Option(help="Another stream to read; may be repeated.")] = None,
+    sql: Annotated[str | None, typer.Option(help="A Spark SQL query, in which each stream is a table.")] = None,
     function: Annotated[
-        str | None, typer.Option(help="DataFrames in, a DataFrame out: package.module:name, or path/file.py:name.")
+        str | None,
+        typer.Option(help="A function from DataFrames to a DataFrame: package.module:name, or path/file.py:name."),
     ] = None,
     pipeline: Annotated[
-        str | None, typer.Option(help="A declarative pipeline, spark-pipeline.yml, which says the rest by itself.")
+        str | None, typer.Option(help="A declarative pipeline's spark-pipeline.yml, instead of the other options.")
     ] = None,
     data_schema: Annotated[
         str | None, typer.Option(help="The fields of data, such as 'customer STRING, quantity INT'.")
     ] = None,
     bad_into: Annotated[str | None, typer.Option(help="The stream for messages that do not fit the schema.")] = None,
     keep_bad: Annotated[
-        bool | None, typer.Option("--keep-bad", help="Let the query see them: data is null, _corrupt their text.")
+        bool | None,
+        typer.Option(
+            "--keep-bad", help="Pass such messages to the query, with null as data and their text in _corrupt."
+        ),
     ] = None,
     watermark: Annotated[
         list[str] | None,
         typer.Option(help="How late messages may be: 'published_at 10 minutes', or 'orders: data.at 1 hour'."),
     ] = None,
     output_mode: Annotated[
-        str | None, typer.Option(help="append, or update, which publishes what has changed again; append.")
+        str | None, typer.Option(help="append (default), or update, which publishes changed rows again.")
     ] = None,
     start: Annotated[
-        str | None, typer.Option("--from", help="Where it first begins: earliest, latest, a seq or a time; earliest.")
+        str | None,
+        typer.Option("--from", help="Where the first run starts: earliest (default), latest, a seq or a time."),
     ] = None,
     key_pattern: KeyPattern = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="How many messages a step takes at most; 1,000,000.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="The largest number of messages per step; 1,000,000.")
+    ] = None,
     every: Annotated[float | None, typer.Option(help="With --continuous, seconds between two steps; 1.")] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(help="The folder where Spark keeps how far it is; the data directory.")
+        str | None, typer.Option(help="The folder for Spark's checkpoints. Without it, one in the data directory.")
     ] = None,
-    consumer: Annotated[str | None, typer.Option(help="The consumer that shows the lag; transform-INTO.")] = None,
-    name: Annotated[str | None, typer.Option(help="The pipeline's name, if there are several of its kind.")] = None,
+    consumer: Annotated[
+        str | None, typer.Option(help="The name of the consumer that shows the lag; transform-INTO.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="A name, to tell several such pipelines apart.")] = None,
     allow_loss: Annotated[
-        bool | None, typer.Option("--allow-loss", help="Go on when messages were purged before they were read.")
+        bool | None, typer.Option("--allow-loss", help="Continue even if messages were purged before they were read.")
     ] = None,
-    again: Annotated[
-        bool | None, typer.Option("--again", help="Begin anew: everything is published once more.")
-    ] = None,
+    again: Annotated[bool | None, typer.Option("--again", help="Start over and publish everything again.")] = None,
     continuous: Continuous = False,
     options: Options = None,
     master: Master = None,
     remote: Remote = None,
 ) -> None:
-    """Transform streams into a stream, each message once although it is killed and run again.
+    """Transform streams into a stream. Each message is processed once, even after a restart.
 
     Example: postbus pipeline run transform orders --into large --sql "select key, data from orders where key like 'eu.%'"
     """
@@ -109,7 +116,7 @@ def _run_declarative(
     wrong = sorted(values.keys() - _OF_DECLARED) + (["continuous"] if continuous else [])
     if wrong:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
-        raise InvalidInput(f"{flags} does not go with --pipeline", "the files of the pipeline say what it does")
+        raise InvalidInput(f"{flags} cannot be combined with --pipeline", "the files of the pipeline define it")
     chosen = prepared("DeclarativeOptions", stream, values)
     with started(stream, master, remote, served=chosen.specification().configuration) as (spark, database):
         from postbus.pipelines import run_declarative

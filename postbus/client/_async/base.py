@@ -1,4 +1,4 @@
-"""What the parts of a bus share: its transport."""
+"""The base of a bus's parts: its transport."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from postbus.client._async.tokens import AsyncTokens
 from postbus.codec.settings import given
 from postbus.db.url import without_password
 from postbus.maintenance._async.upkeep import AsyncUpkeep
-from postbus.model.consumer import Backoff, ConsumerInfo, Ordering, Start
+from postbus.model.consumer import ConsumerInfo, Start
 from postbus.model.settings import ConsumerSettings
 from postbus.model.stream import DataType
 from postbus.operations import consumers, groups
@@ -46,11 +46,11 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         return AsyncTokens(self._transport)
 
     async def check(self) -> None:
-        """Find out whether the bus can be used.
+        """Check that the bus can be used.
 
         Raises:
             Unavailable: Postgres or the server cannot be reached.
-            MigrationDue: Postbus is not installed there, or is older or newer.
+            MigrationDue: Postbus is not installed there, or its version differs.
         """
         await self._transport.check()
 
@@ -82,14 +82,14 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         Args:
             stream: The stream's name.
             consumer: Its own name: 1 to 63 letters, digits, "_" or "-".
-            start: "earliest", which is the default, or "latest".
+            start: "earliest" (the default) or "latest".
             from_seq: Start with this message.
-            from_time: Start with what was published since.
-            connection: A connection of yours, to create it in your transaction.
+            from_time: Start with messages published at or after this time.
+            connection: Your own connection, to create it in your transaction.
             settings: See `postbus.ConsumerSettings`.
 
         Raises:
-            InvalidInput: A name or setting is not allowed; the error names the range.
+            InvalidInput: A name or setting is not valid; the error gives the range.
             NotFound: There is no such stream.
             Conflict: The consumer exists.
         """
@@ -108,44 +108,26 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         self,
         name: str,
         *,
-        order: Ordering = "none",
         partitions: int = 8,
         data_type: DataType = "json",
-        ack_wait: float | timedelta = 30,
-        max_deliver: int | None = None,
-        backoff: Backoff = (),
-        retain_dead: float | timedelta | None = None,
-        keep_history: float | timedelta | None = None,
+        **settings: Unpack[ConsumerSettings],
     ) -> AsyncQueue:
         """Create a queue: a stream that keeps messages until they are acked, and its one consumer of the same name.
 
         Args:
             name: Its name: 1 to 63 letters, digits, "_" or "-".
-            order: As for `create_consumer`.
             partitions: As for `create_stream`.
             data_type: What messages hold: json, text or bytes.
-            ack_wait: How long a delivery is leased before somebody else gets it.
-            max_deliver: How many deliveries before a message becomes a dead letter; None for ever.
-            backoff: How long a message waits after each failure.
-            retain_dead: How long dead letters are kept; None for ever.
-            keep_history: For how long acked messages are kept, with what became of their deliveries: see `history`.
+            **settings: As for `create_consumer`. `order` is "none" unless it is given.
 
         Raises:
-            InvalidInput: A name or setting is not allowed.
+            InvalidInput: A name or setting is not valid.
             Conflict: A stream of that name exists.
         """
+        chosen: ConsumerSettings = {"order": "none", **settings}
         await self.create_stream(name, partitions=partitions, data_type=data_type, until_acked=True)
         try:
-            await self.create_consumer(
-                name,
-                name,
-                order=order,
-                ack_wait=ack_wait,
-                max_deliver=max_deliver,
-                backoff=backoff,
-                retain_dead=retain_dead,
-                keep_history=keep_history,
-            )
+            await self.create_consumer(name, name, **chosen)
         except BaseException:
             await self.drop_stream(name)
             raise
@@ -164,19 +146,19 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
     ) -> AsyncGroup:
         """Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks.
 
-        It gets every message of the log, also one whose time to live is over, or a version of a key that was replaced.
+        It gets every message of the log, including expired ones and replaced versions of a key.
 
         Args:
             stream: The stream's name.
-            group: Its own name, unlike that of any consumer of the stream.
-            keep_unread: The stream keeps what the group has not claimed, whatever its retention says.
-            expire_after: It is removed when nobody has claimed from it for so long; None never.
-            start: "earliest", which is the default, or "latest".
+            group: Its own name, different from that of any consumer of the stream.
+            keep_unread: The stream keeps messages that the group has not claimed, whatever its retention.
+            expire_after: The group is removed if nothing claims from it for this long; None never removes it.
+            start: "earliest" (the default) or "latest".
             from_seq: Start with this message.
-            from_time: Start with what was published since.
+            from_time: Start with messages published at or after this time.
 
         Raises:
-            InvalidInput: A name or setting is not allowed.
+            InvalidInput: A name or setting is not valid.
             NotFound: There is no such stream.
             Conflict: A group or consumer of that name exists.
         """
@@ -193,15 +175,15 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         return self.group(stream, group)
 
     def group(self, stream: str, group: str) -> AsyncGroup:
-        """A group that exists; its first use fails if it does not."""
+        """An existing group. If it does not exist, its first use fails."""
         return AsyncGroup(self._transport, stream, group)
 
     def queue(self, name: str) -> AsyncQueue:
-        """A queue that exists; its first use fails if it does not."""
+        """An existing queue. If it does not exist, its first use fails."""
         return AsyncQueue(self._transport, name)
 
     def consumer(self, stream: str, consumer: str) -> AsyncConsumer:
-        """A consumer that exists; its first use fails if it does not."""
+        """An existing consumer. If it does not exist, its first use fails."""
         return AsyncConsumer(self._transport, stream, consumer)
 
     async def list_consumers(self, stream: str) -> list[ConsumerInfo]:
@@ -209,5 +191,5 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         return await self._transport.run(consumers.list_all(stream))
 
     def upkeep(self) -> AsyncUpkeep:
-        """A service that sweeps and maintains for as long as it runs, where neither the HTTP server nor cron does."""
+        """A service that sweeps and maintains while it runs. Use it if neither the HTTP server nor cron does so."""
         return AsyncUpkeep(self)

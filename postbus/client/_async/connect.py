@@ -30,15 +30,15 @@ async def connect_async(
     Args:
         url: `postgresql://…`, or `http://…` of a server. None takes the environment variable POSTBUS_URL and, without it, the
             embedded Postgres, which is started if it does not run.
-        token: For a server that asks for one. None takes the environment variable POSTBUS_TOKEN, if it is set.
-        data_dir: Where the embedded Postgres lives. None takes POSTBUS_DATA_DIR or `~/.local/share/postbus`.
-        pool_size: How many connections are opened at most.
+        token: For a server that requires one. None takes the environment variable POSTBUS_TOKEN, if it is set.
+        data_dir: The directory of the embedded Postgres. None takes POSTBUS_DATA_DIR or `~/.local/share/postbus`.
+        pool_size: The largest number of connections.
         connect_timeout: How many seconds to wait for a connection before raising `Unavailable`.
 
     Raises:
         Unavailable: Postgres or the server cannot be reached.
-        InvalidInput: The URL is not one, or there is a token and nobody who asks for it.
-        MigrationDue: Postbus is not installed there, or is older or newer; the hint says what to do.
+        InvalidInput: The URL is not valid, or there is a token but no server.
+        MigrationDue: Postbus is not installed there, or its version differs; the hint says what to do.
         EmbeddedError: The embedded Postgres cannot be started.
     """
     named = url or (None if data_dir is not None else os.environ.get("POSTBUS_URL"))
@@ -46,7 +46,7 @@ async def connect_async(
         return await _connect_to_server(named, token, pool_size, connect_timeout)
     chosen = urls.choose(named) if named else None
     if token is not None:
-        raise InvalidInput("Postgres takes no token", "give the URL of a server: http://…")
+        raise InvalidInput("a token only works with a server, not with Postgres", "give the URL of a server: http://…")
     server = None
     if chosen is None:
         server = EmbeddedServer(data_dir)

@@ -42,34 +42,34 @@ class AsyncGroup(AsyncClient):
         worker: str | None = None,
         connection: Connection | None = None,
     ) -> list[Claim]:
-        """Claim the next messages, as ranges of partitions. Nobody else of the group gets them.
+        """Claim the next messages, as ranges of partitions. No other member of the group gets them.
 
         Args:
-            max_messages: How many messages together, 1 to 10,000.
-            lease: Give a range again that is not committed within this time (at least once). None moves the group on at once:
-                what is claimed by a process that dies is lost to the group (at most once).
-            wait: How many seconds to wait if there is nothing.
-            worker: Only of the partitions that are assigned to this worker; see `join`.
-            connection: A connection of yours, to claim in your transaction; then nothing is waited for.
+            max_messages: The largest number of messages in total, 1 to 10,000.
+            lease: How long until an uncommitted range can be claimed again (at least once). None advances the group at once:
+                if this process dies, the group does not see its messages again (at most once).
+            wait: How many seconds to wait if there is nothing to claim.
+            worker: Only partitions of this worker; see `join`.
+            connection: Your own connection, to claim in your transaction; then the call does not wait.
 
         Returns:
-            The ranges; none when there was nothing.
+            The ranges; empty if there was nothing to claim.
         """
         return await self._transport.claim(
             self.stream, self.name, max_messages, lease=lease, worker=worker, wait=wait, connection=connection
         )
 
     async def fetch(self, claims: Claims) -> list[Message]:
-        """The messages of ranges that were claimed, in order; those that are gone from the stream since are left out."""
+        """The messages of claimed ranges, in order, without those that the stream has removed since."""
         ranges = as_list(claims)
         return await self._transport.run(operations.fetch(self.stream, self.name, ranges)) if ranges else []
 
     async def receive(self, max_messages: int = 100, *, wait: float | timedelta = 0) -> list[Message]:
-        """Claim the next messages for good, and fetch them, in one round trip: each goes to one of the group, at most once.
+        """Claim and fetch the next messages in one round trip. Each goes to one member of the group, at most once.
 
         Args:
-            max_messages: How many at most, 1 to 10,000.
-            wait: How many seconds to wait if there is nothing.
+            max_messages: The largest number of results, 1 to 10,000.
+            wait: How many seconds to wait if there are no messages.
         """
         fetched = await self._transport.claim_and_fetch(
             self.stream, self.name, max_messages, lease=None, finished=(), wait=wait
@@ -92,10 +92,10 @@ class AsyncGroup(AsyncClient):
         not done.
 
         Args:
-            max_messages: How many messages a batch has at most.
-            lease: After how many seconds without a sign of life others get what this loop holds.
-            ahead: How many messages are claimed at a time, 1 to 10,000, and at least one batch.
-            wait: How many seconds to wait for messages before the loop ends; None for ever.
+            max_messages: The largest number of messages in a batch.
+            lease: If this loop makes no call for this many seconds, others can claim its ranges.
+            ahead: How many messages to claim at a time, 1 to 10,000, and at least one batch.
+            wait: How many seconds to wait for messages before the loop ends; None waits indefinitely.
 
         Raises:
             InvalidInput: A number is out of range.
@@ -115,21 +115,21 @@ class AsyncGroup(AsyncClient):
             await loop.leave()
 
     async def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
-        """Finish ranges that were claimed with a lease: all of each, or only up to a seq.
+        """Commit ranges that were claimed with a lease: all of each, or only up to a seq.
 
         Args:
-            claims: What is done.
-            to_seq: Up to here; the rest stays claimed.
-            connection: A connection of yours: your writes and the commit stand or fall together.
+            claims: The ranges that are done.
+            to_seq: Commit only up to this seq; the rest stays claimed.
+            connection: Your own connection: your writes and the commit take effect together, or not at all.
 
         Returns:
-            How many counted. One whose lease is over and that was given to somebody else does not.
+            How many counted. A range whose lease expired and that went to another member does not count.
         """
         call = operations.commit(self.stream, self.name, _tokens(claims), to_seq=to_seq)
         return await self._transport.run(call, connection)
 
     async def release(self, claims: Claims) -> int:
-        """Give ranges back that were claimed with a lease: the next claim gets them.
+        """Release ranges that were claimed with a lease: the next claim gets them.
 
         Returns:
             How many counted.
@@ -137,7 +137,7 @@ class AsyncGroup(AsyncClient):
         return await self._transport.run(operations.release(self.stream, self.name, _tokens(claims)))
 
     async def extend(self, claims: Claims, lease: float | timedelta) -> int:
-        """Lease ranges for longer, counted from now.
+        """Extend the leases of ranges, counted from now.
 
         Returns:
             How many messages they hold, of those that counted.
@@ -147,24 +147,24 @@ class AsyncGroup(AsyncClient):
     async def seek(
         self, start: Start | None = None, *, from_seq: int | None = None, from_time: datetime | None = None
     ) -> int:
-        """Read on from another position; what is claimed is given up, and its commits do not count.
+        """Move to another position. Claimed ranges are given up, and their commits do not count.
 
         Returns:
-            The seq after which it reads on.
+            The seq after which it continues.
         """
         call = operations.seek(self.stream, self.name, start=start, from_seq=from_seq, from_time=from_time)
         return await self._transport.run(call)
 
     async def stats(self) -> ConsumerStats:
-        """Where it stands: position and lag, by partition and in all; in flight is what is claimed with a lease."""
+        """Its progress: position and lag, by partition and in total. Ranges claimed with a lease are in flight."""
         return await self._transport.run(operations.stats(self.stream, self.name))
 
     async def pause(self) -> None:
-        """Give nothing out until `resume`."""
+        """Allow no claims until `resume`."""
         await self._transport.run(consumers.pause(self.stream, self.name))
 
     async def resume(self) -> None:
-        """Go on after `pause`."""
+        """Resume after `pause`."""
         await self._transport.run(consumers.resume(self.stream, self.name))
 
     async def drop(self) -> None:
@@ -172,11 +172,11 @@ class AsyncGroup(AsyncClient):
         await self._transport.run(operations.drop(self.stream, self.name))
 
     def join(self, worker: str | None = None, *, session: float | timedelta = 30) -> AsyncMember:
-        """A worker of the group, to be used with `with`: the partitions are shared out among those that are alive.
+        """A worker of the group, for use with `with`. The partitions are divided among all live workers.
 
         Args:
-            worker: Its name, unlike that of any other; None makes one up.
-            session: It is taken for dead when it does not call for so long, and its claims are given to others.
+            worker: Its unique name; None generates one.
+            session: If it makes no call for this long, it counts as dead, and others can claim its ranges.
         """
         return AsyncMember(
             self, self._transport, worker or f"worker-{secrets.token_hex(6)}", as_timedelta(session) or timedelta()

@@ -1,4 +1,4 @@
-"""A loop over a group's batches: it holds ranges with a lease, which it extends, commits and releases."""
+"""A loop over a group's batches. It leases ranges, and extends, commits and releases them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from postbus.transport._async.base import AsyncTransport
 
 
 class AsyncClaimed(Protocol):
-    """What a loop needs of its group."""
+    """The part of a group that a loop uses."""
 
     stream: str
     name: str
@@ -27,7 +27,7 @@ class AsyncClaimed(Protocol):
     async def extend(self, claims: Claims, lease: Duration) -> int: ...
 
 
-# A lease is extended when this part of it is over, so that a batch that takes long is not given to somebody else.
+# A lease is extended after this part of it, so that a slow batch does not go to another worker.
 _EXTEND_AFTER: Final = 1 / 3
 _WAIT_SECONDS: Final = 60.0
 
@@ -38,7 +38,7 @@ class AsyncGroupLoop:
     Args:
         group: The group.
         transport: Runs its operations.
-        lease: For how long they are leased.
+        lease: How long they are leased.
     """
 
     def __init__(self, group: AsyncClaimed, transport: AsyncTransport, lease: timedelta) -> None:
@@ -50,7 +50,7 @@ class AsyncGroupLoop:
         self.ranges: list[Fetched] = []
 
     async def take(self, max_messages: int, wait: float | None) -> bool:
-        """Commit what is done, and claim more; whether there was any before the wait was over."""
+        """Commit finished ranges and claim more. Returns whether there were any in time."""
         end = None if wait is None else time.monotonic() + wait
         while True:
             left = _WAIT_SECONDS if end is None else min(_WAIT_SECONDS, max(0.0, end - time.monotonic()))
@@ -65,18 +65,18 @@ class AsyncGroupLoop:
                 return bool(found)
 
     async def holds(self, fetched: Fetched) -> bool:
-        """Whether this loop still holds a range. Its lease is extended when it is time."""
+        """Whether this loop still holds a range. Extends its lease when due."""
         if time.monotonic() >= self._extend_at:
             self._extend_at = time.monotonic() + self._lease.total_seconds() * _EXTEND_AFTER
             self.ranges = [each for each in self.ranges if await self._group.extend(each.claim, self._lease)]
         return fetched in self.ranges
 
     def note(self, fetched: Fetched, messages: list[Message]) -> None:
-        """These messages of a range are done."""
+        """Note that these messages of a range are done."""
         self._done_seqs[fetched.claim.token] = messages[-1].seq or 0
 
     async def leave(self) -> None:
-        """Commit what is done, and release the rest. If that fails, the rest becomes free when its lease ends."""
+        """Commit finished ranges and release the rest. If that fails, the rest becomes free when its lease expires."""
         with suppress(Unavailable):
             for each in self.ranges:
                 done_seq = self._done_seqs.get(each.claim.token)

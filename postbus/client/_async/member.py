@@ -1,4 +1,4 @@
-"""One worker of a group, whose partitions are shared out among the workers that are alive."""
+"""One worker of a group. The group's partitions are divided among its live workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEARTBEATS: Final = 3
 
 
 class AsyncClaiming(Protocol):
-    """What a member needs of its group."""
+    """The part of a group that a member uses."""
 
     stream: str
     name: str
@@ -45,11 +45,11 @@ class AsyncClaiming(Protocol):
 class AsyncMember:
     """One worker of a group; get one from `group.join`.
 
-    It says that it is alive whenever it claims or commits; a handler that takes long calls `heartbeat` in between.
+    Each claim and commit keeps it alive. A slow handler should call `heartbeat` in between.
 
     Attributes:
         worker: Its name.
-        partitions: Those that are its own, as far as it knows.
+        partitions: Its partitions, as of its last call.
     """
 
     def __init__(self, group: AsyncClaiming, transport: AsyncTransport, worker: str, session: timedelta) -> None:
@@ -70,12 +70,12 @@ class AsyncMember:
         await self.leave()
 
     async def leave(self) -> None:
-        """Be a worker no more: the others take its partitions when they are heard of next."""
+        """Leave the group. The other workers take its partitions at their next call."""
         await self._transport.run(operations.leave(self._group.stream, self._group.name, self.worker))
         self.partitions = ()
 
     async def heartbeat(self) -> tuple[int, ...]:
-        """Say that it is alive, and find out which partitions are its own now."""
+        """Keep the membership alive, and update its partitions."""
         call = operations.join(self._group.stream, self._group.name, self.worker, self._session)
         self.partitions = await self._transport.run(call)
         self._next_beat = time.monotonic() + self._session.total_seconds() / _HEARTBEATS
@@ -84,7 +84,7 @@ class AsyncMember:
     async def claim(self, max_messages: int = 100, *, wait: float | timedelta = 0) -> list[Claim]:
         """Claim the next messages of its partitions, for as long as its session lasts.
 
-        While it waits, it says that it is alive.
+        While it waits, it keeps its membership alive.
         """
         end = time.monotonic() + (as_seconds(wait) or 0.0)
         while True:
@@ -96,11 +96,11 @@ class AsyncMember:
                 return claims
 
     async def fetch(self, claims: Claims) -> list[Message]:
-        """The messages of what it has claimed."""
+        """The messages of its claimed ranges."""
         return await self._group.fetch(claims)
 
     async def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
-        """Finish what it has claimed, as `group.commit` does."""
+        """Commit its claimed ranges, as `group.commit` does."""
         committed = await self._group.commit(claims, to_seq=to_seq, connection=connection)
         await self._beat()
         return committed

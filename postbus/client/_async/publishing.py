@@ -41,10 +41,10 @@ class AsyncPublishing(AsyncClient):
             data: Any JSON value in a json stream, a str in a text stream, bytes in a bytes stream.
             key: Dot-separated tokens that route and order the message; None puts it in any partition.
             headers: Strings by name.
-            ttl: How long it lives, from when it is published: a consumer that comes to it later skips it, or buries it.
-            deliver_at: Keep it outside the stream until then. It gets its seq, and its place among others, at that time.
+            ttl: Its time to live from when it is published. A consumer that reaches it later skips it, or buries it.
+            deliver_at: Publish it at this time. It gets its seq then.
             delay: The same, in seconds from now.
-            dedup_id: Names the message: if it was published within the stream's dedup_window, it is not published again.
+            dedup_id: An id. If a message with this id was published within the stream's dedup_window, this one is not published.
             connection: A psycopg connection of yours: the message is published by its transaction, and not at all if
                 that rolls back.
 
@@ -54,10 +54,10 @@ class AsyncPublishing(AsyncClient):
             changed, the `Seq` of the version that stands.
 
         Raises:
-            InvalidInput: The message is not allowed; the error says why.
+            InvalidInput: The message is not valid; the error says why.
             NotFound: There is no such stream.
             TooLarge: The data is larger than the stream allows.
-            ConnectionLost: The connection broke on the way: the message may or may not have been published.
+            ConnectionLost: The connection broke during the call: the message may or may not have been published.
         """
         message = Message(key=key, data=data, headers=headers, dedup_id=dedup_id)
         if not tracing.is_on():
@@ -75,15 +75,15 @@ class AsyncPublishing(AsyncClient):
         delay: float | timedelta | None = None,
         connection: Connection | None = None,
     ) -> list[int]:
-        """Publish up to 10,000 messages, all or none, in their order. They are durable when this returns.
+        """Publish up to 10,000 messages in order, all or none. They are durable when this returns.
 
         Args:
             stream: The stream's name.
-            messages: What to publish; none is allowed and does nothing.
-            ttl: How long they live, as for `publish`.
-            deliver_at: Keep them outside the stream until then.
+            messages: The messages to publish; may be empty.
+            ttl: Their time to live, as for `publish`.
+            deliver_at: Publish them at this time.
             delay: The same, in seconds from now.
-            connection: A psycopg connection of yours, as for `publish`.
+            connection: Your own psycopg connection, as for `publish`.
 
         Returns:
             The messages' seqs, in their order; with `deliver_at` or `delay`, the numbers under which they are scheduled. If
@@ -91,10 +91,10 @@ class AsyncPublishing(AsyncClient):
             `is_duplicate`.
 
         Raises:
-            InvalidInput: A message is not allowed; the error names its place, counted from 1, and says why.
+            InvalidInput: A message is not valid; the error gives its number, from 1, and says why.
             NotFound: There is no such stream.
             TooLarge: A message is larger than the stream allows, or the batch is too long.
-            ConnectionLost: The connection broke on the way: all messages or none have been published.
+            ConnectionLost: The connection broke during the call: either all messages or none were published.
         """
         batch = as_messages(messages)
         if not tracing.is_on():
@@ -103,10 +103,10 @@ class AsyncPublishing(AsyncClient):
             return await self._transport.publish_many(stream, carrying, ttl, deliver_at, delay, connection)
 
     async def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
-        """Delete a key of a stream that keeps one message per key. Consumers get a message with the header `postbus-deleted`.
+        """Delete a key in a stream with one message per key. Consumers get a message with the header `postbus-deleted`.
 
         Returns:
-            The seq of that message; None when there is no such key.
+            The seq of that message; None if the key does not exist.
         """
         try:
             return await self._transport.run(operations.delete_key(stream, key), connection)
@@ -115,19 +115,19 @@ class AsyncPublishing(AsyncClient):
                 raise
         await self._transport.run(
             streams.info(stream)
-        )  # A server does not say which is missing, the stream or the key.
+        )  # A server does not say whether the stream or the key is missing.
         return None
 
     async def list_scheduled(
         self, stream: str, *, key_pattern: str | None = None, after: Scheduled | None = None, max_messages: int = 100
     ) -> list[Scheduled]:
-        """Messages of a stream that wait for their time, the next one first.
+        """The scheduled messages of a stream, earliest first.
 
         Args:
             stream: The stream's name.
             key_pattern: Only messages whose key matches.
-            after: The last one of the page before.
-            max_messages: How many at most, 1 to 10,000.
+            after: The last message of the previous page.
+            max_messages: The largest number of results, 1 to 10,000.
         """
         call = operations.list_scheduled(stream, key_pattern=key_pattern, after=after, max_messages=max_messages)
         return await self._transport.run(call)
@@ -136,7 +136,7 @@ class AsyncPublishing(AsyncClient):
         """Cancel scheduled messages.
 
         Returns:
-            How many; one that has been published is not among them.
+            How many counted; messages that are already published do not count.
         """
         numbers = [ids] if isinstance(ids, int) else list(ids)
         return await self._transport.run(operations.cancel(stream, numbers), connection) if numbers else 0
@@ -144,10 +144,10 @@ class AsyncPublishing(AsyncClient):
     async def reschedule(
         self, stream: str, ids: int | Sequence[int], deliver_at: datetime, *, connection: Connection | None = None
     ) -> int:
-        """Give scheduled messages another time.
+        """Change the time of scheduled messages.
 
         Returns:
-            How many; one that has been published is not among them.
+            How many counted; messages that are already published do not count.
         """
         numbers = [ids] if isinstance(ids, int) else list(ids)
         if not numbers:

@@ -34,7 +34,7 @@ class AsyncQueue(AsyncConsumer):
         delay: float | timedelta | None = None,
         connection: Connection | None = None,
     ) -> int:
-        """Put a message into the queue, as `bus.publish` does."""
+        """Publish a message to the queue, as `bus.publish` does."""
         return await self._publishing.publish(
             self.stream,
             data=data,
@@ -55,7 +55,7 @@ class AsyncQueue(AsyncConsumer):
         delay: float | timedelta | None = None,
         connection: Connection | None = None,
     ) -> list[int]:
-        """Put messages into the queue, all or none, as `bus.publish_many` does."""
+        """Publish messages to the queue, all or none, as `bus.publish_many` does."""
         return await self._publishing.publish_many(
             self.stream, messages, ttl=ttl, deliver_at=deliver_at, delay=delay, connection=connection
         )

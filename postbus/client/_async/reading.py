@@ -28,9 +28,9 @@ class AsyncReading(AsyncClient):
         backwards: bool = False,
         resume: str | None = None,
     ) -> Page:
-        """A page of a stream's messages in order of seq, or backwards. Reading changes nothing.
+        """Read a page of a stream's messages in order of seq, or backwards. Reading changes nothing.
 
-        The work of one page is bounded, however long the stream or rare the key; `scan` goes through all pages.
+        The work for one page is bounded, however long the stream or rare the key. `scan` reads all pages.
 
         Args:
             stream: The stream's name.
@@ -43,10 +43,10 @@ class AsyncReading(AsyncClient):
             partition: Only messages of this partition.
             max_messages: How many messages a page has at most, 1 to 10,000.
             backwards: From the newest to the oldest.
-            resume: The `resume` of the page before this one.
+            resume: The `resume` of the previous page.
 
         Raises:
-            InvalidInput: An argument is not allowed.
+            InvalidInput: An argument is not valid.
             NotFound: There is no such stream.
         """
         call = operations.read(
@@ -73,19 +73,19 @@ class AsyncReading(AsyncClient):
         after_key: str = "",
         max_messages: int = 1000,
     ) -> list[Message]:
-        """The present version of each key of a stream that keeps one message per key, in order of the keys.
+        """The current version of each key in a stream with one message per key, in order of the keys.
 
         Args:
             stream: The stream's name.
             key: Only this key.
             key_pattern: Only keys that match.
-            after_key: The last key of the page before.
-            max_messages: How many at most, 1 to 10,000.
+            after_key: The last key of the previous page.
+            max_messages: The largest number of results, 1 to 10,000.
 
         Raises:
-            InvalidInput: An argument is not allowed.
+            InvalidInput: An argument is not valid.
             NotFound: There is no such stream.
-            Conflict: The stream does not keep one message per key.
+            Conflict: The stream does not have one message per key.
         """
         call = operations.state(
             stream, key=key, key_pattern=key_pattern, after_key=after_key, max_messages=max_messages
@@ -106,7 +106,7 @@ class AsyncReading(AsyncClient):
         page_size: int = 1000,
         backwards: bool = False,
     ) -> AsyncIterator[Message]:
-        """Every message that `read` would find, page by page, up to the end of the stream as it then is."""
+        """All messages that `read` finds, page by page, up to the end of the stream."""
         resume: str | None = None
         while True:
             page = await self.read(

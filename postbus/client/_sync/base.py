@@ -1,6 +1,6 @@
 # Generated from postbus/client/_async/base.py by `make generate`; edit that file.
 
-"""What the parts of a bus share: its transport."""
+"""The base of a bus's parts: its transport."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _WAIT_SECONDS: Final = 60.0
 
 
 class Receiver(Protocol):
-    """What a loop needs of its consumer."""
+    """The part of a consumer that a loop uses."""
 
     def receive(self, max_messages: int = 1, *, wait: Duration = 0, ack_wait: Duration | None = None) -> Batch: ...
 
@@ -31,8 +31,8 @@ class BatchLoop:
     Args:
         consumer: The consumer.
         source: Receives its batches.
-        max_messages: How many messages a batch has at most.
-        ack_wait: How long they are leased; None takes the consumer's setting.
+        max_messages: The largest number of messages in a batch.
+        ack_wait: How long messages are leased; None takes the consumer's setting.
     """
 
     def __init__(self, consumer: Receiver, source: BatchSource, max_messages: int, ack_wait: Duration | None) -> None:
@@ -43,7 +43,7 @@ class BatchLoop:
         self._batch: Batch | None = None
 
     def take(self, wait: float | None) -> Batch:
-        """Ack the last batch, and receive the next one; empty when there was none before the wait was over."""
+        """Ack the last batch and receive the next one, which is empty if none arrived in time."""
         done, self._batch = self._batch, None
         batch = self._source.next(self._max_messages, self._ack_wait, done)
         if not batch:
@@ -61,7 +61,7 @@ class BatchLoop:
         return batch
 
     def leave(self) -> None:
-        """Return the last batch. If that fails, its messages are redelivered when its lease ends."""
+        """Give back the last batch. If that fails, its messages are redelivered when its lease expires."""
         with suppress(Unavailable):
             if self._batch:
                 self._consumer.nack(self._batch, reason="the loop was left")

@@ -43,7 +43,7 @@ class Consumer(Redelivery):
 
     @property
     def transport(self) -> Transport:
-        """What runs its operations."""
+        """The transport that runs its operations."""
         return self._transport
 
     def receive(
@@ -55,17 +55,17 @@ class Consumer(Redelivery):
         ack_wait: float | timedelta | None = None,
         connection: Connection | None = None,
     ) -> Batch:
-        """Lease the next messages: nobody else gets them until they are acked, nacked or the lease ends.
+        """Lease the next messages. No other receiver gets them until they are acked or nacked, or the lease expires.
 
         Args:
-            max_messages: How many at most, 1 to 10,000.
-            ack: Finish these deliveries in the same round trip, durably; `batch.acked_count` says how many counted.
+            max_messages: The largest number of messages, 1 to 10,000.
+            ack: Ack these deliveries in the same round trip, durably; `batch.acked_count` says how many counted.
             wait: How many seconds to wait for a message if there is none. No transaction or connection is held meanwhile.
-            ack_wait: How long they are leased; None takes the consumer's setting.
-            connection: A connection of yours, to receive in your transaction; then nothing is waited for.
+            ack_wait: How long messages are leased; None takes the consumer's setting.
+            connection: Your own connection, to receive in your transaction; then the call does not wait.
 
         Returns:
-            The batch, in order within each partition; empty when there was nothing.
+            The batch, in order within each partition; empty if there were no messages.
         """
         return self._transport.receive(self.stream, self.name, max_messages, ack, wait, ack_wait, connection)
 
@@ -84,9 +84,9 @@ class Consumer(Redelivery):
         gives back the batch at which it was left, for its next attempt.
 
         Args:
-            max_messages: How many messages a batch has at most, 1 to 10,000.
-            wait: How many seconds to wait for messages before the loop ends; None for ever.
-            ack_wait: How long they are leased; None takes the consumer's setting.
+            max_messages: The largest number of messages in a batch, 1 to 10,000.
+            wait: How many seconds to wait for messages before the loop ends; None waits indefinitely.
+            ack_wait: How long messages are leased; None takes the consumer's setting.
         """
         loop = BatchLoop(self, self._transport.batches(self.stream, self.name), max_messages, ack_wait)
         try:
@@ -96,14 +96,14 @@ class Consumer(Redelivery):
             loop.leave()
 
     def ack(self, deliveries: Deliveries, *, connection: Connection | None = None) -> int:
-        """Finish deliveries: a batch, some of it, or ack ids. Durable when this returns.
+        """Ack deliveries: a batch, some of it, or ack ids. Durable when this returns.
 
         Args:
-            deliveries: What is done.
-            connection: A connection of yours: your writes and the ack commit together, or neither.
+            deliveries: The deliveries that are done.
+            connection: Your own connection: your writes and the ack commit together, or not at all.
 
         Returns:
-            How many were finished. One that was settled before, or has expired and been given to somebody else, is not counted.
+            How many counted. A delivery that has already ended, or has expired and gone to another receiver, does not count.
         """
         ids = ack_ids(deliveries)
         return self._transport.run(operations.ack(self.stream, self.name, ids), connection) if ids else 0
@@ -117,17 +117,17 @@ class Consumer(Redelivery):
         untried: bool = False,
         connection: Connection | None = None,
     ) -> int:
-        """Give deliveries back: they have failed and come again, or become dead letters after `max_deliver`.
+        """Nack failed deliveries: they are redelivered, or become dead letters after `max_deliver` attempts.
 
         Args:
-            deliveries: What has failed.
-            delay: How long each waits first; None takes the consumer's backoff.
-            reason: Why, kept with the message.
-            untried: Nobody has worked on them: this delivery does not count, and without a delay they come again at once.
-            connection: A connection of yours.
+            deliveries: The deliveries that failed.
+            delay: How long each waits before it is redelivered; None takes the consumer's backoff.
+            reason: Why it failed, stored with the message.
+            untried: No handler has tried them: this delivery does not count, and without a delay they are redelivered at once.
+            connection: Your own connection.
 
         Returns:
-            How many were given back by this call.
+            How many counted.
         """
         ids = ack_ids(deliveries)
         if not ids:
@@ -143,13 +143,13 @@ class Consumer(Redelivery):
         shorten: bool = False,
         connection: Connection | None = None,
     ) -> int:
-        """Lease deliveries for longer, counted from now.
+        """Extend the leases of deliveries, counted from now.
 
         Args:
-            deliveries: What is still being worked on.
-            ack_wait: For how long; None takes the consumer's setting.
-            shorten: Let a lease end earlier too. Without it a lease is never shortened.
-            connection: A connection of yours.
+            deliveries: The deliveries that are still being handled.
+            ack_wait: How long to lease them; None takes the consumer's setting.
+            shorten: Also allow a lease to end earlier. Without it, a lease is never shortened.
+            connection: Your own connection.
 
         Returns:
             How many are leased until then, or longer already.
@@ -166,7 +166,7 @@ class Consumer(Redelivery):
         """Make deliveries dead letters at once.
 
         Returns:
-            How many were buried by this call.
+            How many counted.
         """
         ids = ack_ids(deliveries)
         if not ids:
@@ -193,21 +193,21 @@ class Consumer(Redelivery):
             handler: Called with each delivery, and with a connection if there is a transaction. Returning acks; raising fails, as
                 the exception says: `postbus.Retry`, `postbus.Reject`, or any other.
             concurrency: How many messages are handled at the same time.
-            prefetch: How many more may wait in the worker at most; None for what is handled soon.
-            ack_wait: For how long deliveries are leased and each heartbeat extends them; None takes the consumer's setting.
-            handler_timeout: How long the handler may take for a message, which has failed then; None for ever.
+            prefetch: How many more may wait in the worker; None takes as many as are handled soon.
+            ack_wait: How long deliveries are leased and each heartbeat extends them; None takes the consumer's setting.
+            handler_timeout: How long the handler may take for a message before it counts as failed; None sets no limit.
             backoff: How long a message waits after its first, second, … failure. None takes the consumer's setting and, if it has
                 none, 1 second at first, then twice as long each time, up to 5 minutes.
             transaction: Give the handler a connection, in a transaction that commits with the ack or rolls back.
-            stop_when_empty: Return when there is nothing left to receive; messages that wait for another delivery are left.
-            grace: How long handlers may go on after a stop.
-            install_signal_handlers: Let SIGTERM and SIGINT stop it, if this is the main thread. A second one: leave at once.
+            stop_when_empty: Return when there is nothing left to receive. Messages that wait for a retry are left.
+            grace: How long handlers may continue after a stop.
+            install_signal_handlers: Let SIGTERM and SIGINT stop it, in the main thread. A second signal exits at once.
 
         Returns:
-            What was done. A `postbus.Worker` can also be stopped by its `stop`.
+            Counts of what the worker did. A `postbus.Worker` can also be stopped by its `stop`.
 
         Raises:
-            InvalidInput: An argument is not allowed.
+            InvalidInput: An argument is not valid.
         """
         worker = Worker(
             self,
@@ -244,25 +244,25 @@ class Consumer(Redelivery):
         self._transport.run(call)
 
     def pause(self) -> None:
-        """Give no more messages until `resume`. What is in flight may be acked."""
+        """Deliver no more messages until `resume`. Messages in flight can still be acked."""
         self._transport.run(consumers.pause(self.stream, self.name))
 
     def resume(self) -> None:
-        """Go on after `pause`."""
+        """Resume after `pause`."""
         self._transport.run(consumers.resume(self.stream, self.name))
 
     def seek(
         self, start: Start | None = None, *, from_seq: int | None = None, from_time: datetime | None = None
     ) -> int:
-        """Read on from another position. What is in flight or waits is given up, and its acks are refused.
+        """Move to another position. Messages in flight or waiting are given up, and their acks do not count.
 
         Args:
-            start: "earliest" (the oldest message kept) or "latest" (what is published from now on).
-            from_seq: This message.
-            from_time: What was published since.
+            start: "earliest" (the oldest stored message) or "latest" (messages published from now on).
+            from_seq: The message to continue with.
+            from_time: Continue with messages published at or after this time.
 
         Returns:
-            The seq after which it reads on.
+            The seq after which it continues.
 
         Raises:
             InvalidInput: Not exactly one position was given.
@@ -271,18 +271,18 @@ class Consumer(Redelivery):
         return self._transport.run(call)
 
     def stats(self) -> ConsumerStats:
-        """Where it stands: lag, in flight, waiting, dead, by partition and in all."""
+        """Its progress: lag, in flight, waiting, dead, by partition and in total."""
         return self._transport.run(consumers.stats(self.stream, self.name))
 
     def history(
         self, *, outcome: Outcome | None = None, before_time: datetime | None = None, max_messages: int = 100
     ) -> list[HistoryEntry]:
-        """What became of its deliveries, the newest first, for as long as its `keep_history` says.
+        """The outcomes of its past deliveries, newest first, kept for `keep_history`.
 
         Args:
             outcome: Only acked, failed or dead ones.
-            before_time: Only what was finished before: for the next page, the `finished_at` of the last one.
-            max_messages: How many at most, 1 to 10,000.
+            before_time: Only deliveries that finished before this time; for the next page, the last `finished_at`.
+            max_messages: The largest number of results, 1 to 10,000.
         """
         call = consumers.history(
             self.stream, self.name, outcome=outcome, before_time=before_time, max_messages=max_messages
@@ -297,13 +297,13 @@ class Consumer(Redelivery):
         after_seq: int = 0,
         max_messages: int = 100,
     ) -> list[Peeked]:
-        """Messages as it sees them, in order of seq, without touching anything.
+        """Messages as it sees them, in order of seq. Nothing changes.
 
         Args:
             state: Only those available, delivered, waiting or dead.
             key_pattern: Only messages whose key matches.
-            after_seq: Only messages above this seq: the last of the page before.
-            max_messages: How many at most, 1 to 10,000.
+            after_seq: Only messages above this seq; for the next page, the last seq.
+            max_messages: The largest number of results, 1 to 10,000.
         """
         call = consumers.peek(
             self.stream,

@@ -1,6 +1,6 @@
 # Generated from postbus/client/_async/group_loop.py by `make generate`; edit that file.
 
-"""A loop over a group's batches: it holds ranges with a lease, which it extends, commits and releases."""
+"""A loop over a group's batches. It leases ranges, and extends, commits and releases them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from postbus.transport._sync.base import Transport
 
 
 class Claimed(Protocol):
-    """What a loop needs of its group."""
+    """The part of a group that a loop uses."""
 
     stream: str
     name: str
@@ -29,7 +29,7 @@ class Claimed(Protocol):
     def extend(self, claims: Claims, lease: Duration) -> int: ...
 
 
-# A lease is extended when this part of it is over, so that a batch that takes long is not given to somebody else.
+# A lease is extended after this part of it, so that a slow batch does not go to another worker.
 _EXTEND_AFTER: Final = 1 / 3
 _WAIT_SECONDS: Final = 60.0
 
@@ -40,7 +40,7 @@ class GroupLoop:
     Args:
         group: The group.
         transport: Runs its operations.
-        lease: For how long they are leased.
+        lease: How long they are leased.
     """
 
     def __init__(self, group: Claimed, transport: Transport, lease: timedelta) -> None:
@@ -52,7 +52,7 @@ class GroupLoop:
         self.ranges: list[Fetched] = []
 
     def take(self, max_messages: int, wait: float | None) -> bool:
-        """Commit what is done, and claim more; whether there was any before the wait was over."""
+        """Commit finished ranges and claim more. Returns whether there were any in time."""
         end = None if wait is None else time.monotonic() + wait
         while True:
             left = _WAIT_SECONDS if end is None else min(_WAIT_SECONDS, max(0.0, end - time.monotonic()))
@@ -67,18 +67,18 @@ class GroupLoop:
                 return bool(found)
 
     def holds(self, fetched: Fetched) -> bool:
-        """Whether this loop still holds a range. Its lease is extended when it is time."""
+        """Whether this loop still holds a range. Extends its lease when due."""
         if time.monotonic() >= self._extend_at:
             self._extend_at = time.monotonic() + self._lease.total_seconds() * _EXTEND_AFTER
             self.ranges = [each for each in self.ranges if self._group.extend(each.claim, self._lease)]
         return fetched in self.ranges
 
     def note(self, fetched: Fetched, messages: list[Message]) -> None:
-        """These messages of a range are done."""
+        """Note that these messages of a range are done."""
         self._done_seqs[fetched.claim.token] = messages[-1].seq or 0
 
     def leave(self) -> None:
-        """Commit what is done, and release the rest. If that fails, the rest becomes free when its lease ends."""
+        """Commit finished ranges and release the rest. If that fails, the rest becomes free when its lease expires."""
         with suppress(Unavailable):
             for each in self.ranges:
                 done_seq = self._done_seqs.get(each.claim.token)

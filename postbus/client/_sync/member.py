@@ -1,6 +1,6 @@
 # Generated from postbus/client/_async/member.py by `make generate`; edit that file.
 
-"""One worker of a group, whose partitions are shared out among the workers that are alive."""
+"""One worker of a group. The group's partitions are divided among its live workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEARTBEATS: Final = 3
 
 
 class Claiming(Protocol):
-    """What a member needs of its group."""
+    """The part of a group that a member uses."""
 
     stream: str
     name: str
@@ -45,11 +45,11 @@ class Claiming(Protocol):
 class Member:
     """One worker of a group; get one from `group.join`.
 
-    It says that it is alive whenever it claims or commits; a handler that takes long calls `heartbeat` in between.
+    Each claim and commit keeps it alive. A slow handler should call `heartbeat` in between.
 
     Attributes:
         worker: Its name.
-        partitions: Those that are its own, as far as it knows.
+        partitions: Its partitions, as of its last call.
     """
 
     def __init__(self, group: Claiming, transport: Transport, worker: str, session: timedelta) -> None:
@@ -70,12 +70,12 @@ class Member:
         self.leave()
 
     def leave(self) -> None:
-        """Be a worker no more: the others take its partitions when they are heard of next."""
+        """Leave the group. The other workers take its partitions at their next call."""
         self._transport.run(operations.leave(self._group.stream, self._group.name, self.worker))
         self.partitions = ()
 
     def heartbeat(self) -> tuple[int, ...]:
-        """Say that it is alive, and find out which partitions are its own now."""
+        """Keep the membership alive, and update its partitions."""
         call = operations.join(self._group.stream, self._group.name, self.worker, self._session)
         self.partitions = self._transport.run(call)
         self._next_beat = time.monotonic() + self._session.total_seconds() / _HEARTBEATS
@@ -84,7 +84,7 @@ class Member:
     def claim(self, max_messages: int = 100, *, wait: float | timedelta = 0) -> list[Claim]:
         """Claim the next messages of its partitions, for as long as its session lasts.
 
-        While it waits, it says that it is alive.
+        While it waits, it keeps its membership alive.
         """
         end = time.monotonic() + (as_seconds(wait) or 0.0)
         while True:
@@ -96,11 +96,11 @@ class Member:
                 return claims
 
     def fetch(self, claims: Claims) -> list[Message]:
-        """The messages of what it has claimed."""
+        """The messages of its claimed ranges."""
         return self._group.fetch(claims)
 
     def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
-        """Finish what it has claimed, as `group.commit` does."""
+        """Commit its claimed ranges, as `group.commit` does."""
         committed = self._group.commit(claims, to_seq=to_seq, connection=connection)
         self._beat()
         return committed

@@ -36,7 +36,7 @@ class Queue(Consumer):
         delay: float | timedelta | None = None,
         connection: Connection | None = None,
     ) -> int:
-        """Put a message into the queue, as `bus.publish` does."""
+        """Publish a message to the queue, as `bus.publish` does."""
         return self._publishing.publish(
             self.stream,
             data=data,
@@ -57,7 +57,7 @@ class Queue(Consumer):
         delay: float | timedelta | None = None,
         connection: Connection | None = None,
     ) -> list[int]:
-        """Put messages into the queue, all or none, as `bus.publish_many` does."""
+        """Publish messages to the queue, all or none, as `bus.publish_many` does."""
         return self._publishing.publish_many(
             self.stream, messages, ttl=ttl, deliver_at=deliver_at, delay=delay, connection=connection
         )

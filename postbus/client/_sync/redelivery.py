@@ -1,6 +1,6 @@
 # Generated from postbus/client/_async/redelivery.py by `make generate`; edit that file.
 
-"""The part of a consumer that is about messages it got before: dead letters, and replay."""
+"""The part of a consumer that redelivers messages: dead letters and replay."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Redelivery(Client):
         Args:
             seqs: Only these.
             key_pattern: Only messages whose key matches.
-            reason_like: Only those whose reason matches this pattern of SQL's LIKE, such as "timeout%".
-            after_seq: Only messages above this seq: the last of the page before.
-            max_messages: How many at most, 1 to 10,000.
+            reason_like: Only those whose reason matches this SQL LIKE pattern, such as "timeout%".
+            after_seq: Only messages above this seq; for the next page, the last seq.
+            max_messages: The largest number of results, 1 to 10,000.
         """
         call = operations.list_page(
             self.stream,
@@ -77,16 +77,16 @@ class Redelivery(Client):
         to_stream: str | None = None,
         rate: float | None = None,
     ) -> Iterator[int]:
-        """Give dead letters another chance, the oldest first: all, or those that match.
+        """Redrive dead letters, oldest first: all, or those that match.
 
-        Use it as a loop; each turn says how many have been moved so far. Leaving the loop cancels the rest.
+        Loop over it; each iteration yields how many were moved so far. Leaving the loop cancels the rest.
 
         Args:
             seqs: Only these.
             key_pattern: Only messages whose key matches.
-            reason_like: Only those whose reason matches this pattern of SQL's LIKE.
-            to_stream: Publish them to this stream instead of giving them back to the consumer.
-            rate: How many per second at most; None as fast as it goes.
+            reason_like: Only those whose reason matches this SQL LIKE pattern.
+            to_stream: Publish them to this stream instead of delivering them again.
+            rate: The largest number per second; None sets no limit.
         """
         page = 1000 if rate is None else max(1, min(1000, int(rate / 10)))
         moved = 0
@@ -112,7 +112,7 @@ class Redelivery(Client):
         key_pattern: str | None = None,
         rate: float | None = None,
     ) -> Iterator[int]:
-        """Deliver messages again that it was given before, while it goes on with the rest.
+        """Deliver messages again that it has already received, while it continues with the rest.
 
         Use it as a loop; each turn says how many have been put back so far. Leaving the loop cancels the rest. What is in
         flight or waits is left alone; dead letters are redriven, not replayed.
@@ -123,7 +123,7 @@ class Redelivery(Client):
             from_time: The earliest `published_at`, inclusive.
             to_time: The latest `published_at`, exclusive.
             key_pattern: Only messages whose key matches.
-            rate: How many per second at most; None as fast as it goes.
+            rate: The largest number per second; None sets no limit.
         """
         page = 1000 if rate is None else max(1, min(1000, int(rate / 10)))
         resume: str | None = None
@@ -155,10 +155,10 @@ class Redelivery(Client):
         to_stream: str | None = None,
         max_messages: int = 1000,
     ) -> int:
-        """Give some dead letters another chance, as `redrive` does.
+        """Redrive some dead letters, as `redrive` does.
 
         Returns:
-            How many; 0 when none is left that matches.
+            How many; 0 if no matching ones are left.
         """
         call = operations.redrive_page(
             self.stream,
@@ -185,7 +185,7 @@ class Redelivery(Client):
         """Deliver some messages again, as `replay` does.
 
         Returns:
-            How many, and the `resume` of the next page; None when there is nothing left.
+            How many, and the `resume` of the next page; None if nothing is left.
         """
         call = operations.replay_page(
             self.stream,

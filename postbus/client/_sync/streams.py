@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Streams(Client):
-    """The part of a bus that is about streams."""
+    """The part of a bus that manages streams."""
 
     def create_stream(
         self, stream: str, *, connection: Connection | None = None, **settings: Unpack[StreamSettings]
@@ -30,11 +30,11 @@ class Streams(Client):
 
         Args:
             stream: Its name: 1 to 63 letters, digits, "_" or "-".
-            connection: A connection of yours, to create it in your transaction.
+            connection: Your own connection, to create it in your transaction.
             settings: See `postbus.StreamSettings`.
 
         Raises:
-            InvalidInput: A name or setting is not allowed.
+            InvalidInput: A name or setting is not valid.
             Conflict: The stream exists.
         """
         self._transport.run(streams.create(stream, given(StreamSettings, settings)), connection)
@@ -55,17 +55,17 @@ class Streams(Client):
         Args:
             stream: The stream's name.
             unset: Names of settings to put back to none: retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
-            connection: A connection of yours.
+            connection: Your own connection.
             settings: See `postbus.StreamSettings`. None leaves a setting as it is.
 
         Raises:
-            InvalidInput: A setting is not allowed.
+            InvalidInput: A setting is not valid.
             NotFound: There is no such stream.
         """
         self._transport.run(streams.alter(stream, given(StreamChanges, settings), unset), connection)
 
     def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
-        """Remove a stream with all its messages. Waits for transactions that have published to it.
+        """Remove a stream with all its messages. Waits for open transactions that have published to it.
 
         Raises:
             NotFound: There is no such stream.
@@ -86,15 +86,15 @@ class Streams(Client):
         return self._transport.run(streams.list_all())
 
     def overview(self, *, sizes: bool = False) -> list[StreamOverview]:
-        """Where all streams stand, by name: cheap enough to be asked every second, however many there are.
+        """An overview of all streams, by name. It is cheap enough to query every second, however many streams there are.
 
         Args:
-            sizes: Say how many messages and bytes they hold, too, which costs a look at the files of each.
+            sizes: Also return how many messages and bytes each holds, which reads the sizes of its files.
         """
         return self._transport.run(streams.overview(sizes=sizes))
 
     def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
-        """Where all consumers of a stream stand, by name.
+        """An overview of a stream's consumers, by name.
 
         Raises:
             NotFound: There is no such stream.
@@ -109,12 +109,12 @@ class Streams(Client):
         before_time: datetime | None = None,
         everything: bool = False,
     ) -> int:
-        """Remove the messages below a seq, or published before a time, or everything that is complete now.
+        """Remove the messages below a seq, or published before a time, or all committed ones.
 
-        They are gone for readers at once; maintenance frees their space.
+        Readers no longer see them; maintenance frees their space later.
 
         Returns:
-            The stream's new start: messages below this seq are gone.
+            The stream's new start: messages below this seq were removed.
 
         Raises:
             InvalidInput: Not exactly one of the three was given.
@@ -127,18 +127,18 @@ class Streams(Client):
         return self._transport.run(streams.publish_rate(stream))
 
     def horizon(self, stream: str) -> int:
-        """The seq up to which a stream may be read: no publishing transaction at or below it is still open."""
+        """The seq up to which a stream can be read. All transactions that published at or below it have ended."""
         return self._transport.run(streams.horizon(stream))
 
     def horizon_holders(self, stream: str) -> list[HorizonHolder]:
-        """The open transactions that keep readers of a stream from going on, the furthest back first.
+        """The open transactions that block readers of a stream, the furthest back first.
 
-        Over HTTP their statement (`query`) is not shown.
+        Over HTTP, their statement (`query`) is not shown.
         """
         return self._transport.run(streams.horizon_holders(stream))
 
     def maintain(self, stream: str | None = None) -> int:
-        """Do what is due on the logs of all streams, or of one: begin, seal and drop segments.
+        """Maintain the logs of all streams, or of one: begin, seal and drop segments where due.
 
         Returns:
             How many steps were taken.
@@ -146,11 +146,11 @@ class Streams(Client):
         return self._transport.run(streams.maintain(stream))
 
     def list_pipelines(self) -> list[PipelineInfo]:
-        """The pipelines that ran on this bus, and how they are getting on."""
+        """The pipelines of this bus, and their progress."""
         return self._transport.run(streams.list_pipelines())
 
     def archive_info(self, stream: str) -> ArchiveInfo | None:
-        """The archive of a stream; None when it has none.
+        """The archive of a stream; None if it has none.
 
         Raises:
             NotFound: There is no such stream.
@@ -158,7 +158,7 @@ class Streams(Client):
         return self._transport.run(streams.archive_info(stream))
 
     def sweep(self, stream: str | None = None) -> int:
-        """Redeliver what has expired or come due, for the consumers of a stream or of all.
+        """Redeliver expired and due messages, for the consumers of one stream or of all.
 
         Returns:
             How many messages became available.

@@ -1,6 +1,6 @@
 # Generated from postbus/client/_async/tokens.py by `make generate`; edit that file.
 
-"""The tokens of a bus, which the HTTP server asks for."""
+"""The tokens of a bus, which the HTTP server requires."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class Tokens(Client):
             name: A name for people.
             scopes: What it allows: publish, consume, manage.
             streams: Names of streams; "*" stands for any characters.
-            rate_limit: How many requests per second it may make; None for any number.
-            expires_at: When it ends; None never.
+            rate_limit: How many requests per second it allows; None sets no limit.
+            expires_at: When it expires; None never.
 
         Returns:
-            The token, whose `text` is stored nowhere, and what it allows.
+            The token and its permissions. Its `text` is not stored anywhere.
         """
         call = operations.create(name, scopes=scopes, streams=streams, rate_limit=rate_limit, expires_at=expires_at)
         return self._transport.run(call)
 
     def list_all(self) -> list[Token]:
-        """All tokens that were not revoked, by id."""
+        """All tokens except revoked ones, by id."""
         return self._transport.run(operations.list_all())
 
     def revoke(self, id: int) -> bool:
-        """Revoke a token; False if there is none with that id. Revoking it again changes nothing."""
+        """Revoke a token; False if no token has that id. Revoking it again changes nothing."""
         try:
             return self._transport.run(operations.revoke(id))
         except NotFound:

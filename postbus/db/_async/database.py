@@ -44,7 +44,7 @@ class AsyncDatabase:
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
         self._is_asking = False
-        # Connections that flush the commits of others while nobody waits for them, and how many more there may be.
+        # Connections that flush in the background, and how many more there may be.
         self._flushing: list[AsyncPreparedConnection] = []
         self._spare = threading.Semaphore(pool_size // 2)
         self._pool: psycopg_pool.AsyncConnectionPool[AsyncPreparedConnection] = psycopg_pool.AsyncConnectionPool(
@@ -61,7 +61,7 @@ class AsyncDatabase:
         )
 
     async def open(self) -> None:
-        """Make the first connection, so that a wrong URL is an error here and says why."""
+        """Make the first connection, so that a wrong URL fails here with a clear error."""
         try:
             async with await psycopg.AsyncConnection.connect(self.url, autocommit=True):
                 pass
@@ -109,11 +109,11 @@ class AsyncDatabase:
         Args:
             statement: One of `postbus.db.statements`, with parameters $1, $2, ….
             parameters: Its parameters.
-            connection: The caller's own connection, to take part in its transaction; else one of the pool's.
-            repeatable: Running it twice does no harm: try once more when the connection is lost on the way.
+            connection: The caller's own connection, to take part in its transaction. Without it, one of the pool.
+            repeatable: Running it twice does no harm, so it is repeated once if the connection is lost.
 
         Raises:
-            postbus.Error: Whatever Postgres or the driver raised, translated.
+            postbus.Error: Any error of Postgres or the driver.
         """
         if connection is not None:
             return await _run_on_callers(connection, statement, parameters)
@@ -141,13 +141,13 @@ class AsyncDatabase:
         """Have everything committed so far written to disk, without waiting for it.
 
         Args:
-            previous: What the previous call returned. Its flush is waited for.
+            previous: The result of the previous call, whose flush is awaited.
 
         Returns:
             The connection that flushes, for `await_flush`. None if it is done: a small pool has no connection to spare.
 
         Raises:
-            postbus.Error: It cannot be asked for, or the one before failed.
+            postbus.Error: The flush cannot be started, or the previous one failed.
         """
         if previous is not None and not self._reclaim(previous):
             await self._finish(previous)
@@ -160,9 +160,9 @@ class AsyncDatabase:
         return connection
 
     async def _flusher(self) -> AsyncPreparedConnection | None:
-        """A connection to flush by, unless half of the pool does so already."""
+        """A connection for flushing, unless half of the pool is flushing already."""
         if not self._spare.acquire(blocking=False):
-            # One of them may be done. Its user hears of it if it failed.
+            # One of them may be done. If it failed, its user gets the error.
             with suppress(Error, IndexError):
                 await self.await_flush(self._flushing[0])
             if not self._spare.acquire(blocking=False):
@@ -195,7 +195,7 @@ class AsyncDatabase:
             raise translate(error) from error
 
     def _reclaim(self, connection: AsyncPreparedConnection) -> bool:
-        """Take a connection that flushes; False if another call has taken it."""
+        """Reclaim a flushing connection; False if another call has reclaimed it."""
         try:
             self._flushing.remove(connection)
         except ValueError:
@@ -214,9 +214,9 @@ class AsyncDatabase:
             await self._checkin(connection)
 
     async def _checkout(self) -> AsyncPreparedConnection:
-        """A connection of the pool that is alive."""
+        """A live connection of the pool."""
         try:
-            # The pool's own check would pause between two that are not alive.
+            # The pool's own check would pause between two dead connections.
             while not _is_alive(pooled := await self._pool.getconn()):
                 await pooled.close()
                 await self._pool.putconn(pooled)
@@ -236,7 +236,7 @@ class AsyncDatabase:
         await self._pool.putconn(connection)
 
     async def _why_unreachable(self, timeout: psycopg_pool.PoolTimeout) -> Exception:
-        """The pool only says that time ran out; one attempt of our own says what is wrong. One for all who want to know."""
+        """Find out why the pool has no connection, by one attempt that all callers share. The pool only reports a timeout."""
         if self._is_asking:
             return timeout
         self._is_asking = True
@@ -269,7 +269,7 @@ async def _configure(connection: AsyncPreparedConnection) -> None:
     cursor = await connection.execute("select pg_backend_pid()")
     row = await cursor.fetchone()
     if row is not None and row[0] != connection.info.backend_pid:
-        # Behind a pooler in transaction mode, where a session is anybody's.
+        # Behind a pooler in transaction mode, where sessions are shared.
         connection.keeps_statements = False
         connection.prepare_threshold = None
     else:
@@ -277,9 +277,9 @@ async def _configure(connection: AsyncPreparedConnection) -> None:
 
 
 def _is_alive(connection: AsyncPreparedConnection) -> bool:
-    """Whether a connection did not die while it was idle: an idle one has nothing to say, so a readable one is suspect.
+    """Whether an idle connection is still alive. Nothing should arrive on it, so a readable one is suspect.
 
-    One system call, where asking the server would double the cost of a small call.
+    This is one system call; a round trip to the server would double the cost of a small call.
     """
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)

@@ -34,7 +34,7 @@ class AsyncTransactions:
 
         Raises:
             Unavailable: There is no connection.
-            ConnectionLost: It broke on the way: the transaction may or may not have been committed.
+            ConnectionLost: The connection broke: the transaction may or may not have been committed.
         """
         connection = await self._take()
         is_through = False
@@ -61,7 +61,7 @@ class AsyncTransactions:
             await connection.close()
         try:
             connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, client_encoding="UTF8")
-            # Only under it can deliveries be settled, whatever the database's default.
+            # Acks require this isolation level, whatever the database's default.
             await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
         except psycopg.Error as error:
             raise translate(error, under_way=False) from error
@@ -86,7 +86,7 @@ def _copy(connection: Connection) -> int:
 
 
 def _is_alive(connection: Connection) -> bool:
-    """An idle connection has nothing to say, so a readable one is suspect."""
+    """Whether an idle connection is still alive. Nothing should arrive on it, so a readable one is suspect."""
     if connection.closed:
         return False
     poll = select.poll()

@@ -30,7 +30,7 @@ _WENT_WELL: Final = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK, ExecStatus.PIP
 
 
 class PreparedConnection(psycopg.Connection[Any]):
-    """A connection with `fetch`. Its user has it alone, as the pool ensures."""
+    """A connection with `fetch`. The pool ensures that it has one user at a time."""
 
     _names: dict[str, bytes] | None = None
     _prepared_count = 0
@@ -47,7 +47,7 @@ class PreparedConnection(psycopg.Connection[Any]):
         return self._run(self._fetch, statement, parameters)
 
     def fetch_decoded(self, load: Callable[[Rows], _Loaded], statement: str, parameters: Sequence[Any]) -> _Loaded:
-        """The same, with rows that are decoded while the server commits: for many rows.
+        """The same, but decodes rows while the server commits, which pays for many rows.
 
         It returns after the commit, so its result is as durable as that of `fetch`.
         """
@@ -79,7 +79,7 @@ class PreparedConnection(psycopg.Connection[Any]):
                 return self._attempt(fetch, statement, values, formats)
             except BaseException:
                 if self.has_pending_result:
-                    # A result that comes later would be taken for that of another statement.
+                    # A late result would be mistaken for that of another statement.
                     self.close()
                 raise
 
@@ -114,7 +114,7 @@ class PreparedConnection(psycopg.Connection[Any]):
         self.pgconn.enter_pipeline_mode()
         try:
             self.pgconn.send_query_prepared(name, values, formats, encoding.BINARY)
-            # Without it the server sends its rows only when it has committed.
+            # Otherwise the server sends its rows only after it has committed.
             self.pgconn.send_flush_request()
             self.pgconn.pipeline_sync()
             results = yield from generators.execute(self.pgconn)
@@ -142,7 +142,7 @@ class PreparedConnection(psycopg.Connection[Any]):
             self.has_pending_result = False
 
     def _end(self) -> Generator[Any, Any, None]:
-        """Wait for the end of a transaction. An error of its own comes before that."""
+        """Wait for the end of a transaction. Its own errors arrive earlier."""
         results: list[PGresult] = []
         while not results or results[-1].status != ExecStatus.PIPELINE_SYNC:
             results += yield from generators.fetch_many(self.pgconn)

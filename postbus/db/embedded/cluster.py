@@ -21,10 +21,10 @@ from postbus.db.embedded.postmaster import Address, PidFile
 from postbus.model.errors import EmbeddedError
 
 ROLE: Final = "postbus"
-_INCLUDE: Final = "\n# Written anew at each start. Your own settings: ALTER SYSTEM SET ….\ninclude = 'postbus.conf'\n"
+_INCLUDE: Final = "\n# Rewritten at each start. Your own settings: ALTER SYSTEM SET ….\ninclude = 'postbus.conf'\n"
 _MIB: Final = 1024 * 1024
-# A file of the log that is not there yet is filled with zeros and flushed while somebody waits for his commit: 16 MB, which is
-# usual, take 9 ms on an idle machine, 4 take 2.5.
+# Postgres fills a new WAL file with zeros and flushes it while a commit waits: the usual 16 MB take 9 ms on an idle machine, 4 MB
+# take 2.5 ms.
 _WAL_FILE_MIB: Final = 4
 # Recovery after a crash may take minutes. pg_ctl gives up earlier if the server process ends.
 _START_SECONDS: Final = 3600

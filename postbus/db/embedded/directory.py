@@ -103,7 +103,7 @@ class Directory:
             ) from error
 
     def admit(self, account: Account) -> None:
-        """Let the server's user in, without opening any folder but this one.
+        """Let the server's user enter this folder, without opening any other.
 
         Raises:
             EmbeddedError: A folder above is closed to that user.

@@ -44,7 +44,7 @@ class FileLock:
 
 
 def is_held(path: Path) -> bool:
-    """Whether anybody holds a lock on a file that excludes others."""
+    """Whether a process holds an exclusive lock on a file."""
     probe = FileLock(path)
     if probe.try_acquire(shared=True):
         probe.release()

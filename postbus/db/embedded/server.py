@@ -1,4 +1,4 @@
-"""A user's hold on an embedded Postgres."""
+"""Keeps an embedded Postgres running for a user."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class EmbeddedServer:
         return self
 
     def stop(self) -> None:
-        """Let go of the server. It stops when its last user has."""
+        """Release the server. It stops after its last user has released it."""
         self._lock.release()
         self._state = None
 
@@ -98,7 +98,7 @@ class EmbeddedServer:
 
     @property
     def is_running(self) -> bool:
-        """Whether somebody keeps it running now; asking does not start it."""
+        """Whether a process keeps it running now. This does not start it."""
         return is_held(self.directory.supervisor) and self.directory.read_state() is not None
 
     @property

@@ -33,11 +33,11 @@ DEFAULT_PORT: Final = 5432
 
 
 class Stopped(Exception):
-    """Somebody asked this process to end."""
+    """This process received a signal to end."""
 
 
 def supervise(request: Request) -> None:
-    """Run the server of a data directory until nobody uses it."""
+    """Run the server of a data directory until its last user has left."""
     directory = Directory(Path(request.path))
     lock = FileLock(directory.supervisor)
     if not lock.try_acquire(shared=False):
@@ -129,7 +129,7 @@ def _restart(cluster: Cluster, state: State) -> None:
 
 
 def _answer(answer: dict[str, object]) -> None:
-    """Tell the starter, and let go of it: it waits for the end of our standard output."""
+    """Answer the starter, which waits for the end of our standard output."""
     # Nobody listens if the starter was killed. Others may use the server by now, and without us it would never stop.
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(json.dumps(answer))

@@ -16,7 +16,7 @@ from postbus.server.endpoints import (
     tokens,
 )
 
-# Router are tried in this order: what is asked most comes first.
+# The API's description lists them in this order.
 ALL: list[Endpoint] = [
     each
     for module in (

@@ -1,4 +1,4 @@
-"""Consumers: create, list, look at, edit, pause, seek, replay, delete."""
+"""Consumers: create, list, get, edit, pause, seek, replay, delete."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Jitter = Annotated[float, Meta(ge=0, le=1)]
 Kind = Literal["pull"]
 Status = Literal["active", "disabled"]
 _TWO_POSITIONS = [["start", "from_seq"], ["start", "from_time"], ["from_seq", "from_time"]]
-# backoff_factor and its kin describe how the one delay of backoff_ms grows.
+# backoff_factor, backoff_cap_ms and backoff_jitter describe how the single delay of backoff_ms grows.
 _GROWTH: dict[str, Any] = {
     "properties": {"backoff_ms": {"minItems": 1, "maxItems": 1}},
     "required": ["backoff_ms"],
@@ -49,9 +49,9 @@ _GROWTH_SCHEMA = {"backoff_factor": _GROWTH, "backoff_cap_ms": {"required": ["ba
 
 
 class NewConsumer(Struct, forbid_unknown_fields=True):
-    """At most one of `start`, `from_seq` and `from_time`; without them it starts with the oldest message.
+    """Give at most one of `start`, `from_seq` and `from_time`. Without them, it starts with the oldest message.
 
-    `backoff_factor`, `backoff_cap_ms` and `backoff_jitter` make the one delay of `backoff_ms` grow.
+    `backoff_factor`, `backoff_cap_ms` and `backoff_jitter` make the single delay of `backoff_ms` grow.
     """
 
     schema_extra: ClassVar[dict[str, Any]] = {
@@ -76,7 +76,7 @@ class NewConsumer(Struct, forbid_unknown_fields=True):
 
 
 class ConsumerEdit(Struct, forbid_unknown_fields=True):
-    """What is left out stays as it is; null puts a setting back to none."""
+    """Fields that are left out stay as they are; null unsets a setting."""
 
     schema_extra: ClassVar[dict[str, Any]] = {
         "dependentSchemas": {**_GROWTH_SCHEMA, "backoff_jitter": {"required": ["backoff_factor"]}},
@@ -106,7 +106,7 @@ class HistoryQuery(Struct):
 
 
 class Seek(Struct, forbid_unknown_fields=True):
-    """Exactly one of these."""
+    """Give exactly one of these."""
 
     schema_extra: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
 
@@ -116,7 +116,7 @@ class Seek(Struct, forbid_unknown_fields=True):
 
 
 class Replay(Struct, forbid_unknown_fields=True):
-    """With `limit`, instead of `rate`, it looks at so many messages at most; `resume` goes on where the answer says."""
+    """With `limit`, instead of `rate`, a request scans at most that many messages. Give the response's `resume` to continue."""
 
     schema_extra: ClassVar[dict[str, Any]] = {
         "not": {"required": ["rate", "limit"]},
@@ -134,14 +134,14 @@ class Replay(Struct, forbid_unknown_fields=True):
 
 
 class Replayed(Struct, omit_defaults=True):
-    """Without `resume` there is nothing left."""
+    """If `resume` is missing, nothing is left."""
 
     count: int
     resume: str | None = None
 
 
 class Position(Struct):
-    """The consumer reads on after this seq."""
+    """The consumer continues after this seq."""
 
     position_seq: int
 
@@ -193,7 +193,7 @@ async def _edit(call: Call, body: ConsumerEdit) -> Data[responses.Consumer]:
 
 @endpoints.add(consumers.HISTORY)
 async def get_history(call: Call, query: HistoryQuery) -> Data[list[responses.PastDelivery]]:
-    """Get what became of deliveries, the newest first, for as long as the consumer's `keep_history_ms`."""
+    """List the outcomes of past deliveries, newest first. The consumer keeps them for `keep_history_ms`."""
     found = await call.reader.history(
         outcome=given(query.outcome), before_time=moment(query.before_time), max_messages=query.limit
     )
@@ -224,21 +224,21 @@ async def delete_consumer(call: Call) -> Data[responses.Deleted]:
 
 @endpoints.add(consumers.PAUSE)
 async def pause_consumer(call: Call) -> Data[responses.Consumer]:
-    """Deliver nothing until it is resumed."""
+    """Pause a consumer: it delivers nothing until it is resumed."""
     await call.reader.pause()
     return await _consumer(call)
 
 
 @endpoints.add(consumers.RESUME)
 async def resume_consumer(call: Call) -> Data[responses.Consumer]:
-    """Deliver again after a pause."""
+    """Resume a paused consumer."""
     await call.reader.resume()
     return await _consumer(call)
 
 
 @endpoints.add(consumers.SEEK)
 async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
-    """Read on from another position; what is in flight is given up."""
+    """Move a consumer to another position. Messages in flight are given up."""
     position = await call.reader.seek(
         given(body.start), from_seq=given(body.from_seq), from_time=moment(body.from_time)
     )
@@ -247,7 +247,7 @@ async def seek_consumer(call: Call, body: Seek) -> Data[Position]:
 
 @endpoints.add(dead_letters.REPLAY, is_long=True)
 async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
-    """Deliver messages again that were delivered before. Ending the request cancels the rest."""
+    """Replay messages that were delivered before. Ending the request cancels the rest."""
     chosen: dict[str, Any] = {
         "from_seq": given(body.from_seq),
         "to_seq": given(body.to_seq),
@@ -260,7 +260,7 @@ async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
         count, resume = await call.reader.replay_page(**chosen, max_messages=body.limit, resume=given(body.resume))
         return Data(Replayed(count, resume))
     if body.resume is not UNSET:
-        raise problems.invalid("resume", "goes with a limit")
+        raise problems.invalid("resume", "needs a limit")
     count = 0
     replayed = call.reader.replay(**chosen, rate=given(body.rate))
     async for count in replayed:  # noqa: B007
@@ -271,20 +271,20 @@ async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
 
 @endpoints.add(consumers.STATS)
 async def get_consumer_stats(call: Call) -> Data[responses.ConsumerPlace]:
-    """Get where a consumer stands: lag, in flight, waiting, dead."""
+    """Get the progress of a consumer: lag, in flight, waiting, dead."""
     return Data(responses.consumer_place(await call.reader.stats()))
 
 
 async def is_over(call: Call) -> bool:
-    """Whether a request that takes long should end: its client is gone, or the server stops."""
+    """Whether a long request should end: its client is gone, or the server is stopping."""
     await asyncio.sleep(0)
     return call.state.stopping or await call.request.is_disconnected()
 
 
 def refuse_rate(rate: float | UnsetType) -> None:
-    """A request that ends after so many has no rate."""
+    """Refuse a rate together with a limit."""
     if rate is not UNSET:
-        raise problems.invalid("rate", "does not go with a limit")
+        raise problems.invalid("rate", "cannot be combined with a limit")
 
 
 async def _consumer(call: Call) -> Data[responses.Consumer]:
@@ -294,11 +294,13 @@ async def _consumer(call: Call) -> Data[responses.Consumer]:
 def _backoff(body: NewConsumer | ConsumerEdit) -> Backoff | None:
     if body.backoff_factor is UNSET:
         if body.backoff_cap_ms is not UNSET or body.backoff_jitter is not UNSET:
-            raise problems.invalid("backoff_factor", "is missing", status=422, hint="1 keeps the delay as it is")
+            raise problems.invalid("backoff_factor", "is missing", status=422, hint="1 keeps the delay constant")
         delays = given(body.backoff_ms)
         return None if delays is None else [delay / 1000 for delay in delays]
     if body.backoff_ms is UNSET or body.backoff_ms is None or len(body.backoff_ms) != 1:
-        raise problems.invalid("backoff_ms", "has one delay, the first, when there is a backoff_factor", status=422)
+        raise problems.invalid(
+            "backoff_ms", "must have exactly one delay, the first, with a backoff_factor", status=422
+        )
     return Exponential(
         first=body.backoff_ms[0] / 1000,
         factor=body.backoff_factor,
@@ -317,7 +319,7 @@ def _filter(body: NewConsumer | ConsumerEdit) -> Filter:
 
 
 def _unset(body: ConsumerEdit) -> tuple[str, ...]:
-    """The settings that were given as null."""
+    """The settings that are null in the request."""
     parts = {
         "backoff": body.backoff_ms,
         "filter_key_pattern": body.filter_key_pattern,

@@ -27,7 +27,7 @@ class DeadLetters(Struct):
 
 
 class Chosen(Struct, forbid_unknown_fields=True):
-    """Those that pass all that is given. `reason_like` is a pattern of SQL's LIKE, such as “timeout%”."""
+    """Dead letters that match all given conditions. `reason_like` is an SQL LIKE pattern, such as “timeout%”."""
 
     seqs: AnySeqs | UnsetType = UNSET
     key_pattern: KeyPattern | UnsetType = UNSET
@@ -35,9 +35,9 @@ class Chosen(Struct, forbid_unknown_fields=True):
 
 
 class Redrive(Chosen, forbid_unknown_fields=True):
-    """With `to_stream` they are published there instead of being delivered again.
+    """With `to_stream`, the messages are published there instead of being delivered again.
 
-    With `limit`, instead of `rate`, it moves so many at most, and is to be asked again until it answers 0.
+    With `limit`, instead of `rate`, a request moves at most that many. Repeat it until the count is 0.
     """
 
     schema_extra: ClassVar[dict[str, Any]] = {"not": {"required": ["rate", "limit"]}}
@@ -49,7 +49,7 @@ class Redrive(Chosen, forbid_unknown_fields=True):
 
 @endpoints.add(dead_letters.LIST)
 async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[responses.DeadMessage]]:
-    """List messages that the consumer gave up, by seq."""
+    """List the dead letters of a consumer, by seq."""
     letters = await call.reader.dead_letters(
         seqs=None if query.seqs is UNSET else [int(seq) for seq in query.seqs.split(",") if seq],
         key_pattern=given(query.key_pattern),
@@ -63,7 +63,7 @@ async def list_dead_letters(call: Call, query: DeadLetters) -> Data[list[respons
 
 @endpoints.add(dead_letters.REDRIVE, is_long=True)
 async def redrive_dead_letters(call: Call, body: Redrive) -> Data[responses.Count]:
-    """Give dead letters another chance: all, or those that match. Ending the request cancels the rest."""
+    """Redrive dead letters: all, or those that match. Ending the request cancels the rest."""
     to_stream = None if body.to_stream is UNSET else await call.stream_for("publish", body.to_stream)
     if body.limit is not UNSET:
         refuse_rate(body.rate)

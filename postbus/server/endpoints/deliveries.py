@@ -1,4 +1,4 @@
-"""Deliveries: receive, and settle what was received."""
+"""Deliveries: receive, ack, nack, extend, terminate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_WAIT_MS = 5 * 60 * 1000
 
 
 class Receive(Struct, forbid_unknown_fields=True):
-    """`wait_for` milliseconds are waited for a message if there is none. `auto_ack` acks what is answered."""
+    """If there is no message, the request waits for `wait_for` milliseconds. `auto_ack` acks the messages at once."""
 
     batch_size: Annotated[int, Meta(ge=1, le=1000)] = 1
     wait_for: Annotated[int, Meta(ge=0, le=_MAX_WAIT_MS)] = 0
@@ -30,7 +30,7 @@ class Receive(Struct, forbid_unknown_fields=True):
 
 
 class AckAndReceive(Receive, forbid_unknown_fields=True):
-    """`ack_ids` are acked in the same round trip, before the next messages are received."""
+    """Acks `ack_ids` in the same round trip, before it receives the next messages."""
 
     ack_ids: AckIds | UnsetType = UNSET
 
@@ -40,9 +40,9 @@ class Acked(Struct, forbid_unknown_fields=True):
 
 
 class Nacked(Struct, forbid_unknown_fields=True):
-    """Delivered again after `delay_ms`; without it, at once or by the consumer's backoff.
+    """The messages are delivered again after `delay_ms`. Without it, at once or by the consumer's backoff.
 
-    `untried` says that nobody has worked on them: this delivery does not count.
+    `untried` means that no handler has tried them, so this delivery does not count as an attempt.
     """
 
     ack_ids: AckIds
@@ -52,7 +52,7 @@ class Nacked(Struct, forbid_unknown_fields=True):
 
 
 class Extended(Struct, forbid_unknown_fields=True):
-    """Leased for `ack_wait_ms` from now; without it, for the consumer's."""
+    """Leases the deliveries for `ack_wait_ms` from now. Without it, for the consumer's `ack_wait_ms`."""
 
     ack_ids: AckIds
     ack_wait_ms: Milliseconds | UnsetType = UNSET
@@ -65,7 +65,7 @@ class Terminated(Struct, forbid_unknown_fields=True):
 
 
 class Peek(Struct):
-    """`visible` tells what can be received now from what is held back; `state` is finer, and “any” are dead letters too."""
+    """`visible` selects messages that can, or cannot, be received now. `state` is finer; “any” includes dead letters."""
 
     limit: Limit = 100
     sort: Literal["seq_asc", "seq_desc"] = "seq_asc"
@@ -77,7 +77,7 @@ class Peek(Struct):
 
 @endpoints.add(deliveries.RECEIVE, leases=True)
 async def receive_messages(call: Call, query: Receive) -> Data[list[responses.Received]]:
-    """Receive messages; each is leased until it is acked or its time is up."""
+    """Receive messages. Each is leased until it is acked or its lease expires."""
     return await _receive(call, query)
 
 
@@ -85,20 +85,20 @@ async def receive_messages(call: Call, query: Receive) -> Data[list[responses.Re
 async def ack_and_receive_messages(
     call: Call, query: Receive, body: AckAndReceive | None = None
 ) -> Data[list[responses.Received]]:
-    """Receive messages, by a body or by a query."""
+    """Receive messages, with parameters in a body or in the query."""
     return await _receive(call, query if body is None else body)
 
 
 @endpoints.add(deliveries.ACK)
 async def ack_messages(call: Call, body: Acked) -> Success:
-    """Finish deliveries. Ids that are unknown or were settled before are ignored."""
+    """Ack deliveries. Unknown ids and ended deliveries are ignored."""
     return _settled(call, await call.reader.ack(body.ack_ids))
 
 
 @endpoints.add(deliveries.NACK)
 async def nack_messages(call: Call, body: Nacked) -> Success:
-    """Give deliveries back, to be delivered again."""
-    # Sequin's nack is at once; with a backoff the consumer has said otherwise.
+    """Nack deliveries: their messages are delivered again."""
+    # Sequin's nack redelivers at once, unless the consumer has a backoff.
     count = await call.reader.nack(
         body.ack_ids, delay=seconds(body.delay_ms), reason=given(body.reason), untried=body.untried
     )
@@ -107,7 +107,7 @@ async def nack_messages(call: Call, body: Nacked) -> Success:
 
 @endpoints.add(deliveries.EXTEND)
 async def extend_messages(call: Call, body: Extended) -> Success:
-    """Lease deliveries for longer."""
+    """Extend the leases of deliveries."""
     count = await call.reader.extend(body.ack_ids, ack_wait=seconds(body.ack_wait_ms), shorten=body.shorten)
     return _settled(call, count)
 
@@ -120,7 +120,7 @@ async def terminate_messages(call: Call, body: Terminated) -> Success:
 
 @endpoints.add(consumers.PEEK)
 async def peek_messages(call: Call, query: Peek) -> Data[list[responses.PeekedMessage]]:
-    """Look at messages and their states without touching them."""
+    """List messages and their states without changing them."""
     found = await (_newest(call, query) if query.sort == "seq_desc" else _peek(call, query, query.after_seq))
     stream_id = await call.stream_id()
     return Data([responses.peeked(each, stream_id) for each in found])
@@ -157,13 +157,13 @@ async def _receive(call: Call, wanted: Receive) -> Data[list[responses.Received]
 
 
 async def _give_back(call: Call, batch: Batch) -> Batch:
-    """The client is gone: somebody else may have the messages now, instead of when their lease ends."""
-    await call.reader.nack(batch, reason="the receiver went away", untried=True)
+    """The client is gone: release its messages now, instead of when their leases expire."""
+    await call.reader.nack(batch, reason="the receiver disconnected", untried=True)
     return Batch(())
 
 
 async def _peek(call: Call, query: Peek, after_seq: int) -> list[Peeked]:
-    """Messages in order, of the states that were asked for."""
+    """Messages of the requested states, in order."""
     found: list[Peeked] = []
     for state in _states(query):
         found += await call.reader.peek(
@@ -174,7 +174,7 @@ async def _peek(call: Call, query: Peek, after_seq: int) -> list[Peeked]:
 
 
 async def _newest(call: Call, query: Peek) -> list[Peeked]:
-    """The last messages first: from ever further back, until there are enough."""
+    """The newest messages first: search further and further back until there are enough."""
     horizon = await call.bus.horizon(call.stream)
     span = 2 * query.limit
     while True:
@@ -199,12 +199,12 @@ def _states(query: Peek) -> tuple[State | None, ...]:
         return (None,)
     if query.state is not UNSET:
         return (query.state,)
-    # What is available can be many; what is held back is bounded by max_ack_pending.
+    # Available messages can be many; max_ack_pending limits all others.
     return ("delivered", "waiting") if query.visible is False else ("available", "delivered", "waiting")
 
 
 def _as_seen_now(found: Peeked) -> Peeked:
-    """A retry that is due is available, though no sweep has come by yet."""
+    """A message whose retry is due counts as available, even before the next sweep."""
     if found.state != "waiting" or found.until is None or found.until > datetime.now(UTC):
         return found
     return Peeked(

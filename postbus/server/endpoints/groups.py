@@ -1,4 +1,4 @@
-"""Groups: consumers that are read by position, with claim, fetch and commit."""
+"""Groups: consumers read by position, with claim, fetch and commit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from postbus.server.responses import Count, Data
 endpoints = Endpoints()
 
 _MAX_WAIT_MS = 300_000
-# A wait looks this often whether the server stops.
+# How often a waiting request checks whether the server is stopping.
 _SLICE_SECONDS = 1.0
 Token = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 ExpireAfter = Annotated[int, Meta(ge=60_000, le=3650 * 24 * 60 * 60 * 1000)]
@@ -32,7 +32,7 @@ Session = Annotated[int, Meta(ge=1000, le=24 * 60 * 60 * 1000)]
 
 
 class NewGroup(Struct, forbid_unknown_fields=True):
-    """At most one of `start`, `from_seq` and `from_time`; without them it starts with the oldest message."""
+    """Give at most one of `start`, `from_seq` and `from_time`. Without them, it starts with the oldest message."""
 
     schema_extra: ClassVar[dict[str, Any]] = {
         "not": {
@@ -52,9 +52,8 @@ class NewGroup(Struct, forbid_unknown_fields=True):
 
 
 class NewClaim(Struct, forbid_unknown_fields=True):
-    """Without `lease_ms` the group moves on at once (at most once); with it, what is not committed in time is given again.
-
-    With `worker`, only partitions that are assigned to it. `wait_for` milliseconds are waited if there is nothing.
+    """With `lease_ms`, ranges that are not committed in time are claimed again. Without it, each range is claimed at most once.
+    With `worker`, only its own partitions are claimed. If there is nothing to claim, the request waits `wait_for` milliseconds.
     """
 
     batch_size: Limit = 100
@@ -83,7 +82,7 @@ class Fetch(Struct, forbid_unknown_fields=True):
 
 
 class Commit(Struct, forbid_unknown_fields=True):
-    """With `to_seq`, only up to there; the rest stays claimed."""
+    """With `to_seq`, commits only up to that seq; the rest stays claimed."""
 
     tokens: Tokens
     to_seq: Seq | UnsetType = UNSET
@@ -99,7 +98,7 @@ class Extend(Struct, forbid_unknown_fields=True):
 
 
 class Heartbeat(Struct, forbid_unknown_fields=True):
-    """The worker is taken for dead when it is not heard of for so long."""
+    """The worker counts as dead if it sends no request for this long."""
 
     session_ms: Session = 30_000
 
@@ -151,7 +150,7 @@ async def delete_group(call: Call) -> Data[responses.Deleted]:
 
 @endpoints.add(groups.STATS)
 async def get_group_stats(call: Call) -> Data[responses.ConsumerPlace]:
-    """Get where a group stands: position and lag, by partition and in all."""
+    """Get the progress of a group: position and lag, by partition and in total."""
     return Data(responses.consumer_place(await _group(call).stats()))
 
 
@@ -182,7 +181,7 @@ async def _claim(call: Call, body: NewClaim, wait: float) -> Sequence[Claim]:
 
 @endpoints.add(groups.FETCH)
 async def fetch(call: Call, body: Fetch) -> Data[list[responses.StoredMessage]]:
-    """Get the messages of ranges that were claimed, up to 10,000 of each."""
+    """Get the messages of claimed ranges, up to 10,000 of each."""
     claims = [
         Claim(
             partition=each.partition,
@@ -200,25 +199,25 @@ async def fetch(call: Call, body: Fetch) -> Data[list[responses.StoredMessage]]:
 
 @endpoints.add(groups.COMMIT)
 async def commit(call: Call, body: Commit) -> Data[Count]:
-    """Finish ranges that were claimed with a lease; answers how many counted."""
+    """Commit ranges that were claimed with a lease. Returns how many counted."""
     return Data(Count(await _group(call).commit(_claims(body.tokens), to_seq=given(body.to_seq))))
 
 
 @endpoints.add(groups.RELEASE)
 async def release(call: Call, body: Release) -> Data[Count]:
-    """Give ranges back: the next claim gets them."""
+    """Release ranges: the next claim gets them."""
     return Data(Count(await _group(call).release(_claims(body.tokens))))
 
 
 @endpoints.add(groups.EXTEND)
 async def extend(call: Call, body: Extend) -> Data[Count]:
-    """Lease ranges for longer; answers how many messages they hold."""
+    """Extend the leases of ranges. Returns how many messages they hold."""
     return Data(Count(await _group(call).extend(_claims(body.tokens), body.lease_ms / 1000)))
 
 
 @endpoints.add(groups.SEEK)
 async def seek(call: Call, body: Seek) -> Data[Position]:
-    """Read on from another position; what is claimed is given up."""
+    """Move a group to another position. Claimed ranges are given up."""
     position = await _group(call).seek(
         given(body.start), from_seq=given(body.from_seq), from_time=moment(body.from_time)
     )
@@ -227,7 +226,7 @@ async def seek(call: Call, body: Seek) -> Data[Position]:
 
 @endpoints.add(groups.JOIN)
 async def join(call: Call, body: Heartbeat | None = None) -> Data[Assigned]:
-    """Be a worker of a group, or say that it is alive; answers its partitions."""
+    """Join a group as a worker, or keep its membership alive. Returns the worker's partitions."""
     session = (body or Heartbeat()).session_ms / 1000
     member = _group(call).join(call.request.parameters["worker"], session=session)
     return Data(Assigned(list(await member.heartbeat())))
@@ -235,6 +234,6 @@ async def join(call: Call, body: Heartbeat | None = None) -> Data[Assigned]:
 
 @endpoints.add(groups.LEAVE)
 async def leave(call: Call) -> Data[Count]:
-    """Be a worker of a group no more."""
+    """Leave a group."""
     await _group(call).join(call.request.parameters["worker"]).leave()
     return Data(Count(1))

@@ -1,4 +1,4 @@
-"""What the server does by itself now and then, for those who cannot wait: sweep and maintain."""
+"""Sweeps and maintenance on demand. The server also runs them by itself."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ endpoints = Endpoints()
 
 
 class Upkeep(Struct, forbid_unknown_fields=True):
-    """Of one stream, or of all."""
+    """One stream, or all of them."""
 
     stream: Name | None = None
 
 
 @endpoints.add(streams.SWEEP)
 async def sweep(call: Call, body: Upkeep) -> Data[responses.Count]:
-    """Redeliver what has expired or come due; answers how many messages became available."""
+    """Redeliver expired and due messages. Returns how many messages became available."""
     return Data(responses.Count(await call.bus.sweep(await _stream(call, body))))
 
 
 @endpoints.add(streams.MAINTAIN)
 async def maintain(call: Call, body: Upkeep) -> Data[responses.Count]:
-    """Begin, seal and drop segments of the log, as is due; answers how many steps were taken."""
+    """Begin, seal and drop segments of the log where due. Returns how many steps were taken."""
     return Data(responses.Count(await call.bus.maintain(await _stream(call, body))))
 
 

@@ -1,4 +1,4 @@
-"""Messages: send and read."""
+"""Messages: publish and read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from postbus.server.responses import Data, Encoding, PageOf
 
 endpoints = Endpoints()
 
-# Looking for a rare key in a long stream stops after so long.
+# The search for a rare key in a long stream stops after this many seconds.
 _SEARCH_SECONDS = 10.0
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _TRACE_HEADERS = ("traceparent", "tracestate")
@@ -48,7 +48,7 @@ class NewMessage(Struct, forbid_unknown_fields=True):
 
 
 class NewMessages(Struct, forbid_unknown_fields=True):
-    """Published all or none. With `deliver_at` or `delay_ms` they wait outside the stream until then."""
+    """Either all messages are published or none. With `deliver_at` or `delay_ms`, they are scheduled."""
 
     schema_extra: ClassVar[dict[str, Any]] = {"not": {"required": ["deliver_at", "delay_ms"]}}
 
@@ -73,12 +73,12 @@ class Reading(Struct):
 
 @endpoints.add(messages.PUBLISH)
 async def send_messages(call: Call, body: NewMessages) -> Data[responses.Published]:
-    """Send messages."""
+    """Publish messages."""
     if any(each.encoding is not None for each in body.messages):
         await _demand_bytes(call)
     messages = _messages(body.messages, _trace(call))
     if body.deliver_at is not UNSET and body.delay_ms is not UNSET:
-        raise problems.invalid("deliver_at", "does not go together with delay_ms")
+        raise problems.invalid("deliver_at", "cannot be combined with delay_ms")
     later = (moment(body.deliver_at), seconds(body.delay_ms))
     if body.ttl_ms is UNSET and later == (None, None):
         seqs = await _publish(call, messages)
@@ -122,7 +122,7 @@ async def get_message(call: Call) -> Data[responses.StoredMessage]:
 
 @endpoints.add(Route("GET", "/api/streams/{stream}/messages/{key}/consumer_info", "manage"))
 async def get_message_consumer_info(call: Call) -> Data[responses.MessageConsumers]:
-    """Get the newest message with a key, and how each consumer that may want it stands to it."""
+    """Get the newest message with a key, and its state for each consumer whose filter may pass it."""
     message = await _newest(call, call.request.parameters["key"])
     consumers = [
         await _standing(call, consumer, message.seq or 0)
@@ -140,7 +140,7 @@ async def _standing(call: Call, consumer: ConsumerInfo, seq: int) -> responses.M
 async def _demand_bytes(call: Call) -> None:
     data_type = (await call.bus.stream_info(call.stream)).data_type
     if data_type != "bytes":
-        # By its code it is the client's mistake, as in the library; no schema of the request can say so, hence the status.
+        # The code is the library's. The status is not 400, since no schema of the request can express this rule.
         summary = f'stream "{call.stream}" holds {data_type}, not bytes'
         raise Problem(409, "invalid_input", summary, hint="leave out encoding")
 
@@ -185,9 +185,9 @@ def _decoded(place: int, data: Any) -> bytes:
 
 
 def _trace(call: Call) -> dict[str, str]:
-    """The trace that the request belongs to goes along, so that who receives a message can go on with it.
+    """Add the trace of the request to its messages, so that receivers can continue it.
 
-    With OpenTelemetry it is the trace of a span for the publish.
+    With OpenTelemetry, it is the trace of a span for the publish.
     """
     if b"traceparent" not in call.request.headers or tracing.is_on():
         return {}

@@ -1,4 +1,4 @@
-"""Where streams and consumers stand, for those who look again and again."""
+"""Overviews of streams and consumers, cheap enough to poll."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ endpoints = Endpoints()
 
 
 class Looking(Struct):
-    """With `sizes` it says how many messages and bytes they hold, too, which costs a look at the files of each."""
+    """With `sizes`, it also returns how many messages and bytes each stream holds, which reads the sizes of its files."""
 
     sizes: bool = False
 
 
 @endpoints.add(streams.OVERVIEW)
 async def get_overview(call: Call, query: Looking) -> Data[list[StreamOverview]]:
-    """Get where all streams stand."""
+    """Get an overview of all streams."""
     found = await call.bus.overview(sizes=query.sizes)
     return Data([each for each in found if call.token.sees(each.name)])
 
 
 @endpoints.add(streams.CONSUMER_OVERVIEW)
 async def get_stream_overview(call: Call) -> Data[list[ConsumerOverview]]:
-    """Get where all consumers of a stream stand."""
+    """Get an overview of a stream's consumers."""
     return Data(await call.bus.consumer_overview(call.stream))

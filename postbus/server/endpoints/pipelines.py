@@ -1,4 +1,4 @@
-"""What jobs on Spark have said of themselves: pipelines, and the archives of streams."""
+"""Pipelines on Spark, and the archives of streams."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ endpoints = Endpoints()
 
 @endpoints.add(streams.PIPELINES)
 async def list_pipelines(call: Call) -> Data[list[PipelineInfo]]:
-    """List the pipelines that ran, and how they are getting on."""
+    """List pipelines and their progress."""
     return Data([each for each in await call.bus.list_pipelines() if call.token.sees(each.stream)])
 
 
 @endpoints.add(streams.ARCHIVE)
 async def get_archive(call: Call) -> Data[ArchiveInfo | None]:
-    """Get what is known of a stream's archive; null when it has none."""
+    """Get the archive of a stream; null if it has none."""
     return Data(await call.bus.archive_info(call.stream))

@@ -1,4 +1,4 @@
-"""Messages that wait for their time: list, cancel, reschedule."""
+"""Scheduled messages: list, cancel, reschedule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ endpoints = Endpoints()
 
 
 class ListScheduled(Struct):
-    """`after_at`, and with it `after_id`, are the time and the id of the last one of the page before."""
+    """`after_at` and `after_id` are the time and the id of the last message of the previous page."""
 
     limit: Limit = 100
     key_pattern: KeyPattern | UnsetType = UNSET
@@ -37,7 +37,7 @@ class Reschedule(Struct, forbid_unknown_fields=True):
 
 @endpoints.add(messages.LIST_SCHEDULED)
 async def list_scheduled(call: Call, query: ListScheduled) -> Data[list[responses.ScheduledMessage]]:
-    """List messages that wait for their time, the next one first."""
+    """List scheduled messages, earliest first."""
     found = await call.bus.list_scheduled(
         call.stream, key_pattern=given(query.key_pattern), after=_after(query), max_messages=query.limit
     )
@@ -46,13 +46,13 @@ async def list_scheduled(call: Call, query: ListScheduled) -> Data[list[response
 
 @endpoints.add(messages.CANCEL)
 async def cancel_scheduled(call: Call, body: ScheduledIds) -> Data[responses.Count]:
-    """Cancel scheduled messages; those that were published are not counted."""
+    """Cancel scheduled messages. Messages that are already published do not count."""
     return Data(responses.Count(await call.bus.cancel(call.stream, body.ids)))
 
 
 @endpoints.add(messages.RESCHEDULE)
 async def reschedule(call: Call, body: Reschedule) -> Data[responses.Count]:
-    """Give scheduled messages another time."""
+    """Reschedule messages."""
     return Data(
         responses.Count(await call.bus.reschedule(call.stream, body.ids, moment(body.deliver_at) or body.deliver_at))
     )

@@ -1,4 +1,4 @@
-"""The state of a stream that keeps one message per key: look at it, delete a key."""
+"""The state of a stream with one message per key: read it, delete a key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StateQuery(Struct):
 
 
 class DeletedKey(Struct):
-    """The seq of the message that tells consumers so."""
+    """The seq of the message that reports the deletion to consumers."""
 
     seq: int
     deleted: bool = True
@@ -30,7 +30,7 @@ class DeletedKey(Struct):
 
 @endpoints.add(messages.STATE)
 async def get_state(call: Call, query: StateQuery) -> Data[list[responses.StoredMessage]]:
-    """Get the present version of each key, in order of the keys; for the next page, give the last as `after_key`."""
+    """Get the current version of each key, in order of the keys. For the next page, give the last key as `after_key`."""
     found = await call.bus.state(
         call.stream,
         key=given(query.key),

@@ -1,4 +1,4 @@
-"""Streams: create, list, look at, edit, purge, delete."""
+"""Streams: create, list, get, edit, purge, delete."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ endpoints = Endpoints()
 
 
 class NewStream(Struct, forbid_unknown_fields=True):
-    """`max_storage` is in bytes. `until_acked` makes it a queue: messages go when all consumers have finished them.
+    """`max_storage` is in bytes. `until_acked` makes it a queue: a message is removed once all consumers have finished it.
 
-    At a limit the oldest messages go (`when_full` evict), but none younger than `retain_at_least_ms`, or new ones are refused.
+    At a limit, the stream evicts its oldest messages or refuses new ones (`when_full`). It never evicts messages younger than
+    `retain_at_least_ms`.
     """
 
     name: Name
 
 
 class StreamEdit(Struct, forbid_unknown_fields=True):
-    """What is left out stays as it is; null takes a limit away."""
+    """Fields that are left out stay as they are; null removes a limit."""
 
 
 if not TYPE_CHECKING:
@@ -36,7 +37,7 @@ if not TYPE_CHECKING:
 
 
 class Purge(Struct, forbid_unknown_fields=True):
-    """Exactly one of these."""
+    """Give exactly one of these."""
 
     schema_extra: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
 
@@ -46,7 +47,7 @@ class Purge(Struct, forbid_unknown_fields=True):
 
 
 class Purged(Struct):
-    """Messages below this seq are gone."""
+    """Messages below this seq were removed."""
 
     start_seq: int
 
@@ -91,7 +92,7 @@ async def delete_stream(call: Call) -> Data[responses.Deleted]:
 
 @endpoints.add(streams.PURGE)
 async def purge_stream(call: Call, body: Purge) -> Data[Purged]:
-    """Remove old messages of a stream, or all."""
+    """Remove old messages of a stream, or all of them."""
     start = await call.bus.purge(
         call.stream,
         before_seq=given(body.before_seq),
@@ -103,7 +104,7 @@ async def purge_stream(call: Call, body: Purge) -> Data[Purged]:
 
 @endpoints.add(streams.STATS)
 async def get_stream_stats(call: Call) -> Data[responses.StreamStats]:
-    """Get how far a stream can be read, and who holds it up."""
+    """Get how far a stream can be read, and which transactions block readers."""
     info = await call.bus.stream_info(call.stream)
     holders = await call.bus.horizon_holders(call.stream)
     return Data(

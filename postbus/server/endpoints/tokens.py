@@ -48,7 +48,7 @@ class StoredToken(Struct):
 
 
 class CreatedToken(StoredToken):
-    """`token` is shown this once."""
+    """`token` is shown only in this response."""
 
     token: str
 
@@ -60,7 +60,7 @@ class RevokedToken(Struct):
 
 @endpoints.add(tokens.LIST)
 async def list_tokens(call: Call) -> Data[list[StoredToken]]:
-    """List the tokens that were not revoked."""
+    """List tokens, without revoked ones."""
     return Data([_stored(each) for each in await call.bus.tokens.list_all()])
 
 

@@ -1,4 +1,4 @@
-"""What all answers share."""
+"""Parts of all responses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Data(msgspec.Struct, Generic[_Item]):
 
 
 class PageOf(msgspec.Struct, Generic[_Item]):
-    """Some of what there is. `resume`, given to the next request, goes on; null is the end."""
+    """One page. Give `resume` to the next request to continue; null means the end."""
 
     data: list[_Item]
     resume: str | None
 
 
 class Success(msgspec.Struct):
-    """For how many it was so is in the header X-Postbus-Count; what was settled before, or never delivered, is not counted."""
+    """The header X-Postbus-Count has the number of deliveries that counted. Unknown ids and ended deliveries do not count."""
 
     success: bool = True
 

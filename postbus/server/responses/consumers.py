@@ -45,7 +45,7 @@ class PeekedMessage(msgspec.Struct):
 
 
 class MessageConsumer(msgspec.Struct):
-    """How a consumer stands to a message. “done”: it has finished it, or passed over it by its filter or position."""
+    """The state of a message for a consumer. “done”: the consumer has finished it, or skipped it by its filter or position."""
 
     consumer_id: str
     consumer_name: str
@@ -68,7 +68,7 @@ class DeadMessage(msgspec.Struct):
 
 
 class PastDelivery(msgspec.Struct):
-    """`message` is null when it is gone from the stream. `last_error` of an acked message is why it failed before."""
+    """`message` is null if the stream no longer has it. `last_error` of an acked message says why it failed before."""
 
     seq: int
     partition: int

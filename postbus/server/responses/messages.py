@@ -1,4 +1,4 @@
-"""Answers about messages: published, stored, scheduled."""
+"""Responses about messages: published, stored, scheduled."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Published(msgspec.Struct, omit_defaults=True):
 
 
 class StoredMessage(msgspec.Struct, omit_defaults=True):
-    """`encoding` is “base64” where data stands for bytes."""
+    """`encoding` is “base64” if data is encoded bytes."""
 
     key: str | None
     stream_id: str
@@ -104,7 +104,7 @@ def scheduled(found: Scheduled) -> ScheduledMessage:
 
 
 def _content(data: Any) -> tuple[Any, str, Encoding | None]:
-    """Data as it travels, and its hash: of a string's text, of bytes, or of the JSON."""
+    """Data as sent, and its hash: of a string's text, of bytes, or of the JSON."""
     if isinstance(data, bytes):
         return base64.b64encode(data).decode(), hashlib.sha256(data).hexdigest(), "base64"
     if isinstance(data, str):
@@ -113,6 +113,6 @@ def _content(data: Any) -> tuple[Any, str, Encoding | None]:
     try:
         encoded = _encode_json(data)
     except UnicodeEncodeError:
-        # Half a surrogate pair, published by SQL: only the escaped form can carry it.
+        # Half a surrogate pair, published by SQL: only escaped JSON can represent it.
         encoded = json.dumps(data, separators=(",", ":")).encode()
     return msgspec.Raw(encoded), hashlib.sha256(encoded).hexdigest(), None

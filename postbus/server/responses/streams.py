@@ -1,4 +1,4 @@
-"""Answers about streams."""
+"""Responses about streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postbus.server.setting_fields import response_of, setting_values
 
 
 class StreamSize(msgspec.Struct):
-    """`message_count` is an estimate, a second or so late."""
+    """`message_count` is an estimate, about a second old."""
 
     message_count: int
     storage_size: int
@@ -37,7 +37,7 @@ if not TYPE_CHECKING:
 
 
 class HeldAt(msgspec.Struct):
-    """An open transaction that has published, so that readers cannot go on past it."""
+    """An open transaction that has published. Readers cannot pass it."""
 
     seq: int
     held_for_ms: int | None

@@ -1,4 +1,4 @@
-"""What a bus needs of a transport."""
+"""The interface of a transport."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class AsyncBatchSource(Protocol):
 class AsyncTransport(Protocol):
     """Runs operations.
 
-    All go through `run`, but for those on the hot path, which differ between transports by more than a statement and a request.
+    All operations go through `run`, except those on the hot path, which differ between transports in more than a statement.
     """
 
     @property
     def url(self) -> str:
-        """Where it leads."""
+        """The URL that it connects to."""
         ...
 
     @property
@@ -49,7 +49,7 @@ class AsyncTransport(Protocol):
     async def close(self) -> None: ...
 
     async def check(self) -> None:
-        """Raise what keeps operations from being run."""
+        """Raise an error if operations cannot be run."""
         ...
 
     async def run(self, call: Call[Result], connection: Connection | None = None) -> Result:

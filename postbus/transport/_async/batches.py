@@ -12,7 +12,7 @@ from postbus.model.delivery import Batch
 from postbus.model.duration import Duration
 from postbus.model.errors import ConnectionLost, Unavailable
 
-# A flush takes less. When a batch was handled for longer, the connection may have died since and is not worth keeping.
+# A flush takes less time than this. If a batch took longer, the connection may have died, and is not worth keeping.
 _FLUSH_SECONDS: Final = 0.1
 
 
@@ -40,13 +40,13 @@ class AsyncPostgresBatches:
             await self.flush()
         batch: Batch = await self._receive(max_messages, ack_wait, done)
         if done is None:
-            self._flushing = None  # A receive without an ack need not be on disk.
+            self._flushing = None  # A receive without an ack does not have to be on disk.
         else:
             try:
                 self._flushing = await self._database.flush(self._flushing)
             except Unavailable as error:
-                # "Nothing was done" would not be true.
-                raise ConnectionLost(f"what was acked may not be on disk: {error.message}", error.hint) from error
+                # The ack did take effect, so the original error would be misleading.
+                raise ConnectionLost(f"acks may not be on disk: {error.message}", error.hint) from error
         self._returned_at = time.monotonic()
         return batch
 

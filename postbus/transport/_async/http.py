@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from postbus.http._async.client import AsyncHttpClient
 
 _Result = TypeVar("_Result")
-# The most that one answer holds. Asking for more than the engine allows is an error there, so it is passed on.
+# The largest number of messages in a response. A larger request than the engine allows is passed on, so that it fails there.
 _MOST_ANSWERED: Final = 1000
 _MOST_RECEIVED: Final = 10_000
-# How long one request waits at most: a proxy may cut an idle connection.
+# The longest wait of one request: a proxy may close an idle connection.
 _POLL_SECONDS: Final = 50.0
 
 
 class AsyncHttpTransport:
-    """Runs operations by requests to a server. An answer holds 1,000 messages at most, even if more were asked for."""
+    """Runs operations by requests to a server. A response holds at most 1,000 messages, even if more were requested."""
 
     def __init__(self, client: AsyncHttpClient) -> None:
         self._client = client
@@ -115,7 +115,7 @@ class AsyncHttpTransport:
             while not batch and (left := until - time.monotonic()) > 0:
                 batch = await self._receive_once(stream, consumer, max_messages, None, left, ack_wait)
         except Unavailable:
-            # "Nothing was done" would not be true of the ack.
+            # The ack did take effect, so the original error would be misleading.
             if not acked_count:
                 raise
         return replace(batch, acked_count=acked_count)
@@ -217,10 +217,10 @@ class AsyncHttpBatches:
 
 
 def refuse(connection: Connection | None) -> None:
-    """Refuse to work in a transaction of the caller's, which is out of reach.
+    """Refuse a connection of the caller: a server cannot take part in its transaction.
 
     Raises:
-        InvalidInput: There is a connection.
+        InvalidInput: A connection was given.
     """
     if connection is not None:
         raise InvalidInput(
@@ -231,7 +231,10 @@ def refuse(connection: Connection | None) -> None:
 
 def _possible(http: Http[_Result] | None) -> Http[_Result]:
     if http is None:
-        raise InvalidInput("this is not possible over HTTP", "connect to Postgres itself: postgresql://…")
+        raise InvalidInput(
+            "this is not possible over HTTP",
+            "connect to Postgres itself: postgresql://…",
+        )
     return http
 
 

@@ -27,7 +27,7 @@ from postbus.transport._async.waiting import AsyncPostgresWaiting
 from postbus.transport._async.wakeups import AsyncWakeups
 
 _Result = TypeVar("_Result")
-# No connection of the caller's, no ttl, no time, no id: what a stream's own publish function can do.
+# A stream's own publish function needs: no connection of the caller, no ttl, no time, no dedup_id.
 _PLAIN: Final = (None, None, None, None, None)
 
 
@@ -182,7 +182,7 @@ class AsyncPostgresTransport:
                 while not batch and await waiter.wait():
                     batch = await self.receive_once(stream, consumer, statements.RECEIVE, max_messages, ack_wait)
         except Unavailable:
-            # "Nothing was done" would not be true of the ack.
+            # The ack did take effect, so the original error would be misleading.
             if not acked_count:
                 raise
         return replace(batch, acked_count=acked_count)

@@ -10,9 +10,9 @@ from typing import Final, Protocol
 from postbus._compat import AsyncSignal
 from postbus.transport._async.wakeups import AsyncWaiter, AsyncWakeups
 
-# Over HTTP an idle worker waits in a request, which cannot be interrupted. A stop may take this long.
+# Over HTTP, an idle worker waits in a request, which cannot be interrupted, so a stop may take this long.
 _REQUEST_SECONDS: Final = 1.0
-# A busy worker with free capacity asks again after a twentieth of the time since its last message, within these bounds.
+# A busy worker with free capacity polls again after a twentieth of the time since its last message, within these bounds.
 _SHORTEST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.5
 _PAUSE_SHARE: Final = 1 / 20
@@ -30,7 +30,7 @@ class AsyncWaitStrategy(Protocol):
         ...
 
     async def wait(self, seconds: float, is_idle: Callable[[], bool]) -> bool:
-        """Wait until there may be messages; False when time is up, or after an interrupt.
+        """Wait until there may be messages; False after the time limit or an interrupt.
 
         It does not wait if the worker is no longer idle by the time that it could be interrupted.
         """
@@ -87,7 +87,7 @@ class AsyncHttpWaiting:
 
     def receive_wait(self, ack_wait: float) -> float:
         self._has_waited = True
-        # For all the worker knows, the lease began with the request.
+        # The lease may have begun as early as the request.
         return min(_REQUEST_SECONDS, ack_wait / 4)
 
     def note_received(self) -> None:

@@ -1,6 +1,6 @@
 # Generated from postbus/transport/_async/base.py by `make generate`; edit that file.
 
-"""What a bus needs of a transport."""
+"""The interface of a transport."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class BatchSource(Protocol):
 class Transport(Protocol):
     """Runs operations.
 
-    All go through `run`, but for those on the hot path, which differ between transports by more than a statement and a request.
+    All operations go through `run`, except those on the hot path, which differ between transports in more than a statement.
     """
 
     @property
     def url(self) -> str:
-        """Where it leads."""
+        """The URL that it connects to."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
     def check(self) -> None:
-        """Raise what keeps operations from being run."""
+        """Raise an error if operations cannot be run."""
         ...
 
     def run(self, call: Call[Result], connection: Connection | None = None) -> Result:

@@ -1,6 +1,6 @@
 # Generated from postbus/transport/_async/known_streams.py by `make generate`; edit that file.
 
-"""What a transport remembers of streams: what they hold, and their ids."""
+"""A transport's cache of streams: their types and ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LARGE_BATCH: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class KnownStream:
-    """A stream: what it holds, and its id if its own SQL functions are to be used."""
+    """A stream: its type, and its id if its own SQL functions should be used."""
 
     data_type: DataType
     own_id: int | None
@@ -36,7 +36,7 @@ def is_large(max_messages: Any) -> bool:
 
 
 class KnownStreams:
-    """Runs statements that depend on what a stream holds."""
+    """Runs statements that depend on the type of a stream."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -74,7 +74,7 @@ class KnownStreams:
             except Conflict:
                 self.forget(stream)
                 if connection is not None:
-                    raise  # The caller's transaction has failed; only the caller can repeat it.
+                    raise  # The caller's transaction has failed, and only the caller can repeat it.
         known = self._learn(stream, connection)
         return known.data_type, self._database.rows(
             statement, parameters(known.data_type), connection=connection, repeatable=repeatable

@@ -29,7 +29,7 @@ from postbus.transport._sync.waiting import PostgresWaiting
 from postbus.transport._sync.wakeups import Wakeups
 
 _Result = TypeVar("_Result")
-# No connection of the caller's, no ttl, no time, no id: what a stream's own publish function can do.
+# A stream's own publish function needs: no connection of the caller, no ttl, no time, no dedup_id.
 _PLAIN: Final = (None, None, None, None, None)
 
 
@@ -176,7 +176,7 @@ class PostgresTransport:
                 while not batch and waiter.wait():
                     batch = self.receive_once(stream, consumer, statements.RECEIVE, max_messages, ack_wait)
         except Unavailable:
-            # "Nothing was done" would not be true of the ack.
+            # The ack did take effect, so the original error would be misleading.
             if not acked_count:
                 raise
         return replace(batch, acked_count=acked_count)

@@ -22,7 +22,7 @@ from postbus.db._sync.database import Database
 from postbus.db.arrays import BigintArray
 from postbus.model.errors import Unavailable
 
-# A stream that was quiet for a time is looked at again after a fortieth of it, within these bounds.
+# A stream that was idle for some time is polled again after a fortieth of that time, within these bounds.
 _SHORTEST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
 _PAUSE_SHARE: Final = 1 / 40
@@ -30,16 +30,16 @@ _PAUSE_SHARE: Final = 1 / 40
 # where it has long been quiet.
 _REDELIVERY_PAUSE: Final = 0.25
 _LONGEST_REDELIVERY_PAUSE: Final = 1.0
-# A waiter that nobody wakes tries all the same, after this long at first and then less and less often: the message that it was
-# woken for may have been behind somebody's mutex just then, and nothing would wake it for that message again. One that has just
-# come, and has found nothing twice, can wait longer.
+# A waiter that is not woken tries anyway, after this long at first and then less and less often: another session's mutex may have
+# hidden the message that it was woken for, and no further wake-up comes for that message. A new waiter that has found nothing
+# twice can wait longer.
 _FIRST_TRY_SECONDS: Final = 0.05
 _IDLE_TRY_SECONDS: Final = 2.0
 _LAST_TRY_SECONDS: Final = 30.0
 
 
 class Wakeups:
-    """The receivers of one bus that wait."""
+    """The waiting receivers of one bus."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -63,7 +63,7 @@ class Wakeups:
 
     def leave(self, waiter: Waiter) -> None:
         self._waiters.remove(waiter)
-        # If it was the one who looked, another has to.
+        # If it was the one that polled, another waiter takes over.
         if self._waiters:
             self._waiters[0].signal.set()
 
@@ -74,11 +74,11 @@ class Wakeups:
         self._turn.release()
 
     def expect_redelivery(self) -> None:
-        """Look for due retries soon: this process has just given something back."""
+        """Poll for due retries soon, since this process has just nacked a message."""
         self._redelivery_at = 0.0
 
     def look(self, at_most: float) -> None:
-        """Pause a moment, then wake those for whom there may be something."""
+        """Pause a moment, then wake the receivers that may have messages."""
         quiet = time.monotonic() - self._last_wake
         sleep(min(max(_SHORTEST_PAUSE, min(quiet * _PAUSE_SHARE, _LONGEST_PAUSE)), at_most))
         waiters = list(self._waiters)
@@ -89,7 +89,7 @@ class Wakeups:
             if time.monotonic() >= self._redelivery_at:
                 self._look_for_redeliveries(waiters)
         except Unavailable:
-            return  # The next receive will say so, if it is still true then.
+            return  # If the error persists, the next receive reports it.
 
     def _look_for_new(self, waiters: list[Waiter]) -> None:
         seen: dict[int, int] = {}
@@ -126,7 +126,7 @@ class Wakeups:
 
 
 class Waiter:
-    """One receive that waits."""
+    """One waiting receive."""
 
     def __init__(self, wakeups: Wakeups, stream: str, consumer: str, timeout: float) -> None:
         self._wakeups = wakeups
@@ -134,7 +134,7 @@ class Waiter:
         self._consumer = consumer
         self._end = time.monotonic() + timeout
         self.consumer_id = self.stream_id = 0
-        # Up to here there was nothing left to receive.
+        # Up to this seq, there was nothing left to receive.
         self.seen = 0
         self.woken = False
         self.signal = Signal()
@@ -152,12 +152,12 @@ class Waiter:
         self._wakeups.leave(self)
 
     def interrupt(self) -> None:
-        """Let the wait be over soon."""
+        """End the wait soon."""
         self._end = 0.0
         self.signal.set()
 
     def wait(self) -> bool:
-        """Wait until there may be something to receive; False when time is up."""
+        """Wait until there may be messages; False after the time limit."""
         try_at = time.monotonic() + self._try_after
         self._try_after = min(2 * self._try_after, _LAST_TRY_SECONDS)
         while not self.woken:
@@ -175,7 +175,7 @@ class Waiter:
             else:
                 self.signal.wait(remaining)
         self.woken = False
-        # The first time it is woken for all that was published before.
+        # The first wake-up covers all messages published before.
         self._try_after = _IDLE_TRY_SECONDS if self.is_new else _FIRST_TRY_SECONDS
         self.is_new = False
         return True
