@@ -1303,7 +1303,7 @@ begin
     from postbus_data.archive_batch as b
     where b.stream_id = known.stream_id
         and b.to_seq > known.start_after
-        -- What is not over yet, or reaches beyond the step.
+        -- Steps and files that also hold later messages.
         and not exists (
             select
             from postbus_data.archive_file as f
@@ -1725,7 +1725,7 @@ begin
             get diagnostics message_count = row_count;
             layout := pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postbus_data.layout_' || entry.stream_id::text));
             if layout <> entry.layout then
-                -- A new segment was begun while numbers were drawn: once more, see draw_seqs.
+                -- A new segment began while seqs were drawn: draw again, see draw_seqs.
                 raise exception using errcode = 'PB001', message = 'the layout has changed';
             end if;
             exit;
@@ -2384,7 +2384,7 @@ as $$
 declare
     found_consumer postbus_data.consumer;
 begin
-    -- The row as a whole: its columns one by one would take twice as long.
+    -- Select the whole row: column by column would take twice as long.
     found_consumer := (
         select c
         from postbus_data.consumer as c
@@ -3044,7 +3044,7 @@ declare
 begin
     horizon_seq := postbus_data.horizon_of(reader.stream_id);
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
-    -- Where the partitions of the next layout begin, when their number was changed.
+    -- The first seq of the next layout, after a change of the partition count.
     end_seq := least(
         horizon_seq,
         (
@@ -3113,7 +3113,7 @@ begin
         and l.epoch = reader.epoch;
     if not reader.is_group then
         swept := postbus_data.sweep_state_of(reader);
-        -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
+        -- Just after a sweep there is too little time to divide by; the sweep has recorded the rate before it.
         rate_estimate := case
             when swept.swept_to > clock_timestamp() - interval '1 second' then swept.delivery_rate
             else postbus_data.delivery_rate(swept, postbus_data.position_sum(reader), clock_timestamp())
@@ -3268,7 +3268,7 @@ begin
         select d.*
         from postbus_data.match_dead(
             reader.id, seqs, key_pattern, reason_like,
-            -- However many of those there are that cannot go back, the others do.
+            -- Skip the ones that cannot go back, so that they do not fill the page.
             case when to_stream is null then source.purged_seq - 1 else 0 end,
             max_messages
         ) as m
@@ -3364,7 +3364,8 @@ begin
     end if;
 
     if to_regclass(format('postbus_data.dedup_%s_%s', stream_id, current_number)) is null then
-        -- A register from a dump may be ahead, until maintenance mends it. What it will be set to is where ids go meanwhile.
+        -- A register from a dump may be ahead until maintenance repairs it. Until then, ids go to the table that it will be set
+        -- to.
         current_number := (select max(d.number) from postbus_data.dedup as d where d.stream_id = deduplicate.stream_id);
     end if;
 
@@ -3375,7 +3376,7 @@ begin
     known := '{}';
     if last_table.number is not null then
         if last_table.sealed_at is null or current_setting('transaction_isolation') <> 'read committed' then
-            -- Somebody may be writing the same id there just now.
+            -- Another transaction may be inserting the same id right now.
             known := postbus_data.insert_ids(format('postbus_data.dedup_%s_%s', stream_id, last_table.number), ids, seqs, now_at, oldest);
         else
             execute format(
@@ -3454,7 +3455,7 @@ begin
         select array_agg(t.id) from taken as t',
         ids_table
     ) into taken using ids, seqs, now_at, oldest;
-    -- A later statement: what made it wait has committed since.
+    -- A later statement sees rows of the transaction it has waited for.
     execute format(
         'select coalesce(jsonb_object_agg(d.id, d.seq), ''{}'') from %1$s as d where d.id = any ($1) and not d.id = any ($2)',
         ids_table
@@ -3491,7 +3492,7 @@ begin
         return 0;
     end if;
     step_count := postbus_data.repair_dedup(stream_id);
-    -- The clock may have been set back; a table must not stay until it comes to that time again.
+    -- The clock may have been set back; a table must not stay until that time comes again.
     update postbus_data.dedup as d
     set begun_at = case when d.begun_at is not null then least(d.begun_at, clock_timestamp()) end,
         sealed_at = case when d.sealed_at is not null then least(d.sealed_at, clock_timestamp()) end
@@ -3600,7 +3601,7 @@ begin
     if named <= newest.number or newest.prepared_by = pg_current_xact_id() then
         return 0;
     end if;
-    -- Nobody could write to it while the register was ahead, so it may pass for finished.
+    -- Nothing could be written to it while the register was ahead, so it may look finished.
     update postbus_data.dedup as d
     set rolled_at_seq = null,
         sealed_at = null
@@ -3846,7 +3847,7 @@ begin
             returning l.token, cardinality(l.seqs) as size
         )
         select coalesce(array_agg(g.token), '{}'), coalesce(sum(g.size), 0) into gone_tokens, finished from gone as g;
-        -- In a later statement: the first has waited for whoever was settling some of their messages.
+        -- In a later statement: the first one has waited for sessions that were settling some of the messages.
         delete from postbus_data.settled as s where s.token = any (gone_tokens);
         get diagnostics gone_count = row_count;
         finished := finished - gone_count;
@@ -3993,7 +3994,7 @@ begin
     claim.layout := postbus_data.reading_layout(reader);
     claim.quota := reader.max_ack_pending / (postbus_data.layout_count(claim.layout) + 1);
     if claim.quota < 100 then
-        -- Too few to share out among the partitions: one receive at a time looks at all that is in flight.
+        -- The limit is too small to divide among the partitions: one receive at a time counts everything in flight.
         claim.quota := null;
     end if;
     claim.lease_until := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);
@@ -4092,12 +4093,12 @@ begin
         and c.partition_base = reader.partition_base
     returning c.* into moved;
     if moved.id is null then
-        -- Somebody else was faster.
+        -- Another session was faster.
         select c.* into moved from postbus_data.consumer as c where c.id = reader.id and c.epoch = reader.epoch;
         return case when moved.id is null then reader else moved end;
     end if;
     foreach place in array places loop
-        -- Whoever still comes to an old partition finds that there is nothing more to claim.
+        -- A receive that still looks at an old partition finds nothing to claim.
         perform postbus_data.advance_position(place, 9223372036854775807);
     end loop;
     with unparked as (
@@ -4250,7 +4251,7 @@ declare
     found_count integer;
     last_claim postbus_data.receive_state;
     busy_due boolean;
-    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    -- The partitions that other sessions hold. In later rounds, only these are looked at; null means all.
     busy_ones integer[];
     awaited integer[];
 begin
@@ -4303,7 +4304,7 @@ begin
                     return query select b.* from postbus_data.as_batches(claim.messages) as b;
                     remaining := remaining - cardinality(claim.messages);
                 end if;
-                -- Also when the last look has changed nothing: as many are parked as may be.
+                -- Also if the last look changed nothing: the limit of parked messages is reached.
                 exit when claim.wanted is null
                     or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
                 execute 'select b.* from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2) as b'
@@ -4322,7 +4323,7 @@ begin
                     exit when scan_left <= 0;
                     claim.scan := least(4 * claim.scan, 16384);
                 elsif claim.blocked is not null then
-                    -- It has moved on behind what it has parked; there may be free keys further on.
+                    -- The position is now after the parked messages; there may be free keys further on.
                     null;
                 elsif batch.partition is null then
                     -- All that it looked at had expired, and it has moved on behind it.
@@ -4340,7 +4341,7 @@ begin
                             (claim.place).read_to_seq = reader.start_after
                             or (claim.place).horizon - (claim.place).read_to_seq >= remaining * partition_count
                         ) then
-                            -- Lest it look new, or full, the next time.
+                            -- So that it does not look new, or full, the next time.
                             perform postbus_data.advance_position(claim.place, (claim.place).horizon);
                         end if;
                         exit;
@@ -4351,7 +4352,7 @@ begin
         end loop;
         exit when remaining < max_messages or scan_left <= 0;
 
-        -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
+        -- Nothing found. Before saying so, check the partitions that others hold, and sweep what has expired.
         if busy_ones <> '{}' and not postbus_data.is_behind(reader) then
             claim.horizon := postbus_data.horizon_of(reader.stream_id);
             busy_ones := array(
@@ -4359,7 +4360,7 @@ begin
             );
         end if;
         if busy_due or busy_ones <> '{}' then
-            -- One alone waits for all of the old partitions, when it is time to go on to new ones.
+            -- Only one session waits for all old partitions when it is time to move to the new ones.
             exit when clock_timestamp() > wait_until
                 or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('change layout')));
             awaited := busy_ones;
@@ -4571,7 +4572,7 @@ begin
                     limit wanted
                 )
                 union all
-                -- Of an older layout, and given once more.
+                -- A message of an older layout, redelivered.
                 select w.partition, w.seq, w.attempts, w.due_at
                 from postbus_data.waiting as w
                 where w.consumer_id = reader.id
@@ -4839,7 +4840,7 @@ begin
     if place.read_to_seq is null then
         place := postbus_data.first_position(reader, partition, reader.start_after);
     elsif place.read_to_seq = 9223372036854775807 then
-        -- Meanwhile somebody has changed the layout.
+        -- The layout was changed meanwhile.
         return claim;
     end if;
 
@@ -4867,7 +4868,7 @@ begin
         place := claim.place;
     end if;
 
-    -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.
+    -- Reuse the horizon of an earlier claim while it probably leaves enough to read.
     if claim.horizon is null and place.horizon - place.read_to_seq < wanted * postbus_data.layout_count(claim.layout) then
         claim.horizon := postbus_data.horizon_of(reader.stream_id);
     end if;
@@ -4881,7 +4882,7 @@ begin
     if place.horizon <= claim.after_seq then
         return claim;
     end if;
-    -- Read after the horizon: what lies below it is in this segment or an older one.
+    -- Read after the horizon: messages below it are in this segment or an older one.
     newest := postbus_data.layout_segment(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)));
     claim.segment := newest;
     claim.to_seq := place.horizon;
@@ -5738,7 +5739,7 @@ declare
     found_count bigint;
     left_count bigint;
 begin
-    -- A heartbeat may have moved messages to another piece after the first look began. Then some are missing, and a second look finds them.
+    -- A heartbeat may have moved messages to another piece after the first look began. A second look finds them.
     for look in 1 .. 2 loop
         found_count := 0;
         left_count := 0;
@@ -5777,7 +5778,7 @@ begin
     end loop;
 
     if left_count = 0 then
-        -- A heartbeat that is about to split it is waited for. What it has moved is looked at once more.
+        -- Wait for a heartbeat that is splitting it; the second look finds the messages it moves.
         perform from postbus_data.lease as l where l.token = settle_messages.token and l.consumer_id + 0 = settle_messages.consumer_id for update;
         delete from postbus_data.lease as l
         where l.token = settle_messages.token
@@ -6252,7 +6253,8 @@ begin
         end if;
     end if;
     if held.token is not null then
-        -- Whoever is just committing or extending it may have committed others before, and be waiting for one of this transaction's: never wait for him.
+        -- A session that is committing or extending it may have committed others before, and be waiting for one that this
+        -- transaction holds. So never wait for it.
         select l.* into held from postbus_data.lease as l where l.token = held.token and l.piece = 0 for update skip locked;
         if held.token is null or held.deadline > clock_timestamp() then
             return claimed;
@@ -6274,7 +6276,7 @@ begin
         end if;
         seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.read_to_seq, start_seq - 1), place.horizon, wanted);
         last_seq := coalesce(seqs[cardinality(seqs)], place.horizon);
-        -- Read after the horizon: all that lies above what is claimed is in this segment, if no older one has more.
+        -- Read after the horizon: everything above the claimed range is in this segment, unless an older one has more.
         newest := postbus_data.layout_segment(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)));
         if place.segment <> newest and not exists (
             select
@@ -6287,7 +6289,7 @@ begin
         end if;
         if seqs is null then
             if last_seq > place.read_to_seq and (place.read_to_seq = reader.start_after or last_seq - place.read_to_seq >= wanted * partition_count) then
-                -- Lest it look new, or full, the next time.
+                -- So that it does not look new, or full, the next time.
                 place.leases := null;
                 perform postbus_data.advance_position(place, last_seq);
             end if;
@@ -6345,7 +6347,7 @@ declare
     remaining integer := max_messages;
     claimed postbus.claimed;
     owned integer[];
-    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    -- The partitions that other sessions hold. In later rounds, only these are looked at; null means all.
     busy_ones integer[];
     awaited integer[];
     horizon bigint;
@@ -6719,7 +6721,7 @@ begin
         p.gid
     from postbus_data.publisher_locks(id, last_seq) as l
     left join pg_stat_activity as a on a.pid = l.pid
-    -- A prepared transaction is nobody's; it is known by the lock on its own id.
+    -- A prepared transaction has no session; the lock on its own id identifies it.
     left join pg_locks as t
         on t.locktype = 'transactionid'
         and t.virtualtransaction = l.virtual_transaction
@@ -7997,7 +7999,7 @@ declare
     place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || postbus_data.layout_segment(entry.layout)::text
         || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
     partition_count integer := postbus_data.layout_count(entry.layout);
-    -- partition_of written out: a call of it costs as much as the insert.
+    -- partition_of, inlined by hand: a call of it costs as much as the insert.
     hash bytea := sha256(convert_to(key, 'UTF8'::name));
     partition integer := mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), partition_count);
     content json;
@@ -8031,10 +8033,11 @@ begin
     if entry.data_type = 'json' then
         content := postbus_data.as_json(data, null);
     end if;
-    -- Number and time are taken in one moment: a time that lags its number would hide the message from readers by time.
+    -- Take seq and time together: with a time older than its seq, readers by time would miss the message.
     seq := nextval(entry.sequence);
     if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
-        -- Others may have published to a new layout and have lower numbers. A key's messages of the old one are read first, so this is not to go there.
+        -- Others may have published to a new layout with lower seqs. Readers finish the old layout first, so this message must
+        -- not go there.
         return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, caller => caller);
     end if;
     partition := postbus_data.layout_base(entry.layout)
@@ -8241,7 +8244,7 @@ begin
         end if;
         if backwards then high := least(high, edge); else low := greatest(low, edge); end if;
     end if;
-    -- Clocks and numbers may disagree by a moment: look a second further, and compare the times themselves.
+    -- Times and seqs may disagree by a moment: look a second further, and compare the times themselves.
     if from_time is not null then
         low := greatest(low, postbus_data.seq_before(source.id, greatest(from_time, '2000-01-01') - interval '1 second'));
     end if;
@@ -8571,7 +8574,7 @@ declare
     missing record;
 begin
     if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages)
-        -- There, what is missing was most likely replaced.
+        -- There, a missing message was most likely replaced by a later version.
         or (select s.one_message_per_key from postbus_data.stream as s where s.id = reader.stream_id)
     then
         return;
@@ -8652,7 +8655,7 @@ begin
     if reader.backoff_factor is null then
         seconds := extract(epoch from reader.backoff[least(failure, cardinality(reader.backoff))]);
     else
-        -- The power is bounded: the cap, or 30 days, is reached long before.
+        -- The exponent is limited: the cap, or 30 days, is reached long before.
         seconds := extract(epoch from reader.backoff[1]) * power(reader.backoff_factor, least(failure - 1, 60));
     end if;
     seconds := least(seconds, extract(epoch from coalesce(reader.backoff_cap, interval '30 days')));
@@ -8844,17 +8847,18 @@ begin
         else state.swept_to - interval '250 milliseconds'
     end;
 
-    -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
+    -- Messages published here can be received after the commit: by the next receive, not by the one that called this.
     perform postbus_data.append_scheduled(reader.stream_id);
     failed := postbus_data.expire_leases(reader, from_time, now_at);
     made := failed;
     if reader.ordering = 'none' then
-        -- What has just expired may be due at once.
+        -- Leases that have just expired may be due at once.
         made := postbus_data.append_due(reader, from_time, clock_timestamp());
     end if;
 
     if greatest(failed, made) >= 1000 then
-        -- Each takes so many at once at most. After an outage, or a large redrive, there are more: the next sweep goes on from there.
+        -- Each takes a limited number at once. After an outage or a large redrive there are more, and the next sweep continues
+        -- from there.
         swept_to := least(
             now_at,
             (
@@ -8882,7 +8886,7 @@ begin
             and d.died_at < now_at - reader.retain_dead;
     end if;
 
-    -- Moved now and then only: an idle consumer that is asked all the time should not write all the time.
+    -- Moved only from time to time: an idle consumer that is polled all the time should not write all the time.
     if made > 0 or is_wide then
         delete from postbus_data.sweep_state as s
         where s.consumer_id = reader.id
@@ -8915,7 +8919,7 @@ Returns  whether it swept.
 declare
     now_at timestamptz := clock_timestamp();
 begin
-    -- It may have been swept in the future, when the clock was set back.
+    -- If the clock was set back, the last sweep may be in the future.
     if (postbus_data.sweep_state_of(reader)).swept_to between now_at - interval '1 second' and now_at + interval '1 second' then
         return false;
     end if;
@@ -9142,7 +9146,7 @@ begin
     end if;
     horizon := postbus_data.horizon_of(stream_id);
 
-    -- What must stay, whatever else is said.
+    -- What must stay, whatever the limits say.
     select min(postbus_data.finished_edge(c, horizon))
     into keep_edge
     from postbus_data.consumer as c
@@ -9151,7 +9155,7 @@ begin
     keep_edge := least(
         keep_edge,
         horizon + 1,
-        -- What the history shows.
+        -- What the history still refers to.
         (
             select min((select h.first_seq from postbus_data.history as h where h.consumer_id = c.id order by h.first_seq limit 1))
             from postbus_data.consumer as c
@@ -9583,7 +9587,7 @@ begin
     if not pg_has_role(current_user, 'postbus_owner', 'usage') then
         execute format('grant postbus_owner to %I', current_user);
     end if;
-    -- It grants the use of them to others.
+    -- It grants usage of the schemas to others.
     grant all on schema postbus, postbus_data to postbus_owner with grant option;
     perform postbus_data.own_objects('postbus_owner');
 end
@@ -9721,7 +9725,7 @@ as $$
 declare
     found_consumer postbus_data.consumer;
 begin
-    -- The row as a whole: its columns one by one would take twice as long.
+    -- Select the whole row: column by column would take twice as long.
     found_consumer := (
         select c
         from postbus_data.consumer as c
@@ -9888,7 +9892,7 @@ Touches  scheduled (delete), the stream's log (insert).
 Locks    the stream's schedule; returns 0 at once when another session holds it.
 */
 declare
-    -- Not in the queries: a function that changes cannot be looked up in an index, and all that is scheduled would be walked through.
+    -- Not in the queries: a volatile function cannot be used for an index lookup, and every scheduled message would be scanned.
     now_at timestamptz := clock_timestamp();
     stream_name text;
     due record;
@@ -10087,7 +10091,7 @@ begin
         if next_segment.prepared_by = pg_current_xact_id() then
             return 0;
         end if;
-        -- Whoever reads the new register takes his seqs after this.
+        -- A publisher that reads the new register draws its seqs after this.
         update postbus_data.segment as s
         set after_seq = pg_sequence_last_value(sequence)
         where s.stream_id = advance_segment.stream_id
@@ -10102,7 +10106,7 @@ begin
 
     select g.after_seq < pg_sequence_last_value(sequence)
         and (
-            -- In the future, when the clock was set back.
+            -- In the future, if the clock was set back.
             g.prepared_at not between clock_timestamp() - postbus_data.roll_age(s) and clock_timestamp() + interval '1 minute'
             or pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))) >= postbus_data.roll_bytes(s)
             or s.roll_due
@@ -10440,7 +10444,7 @@ begin
     from postbus_data.stream as s
     where s.id = prepare_segment.stream_id;
 
-    -- Wide columns last. The key's collation is C: comparisons are by byte, as tokens and prefixes want them.
+    -- Wide columns last. The key's collation is C: comparisons are by byte, as tokens and prefixes need.
     execute format(
         'create table postbus_data.log_%1$s_%2$s (
             seq bigint not null,
@@ -10767,7 +10771,7 @@ sizes and ages come from the catalog and from the newest segment's row.
             or (log.bytes > 0 and g.begun_at not between clock_timestamp() - postbus_data.roll_age(s) and clock_timestamp() + interval '1 minute')
             or (log.bytes > 0 or s.is_full or g.newest > 1) and (num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) > 0 or s.until_acked)
         )
-    -- In no order, so that streams which cannot get on do not keep the others waiting.
+    -- In no order, so that streams that cannot proceed do not starve the others.
     order by random()
 $$;
 
@@ -11064,7 +11068,7 @@ begin
     delete from postbus_data.spark_staging as s
     where s.attempt = any (attempts)
         and starts_with(s.writer, stream || '/');
-    -- What attempts that do not count, and drivers that died, have left.
+    -- Leftovers of attempts that do not count, and of dead drivers.
     delete from postbus_data.spark_staging as s
     where s.writer = stream || '/' || spark_end_batch.writer
         and s.batch_id <= spark_end_batch.batch_id;
@@ -11958,7 +11962,7 @@ begin
         when_full = coalesce(alter_stream.when_full, s.when_full),
         dedup_window = case when 'dedup_window' = any (unset) then null else coalesce(alter_stream.dedup_window, s.dedup_window) end,
         process_unmodified = coalesce(alter_stream.process_unmodified, s.process_unmodified),
-        -- Maintenance finds out anew.
+        -- Maintenance determines it again.
         is_full = false
     where s.id = altered
     returning s.* into settings;
@@ -12122,7 +12126,7 @@ declare
     dropped integer := postbus_data.stream_id(stream);
     segment_number integer;
 begin
-    -- In the order in which publishers lock: sequences first, tables last. Maintenance has to be out of the way.
+    -- In the order in which publishers lock: sequences first, tables last. Maintenance must not be running.
     perform from postbus_data.stream as s where s.id = dropped for update;
     perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(0), dropped);
     execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.publish_many_%1$s, postbus_data.ack_and_receive_%1$s', dropped);
@@ -12317,7 +12321,7 @@ sizes    also return message_estimate and bytes, which are null otherwise: it ex
         from (
             select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
             from postbus_data.segment as g
-            -- Asked here, and not in the join, so that nothing is looked at that nobody wants to know.
+            -- Here, and not in the join, so that nothing is examined without sizes.
             where sizes
                 and g.stream_id = s.id
         ) as t
@@ -13182,7 +13186,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('7dd011feb946b62a')
+insert into postbus_data.installation (functions_digest) values ('325ba6eaf3fe48da')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

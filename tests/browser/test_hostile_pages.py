@@ -180,7 +180,7 @@ def test_a_page_of_another_site_can_do_nothing(browser: Browser, hostile: int, t
     assert unsent == []
 
 
-def test_a_name_that_leads_to_this_machine_makes_no_page_the_servers_own(browser: Browser, target: Target) -> None:
+def test_a_page_under_a_name_of_this_machine_is_not_the_servers_own(browser: Browser, target: Target) -> None:
     before = target.state()
     address = f"http://rebound.example:{target.port}"
     tab = browser.new_page()

@@ -118,7 +118,7 @@ async def test_pause_seek_and_drop(bus: Any, stream: str, billing: Any) -> None:
     assert await bus.list_consumers(stream) == []
 
 
-async def test_stats_and_peek_tell_where_it_stands(bus: Any, stream: str) -> None:
+async def test_stats_and_peek_show_how_far_a_consumer_has_come(bus: Any, stream: str) -> None:
     billing = await bus.create_consumer(stream, "billing", order="none")
     seqs = [await bus.publish(stream, key=f"k.{number}", data=number) for number in range(4)]
     lost, failed, leased = [(await billing.receive())[0] for _ in range(3)]

@@ -48,7 +48,7 @@ async def test_an_ack_rides_on_a_receive(bus: Any, stream: str, billing: Any) ->
     assert (len(nothing), nothing.acked_count) == (0, 1)
 
 
-async def test_a_failed_message_comes_again_and_then_dies(bus: Any, stream: str) -> None:
+async def test_a_failed_message_is_redelivered_and_then_dies(bus: Any, stream: str) -> None:
     billing = await bus.create_consumer(stream, "billing", max_deliver=2)
     await bus.publish(stream, key="k", data=1)
 

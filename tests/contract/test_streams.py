@@ -85,7 +85,7 @@ async def test_the_horizon_shows_who_holds_it(bus: Any, stream: str, connect: An
     assert await bus.horizon_holders(stream) == []
 
 
-async def test_the_overview_tells_where_everything_stands(bus: Any, stream: str) -> None:
+async def test_the_overview_shows_current_figures_of_all_streams(bus: Any, stream: str) -> None:
     billing = await bus.create_consumer(stream, "billing", order="none")
     last = [await bus.publish(stream, key="k", data=number) for number in range(3)][-1]
     await billing.receive()

@@ -45,7 +45,7 @@ def test_a_killed_publisher_leaves_whole_batches(own_url: str) -> None:
             )
 
 
-def test_a_publisher_whose_backend_is_ended_leaves_whole_batches_and_goes_on(own_url: str, orders: str) -> None:
+def test_a_publisher_whose_backend_is_ended_leaves_whole_batches_and_continues(own_url: str, orders: str) -> None:
     published: list[int] = []
     unknown: list[int] = []
     with postbus.connect(own_url, pool_size=1) as bus, BackendTerminator(own_url) as terminator:
@@ -67,7 +67,7 @@ def test_a_publisher_whose_backend_is_ended_leaves_whole_batches_and_goes_on(own
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-def test_a_server_that_ends_under_publishers_keeps_what_it_confirmed_and_they_go_on(
+def test_a_server_that_ends_under_publishers_keeps_what_it_confirmed_and_they_continue(
     own_url: str, orders: str, end_server: Callable[[str], None], how: str
 ) -> None:
     # Half of them wait for the server to come back, half give up at once.

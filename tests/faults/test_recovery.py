@@ -34,7 +34,7 @@ def primary(folder: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_after_a_crash_every_policy_goes_on_and_nothing_is_lost_or_doubled(primary: Cluster, ending: str) -> None:
+def test_after_a_crash_every_policy_continues_and_nothing_is_lost_or_duplicated(primary: Cluster, ending: str) -> None:
     everything = Everything(primary.url)
     everything.create()
     for _ in range(3):
@@ -54,7 +54,7 @@ def test_after_a_crash_every_policy_goes_on_and_nothing_is_lost_or_doubled(prima
 
 
 @pytest.mark.parametrize("primary", [name for name in servers.names() if name in ("pg18", "pg15")], indirect=True)
-def test_a_promoted_standby_goes_on_with_every_policy_and_nothing_is_lost_or_doubled(
+def test_a_promoted_standby_continues_with_every_policy_and_nothing_is_lost_or_duplicated(
     primary: Cluster, folder: Path
 ) -> None:
     everything = Everything(primary.url)

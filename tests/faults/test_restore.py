@@ -121,7 +121,7 @@ def test_an_offset_of_spark_from_what_was_undone_is_refused(cluster: Cluster, ba
     assert lenient.latestOffset(offset, ReadAllAvailable())["timeline"] != offset["timeline"]
 
 
-def test_every_policy_goes_on_after_a_restore(cluster: Cluster, backup: Cluster, folder: Path) -> None:
+def test_every_policy_continues_after_a_restore(cluster: Cluster, backup: Cluster, folder: Path) -> None:
     everything = Everything(cluster.url)
     everything.create()
     everything.round()

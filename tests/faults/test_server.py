@@ -53,7 +53,7 @@ def test_a_killed_server_loses_nothing_of_what_it_answered(
 
 
 @pytest.mark.slow
-def test_a_worker_goes_on_when_the_server_comes_back(own_url: str, orders: str, http_server: HttpServer) -> None:
+def test_a_worker_continues_when_the_server_comes_back(own_url: str, orders: str, http_server: HttpServer) -> None:
     handled: Counter[int] = Counter()
     with postbus.connect(own_url) as direct, postbus.connect(http_server.url) as bus:
         direct.create_consumer(orders, "billing", ack_wait=12)

@@ -143,7 +143,9 @@ def test_messages_of_a_killed_worker_are_handled_by_another(bus: postbus.Bus, wo
 
 
 @both_kinds
-def test_a_worker_whose_sessions_are_ended_goes_on(bus: postbus.Bus, workers: Workers, kind: str, own_url: str) -> None:
+def test_a_worker_whose_sessions_are_ended_continues(
+    bus: postbus.Bus, workers: Workers, kind: str, own_url: str
+) -> None:
     consumer = bus.create_consumer("orders", "c", ack_wait=0.5)
     publish(bus, 1000)
     process = workers.start(kind, handler_seconds=0.005, concurrency=8)

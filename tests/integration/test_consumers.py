@@ -114,7 +114,7 @@ async def test_a_consumer_may_start_at_a_time(bus: Any, stream: str, sql: Any) -
     assert [d.data for d in await consumer.receive(10)] == [4, 5, 6, 7, 8, 9]
 
 
-async def test_a_paused_consumer_gives_nothing_and_goes_on_after(bus: Any, stream: str) -> None:
+async def test_a_paused_consumer_gives_nothing_and_continues_after(bus: Any, stream: str) -> None:
     await bus.publish_many(stream, [Message(data=1), Message(data=2)])
     consumer = await bus.create_consumer(stream, "c")
     first = await consumer.receive(1)

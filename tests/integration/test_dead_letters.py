@@ -131,7 +131,7 @@ async def test_peek_shows_every_state_and_changes_none(bus: Any, stream: str, co
     assert len(await consumer.receive(10)) == 2
 
 
-async def test_stats_say_where_a_consumer_stands(bus: Any, stream: str, consumer: Any) -> None:
+async def test_stats_show_how_far_a_consumer_has_come(bus: Any, stream: str, consumer: Any) -> None:
     empty = await consumer.stats()
     assert (empty.lag_estimate, empty.in_flight, empty.waiting, empty.dead) == (0, 0, 0, 6)
     assert empty.oldest_unread_at is None

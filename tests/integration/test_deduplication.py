@@ -23,7 +23,7 @@ async def numbers(bus: Any, stream: str) -> list[Any]:
     return [message.data async for message in bus.scan(stream)]
 
 
-async def test_the_second_of_an_id_is_not_published_and_the_answer_says_so(bus: Any, ids: str) -> None:
+async def test_a_second_message_with_an_id_is_not_published_and_the_answer_says_so(bus: Any, ids: str) -> None:
     first = await bus.publish(ids, data=1, key="a", dedup_id="x")
     second = await bus.publish(ids, data=2, key="b", dedup_id="x")
     other = await bus.publish(ids, data=3, dedup_id="y")

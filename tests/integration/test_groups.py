@@ -74,7 +74,7 @@ async def test_a_claim_that_rolls_back_is_claimed_again(bus: Any, stream: str, c
     assert sorted(connection.execute(query, (stream,)).fetchall()) == sorted(rolled_back)
 
 
-async def test_a_leased_range_comes_again_until_it_is_committed(bus: Any, name: str) -> None:
+async def test_a_leased_range_is_redelivered_until_it_is_committed(bus: Any, name: str) -> None:
     await bus.create_stream(name, partitions=1)
     group = await group_of(bus, name)
     await bus.publish_many(name, [Message(data=n) for n in range(6)])

@@ -76,7 +76,7 @@ async def test_ten_keys_and_twenty_receivers_of_one_make_ten_deliveries(bus: Any
     assert sorted(number for batch in batches for number in numbers(batch)) == list(range(1, 11))
 
 
-async def test_a_message_that_failed_holds_its_key_and_lets_others_go_on(bus: Any, one_partition: str) -> None:
+async def test_a_message_that_failed_holds_its_key_and_lets_others_continue(bus: Any, one_partition: str) -> None:
     consumer = await bus.create_consumer(one_partition, "c", backoff=[0.3])
     await publish(bus, one_partition, "a", "b", "a", "c")
 
@@ -88,7 +88,7 @@ async def test_a_message_that_failed_holds_its_key_and_lets_others_go_on(bus: An
     assert [(d.data, d.attempt) for d in again] == [(1, 2), (3, 1)]
 
 
-async def test_later_messages_of_the_key_in_the_same_lease_come_again_behind_the_failed_one(
+async def test_later_messages_of_the_key_in_the_same_lease_are_redelivered_behind_the_failed_one(
     bus: Any, one_partition: str
 ) -> None:
     consumer = await bus.create_consumer(one_partition, "c")
@@ -112,7 +112,7 @@ async def test_messages_acked_earlier_stay_acked(bus: Any, one_partition: str) -
     assert numbers(await consumer.receive(10)) == [1, 3]
 
 
-async def test_an_expired_lease_comes_again_in_order(bus: Any, one_partition: str) -> None:
+async def test_an_expired_lease_is_redelivered_in_order(bus: Any, one_partition: str) -> None:
     consumer = await bus.create_consumer(one_partition, "c", ack_wait=0.2)
     await publish(bus, one_partition, "a", "a", "b", "a")
 
@@ -157,7 +157,7 @@ async def test_reading_ahead_stops_at_max_waiting(bus: Any, one_partition: str) 
     assert numbers(await consumer.receive(10)) == [6]
 
 
-async def test_a_dead_letter_lets_its_key_go_on(bus: Any, one_partition: str) -> None:
+async def test_a_dead_letter_lets_its_key_continue(bus: Any, one_partition: str) -> None:
     consumer = await bus.create_consumer(one_partition, "c", max_deliver=1)
     await publish(bus, one_partition, "a", "b", "a")
 
@@ -233,7 +233,7 @@ async def test_seeking_forgets_what_was_parked(bus: Any, one_partition: str) -> 
     assert (await consumer.stats()).waiting == 0
 
 
-async def test_key_order_goes_on_through_many_segments(bus: Any, stream: str) -> None:
+async def test_key_order_continues_through_many_segments(bus: Any, stream: str) -> None:
     name = f"{stream}-rolling"
     await bus.create_stream(name, partitions=2, segment_bytes=65536)
     consumer = await bus.create_consumer(name, "c")

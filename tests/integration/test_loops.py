@@ -72,7 +72,7 @@ async def test_a_batch_being_handled_is_leased_to_no_other_worker(
             assert found == [(1,)] * len(leases)
 
 
-async def test_a_loop_whose_connection_is_lost_says_so_and_the_next_goes_on(
+async def test_a_loop_whose_connection_is_lost_says_so_and_the_next_continues(
     bus: Any, stream: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("_async", "_sync"):

@@ -117,7 +117,7 @@ def test_an_install_that_fails_leaves_nothing(empty_url: str, monkeypatch: pytes
         assert execute(connection, "select nspname from pg_namespace where nspname like 'postbus%'") == []
 
 
-def test_an_upgrade_stops_at_a_step_that_fails_and_goes_on_from_there(
+def test_an_upgrade_stops_at_a_step_that_fails_and_continues_from_there(
     fresh_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = sql.Migration(9001, "good", "create table postbus_data.good ();")

@@ -45,7 +45,7 @@ def test_an_owner_without_other_rights_uses_every_policy(plain_url: str, begin: 
     everything.close()
 
 
-def test_an_owner_without_other_rights_lets_spark_know_where_it_stands(plain_url: str) -> None:
+def test_an_owner_without_other_rights_records_the_progress_of_spark(plain_url: str) -> None:
     migrations.migrate(plain_url)
     with postbus.connect(plain_url) as bus, psycopg.connect(plain_url) as connection:
         bus.create_stream("orders")

@@ -53,7 +53,7 @@ async def test_a_stream_is_created_published_to_read_altered_and_dropped(bus: An
         await bus.publish(name, data=1)
 
 
-async def test_a_stream_goes_on_in_new_segments(bus: Any, name: str) -> None:
+async def test_a_stream_continues_in_new_segments(bus: Any, name: str) -> None:
     await bus.create_stream(name, segment_bytes=65536)
     published = 0
     while (await bus.stream_info(name)).segment_count < 3:

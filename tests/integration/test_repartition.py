@@ -202,7 +202,7 @@ async def test_old_messages_are_replayed_in_order(bus: Any, stream: str) -> None
     check_order(await drain(consumer, fail=frozenset({0, 41})), 80)
 
 
-async def test_a_group_goes_on_to_the_new_partitions(bus: Any, stream: str) -> None:
+async def test_a_group_moves_to_the_new_partitions(bus: Any, stream: str) -> None:
     await bus.create_group(stream, "g")
     group = bus.group(stream, "g")
     await publish(bus, stream, 0, 60)

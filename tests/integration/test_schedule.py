@@ -111,7 +111,7 @@ async def test_a_message_whose_time_is_over_becomes_a_dead_letter_if_wanted(bus:
 
 
 @pytest.mark.parametrize("order", ["key", "none", "partition"])
-async def test_a_range_is_delivered_again_while_the_rest_goes_on(bus: Any, stream: str, order: str) -> None:
+async def test_a_range_is_delivered_again_while_the_rest_continues(bus: Any, stream: str, order: str) -> None:
     consumer = await bus.create_consumer(stream, "c", order=order)
     seqs = await bus.publish_many(stream, [Message(key=f"k.{n % 3}", data=n) for n in range(9)])
     while batch := await consumer.receive(100):

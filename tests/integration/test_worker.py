@@ -133,7 +133,7 @@ async def test_a_failed_message_waits_as_the_consumer_says_or_else_a_second_at_f
     assert timedelta(seconds=least) <= message.until - failed_at[0] <= timedelta(seconds=most + 10)
 
 
-async def test_retry_says_when_the_message_comes_again(bus: Any, stream: str, consumer: Any) -> None:
+async def test_retry_says_when_the_message_is_redelivered(bus: Any, stream: str, consumer: Any) -> None:
     await publish(bus, stream, "a", "b")
     seen = Seen(once(Retry("busy", delay=0)))
     summary = await consumer.run(seen, stop_when_empty=True)
@@ -141,7 +141,7 @@ async def test_retry_says_when_the_message_comes_again(bus: Any, stream: str, co
     assert (summary.acked_count, summary.failed_count) == (2, 1)
 
 
-async def test_reject_makes_a_dead_letter_and_the_key_goes_on(bus: Any, stream: str, consumer: Any) -> None:
+async def test_reject_makes_a_dead_letter_and_the_key_continues(bus: Any, stream: str, consumer: Any) -> None:
     await publish(bus, stream, "a", "a", "a")
     seen = Seen(once(Reject("not for us"), number=2))
     summary = await consumer.run(seen, prefetch=10, stop_when_empty=True)

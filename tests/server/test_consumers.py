@@ -80,7 +80,7 @@ def test_a_batch_is_in_order_and_in_flight_messages_are_not_delivered_again(orde
     assert orders.receive(batch_size=10) == []
 
 
-def test_an_expired_delivery_comes_again_and_its_ack_counts_no_more(api: Api, orders: Stream) -> None:
+def test_an_expired_delivery_is_redelivered_and_its_ack_no_longer_counts(api: Api, orders: Stream) -> None:
     orders.consumer("hasty", ack_wait_ms=50)
     orders.send(("k", 1))
     first = orders.receive("hasty")
@@ -102,7 +102,7 @@ def test_ack_finishes_for_this_consumer_only_and_twice_is_fine(api: Api, orders:
     assert len(api.data("GET", f"{orders.path}/messages")) == 1
 
 
-def test_nack_makes_it_available_at_once_or_after_a_delay(api: Api, orders: Stream) -> None:
+def test_nack_makes_a_message_available_at_once_or_after_a_delay(api: Api, orders: Stream) -> None:
     orders.send(("k", 1))
     received = orders.receive()
     assert api.post(f"{orders.billing}/nack", ids(received)).json() == {"success": True}
@@ -210,7 +210,7 @@ def test_pause_resume_seek_and_replay(api: Api, orders: Stream) -> None:
     assert data(orders.receive(batch_size=10, wait_for=2000)) == [2]
 
 
-def test_stats_say_where_a_consumer_stands(api: Api, orders: Stream) -> None:
+def test_stats_show_how_far_a_consumer_has_come(api: Api, orders: Stream) -> None:
     orders.send(("k", 1), ("k", 2))
     orders.receive()
     stats = api.data("GET", f"{orders.billing}/stats")

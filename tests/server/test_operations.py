@@ -223,7 +223,7 @@ def test_up_says_that_a_port_is_taken(url: str) -> None:
     assert "hint:  choose another with --port" in done.stderr
 
 
-def test_up_refuses_an_address_of_others_without_tokens_and_serves_it_with_one(fresh_url: str) -> None:
+def test_up_refuses_a_public_address_without_tokens_and_serves_it_with_one(fresh_url: str) -> None:
     arguments = [COMMAND, "up", "--url", fresh_url, "--host", "0.0.0.0", "--port", "0"]
     refused = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=30)
     assert refused.returncode == 2

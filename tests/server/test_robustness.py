@@ -147,7 +147,7 @@ def test_an_offer_to_speak_http_2_is_ignored(api: Api, orders: Stream) -> None:
     assert api.data("GET", f"{orders.path}/messages/a")["data"] == "Upgrade: h2c"
 
 
-def test_metrics_are_given_whatever_is_accepted(api: Api) -> None:
+def test_metrics_are_served_for_any_accept_header(api: Api) -> None:
     for accept in ("application/openmetrics-text; version=abc", "text/plain; version=x.y", "nonsense"):
         assert api.get("/metrics", headers={"accept": accept}).status_code == 200
 

@@ -235,7 +235,7 @@ def test_readers_stay_below_the_batch_until_it_is_committed(
     assert numbers(bus, stream) == [*range(5 * ROWS), -1]
 
 
-def test_a_batch_goes_on_in_the_segment_that_is_begun_meanwhile(
+def test_a_batch_continues_in_the_segment_that_is_begun_meanwhile(
     bus: postbus.Bus, url: str, stream: str, before: Any
 ) -> None:
     def begin_segment() -> None:
@@ -354,7 +354,7 @@ def test_blocking_the_second_connection_does_not_block_the_first(
     assert numbers(bus, stream) == list(range(8 * ROWS))
 
 
-def test_when_the_second_connection_is_lost_the_first_goes_on(
+def test_the_first_connection_continues_when_the_second_is_lost(
     bus: postbus.Bus, url: str, stream: str, before: Any
 ) -> None:
     def cut() -> None:

@@ -217,7 +217,7 @@ def test_the_url_may_come_from_the_environment_or_a_file_and_is_in_no_plan(
     assert url not in capsys.readouterr().out
 
 
-def test_registering_makes_it_known_too(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
+def test_registering_makes_the_data_source_known(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
     publish(bus, stream, 1)
     session = spark.newSession()
     postbus.spark.register(session)

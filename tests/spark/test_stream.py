@@ -125,7 +125,7 @@ def test_a_batch_is_the_same_after_segments_have_moved_on(bus: postbus.Bus, url:
     assert seqs(source, start, end) == published
 
 
-def test_a_query_that_purging_has_overtaken_fails_or_goes_on(bus: postbus.Bus, url: str, stream: str) -> None:
+def test_a_query_that_purging_has_overtaken_fails_or_continues(bus: postbus.Bus, url: str, stream: str) -> None:
     source = reader(url, stream)
     start = source.initialOffset()
     published = publish(bus, stream, 10)
@@ -250,7 +250,7 @@ def by_key(found: list[tuple[str | None, Any]]) -> dict[str | None, list[Any]]:
 
 
 @pytest.mark.timeout(600)
-def test_a_query_goes_on_from_its_checkpoint_and_repeats_no_batch(
+def test_a_query_continues_from_its_checkpoint_and_repeats_no_batch(
     spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
 ) -> None:
     publish(bus, stream, 100)

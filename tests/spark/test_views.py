@@ -44,7 +44,7 @@ def test_dead_letters_of_a_bytes_stream_are_binary(spark: Any, bus: postbus.Bus,
     assert bytes(row.data) == b"\x00\xff"
 
 
-def test_consumers_show_where_they_stand(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
+def test_consumer_states_show_progress_of_each_partition(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
     publish(bus, stream, 10)
     bus.create_consumer(stream, "idle")
     bus.create_consumer(stream, "busy").receive(max_messages=10)

@@ -152,7 +152,7 @@ class TestNothingIsLost:
 
 
 class TestFinishedForGood:
-    def test_an_acked_message_does_not_come_again_even_after_a_crash(self) -> None:
+    def test_an_acked_message_is_not_redelivered_even_after_a_crash(self) -> None:
         events: list[Event] = [published(1), received("a", 1, at=1), *settled("ack", "a@1-1", at=1.1)]
 
         again: list[Event] = [*events, crashed(2), received("b", 1, at=5, attempt=2)]
@@ -304,7 +304,7 @@ class TestOrder:
 
         assert self.found(*events, scope=by_partition) == [("in order", 1)]
 
-    def test_those_that_failed_together_come_again(self) -> None:
+    def test_messages_that_failed_together_are_redelivered(self) -> None:
         events: list[Event] = [
             received("a", 1, 3, at=1),
             received("b", 1, at=3, attempt=2),

@@ -84,7 +84,7 @@ def test_retention_waits_for_the_archive_and_the_archive_outlives_the_log(
     assert (found.archived, found.compared, found.problems) == (30, 5, ())
 
 
-def test_a_step_that_was_cut_short_is_taken_again_and_its_files_do_not_count(
+def test_a_step_that_was_interrupted_is_taken_again_and_its_files_do_not_count(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import postbus.pipelines.archive.pipeline as module

@@ -156,7 +156,7 @@ def test_a_row_that_is_too_large_is_rejected(spark: Any, bus: postbus.Bus, url: 
     assert (aside.data["reason"], aside.data["row"]) == ("it has 11 bytes, and the stream allows 10", 11 * "a")
 
 
-def test_all_ranges_see_one_snapshot_and_what_was_cut_short_goes_on_at_a_new_one(
+def test_all_ranges_see_one_snapshot_and_an_interrupted_run_continues_at_a_new_one(
     spark: Any, bus: postbus.Bus, url: str, stream: str, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_sql(url, "create table TABLE_ (id integer primary key, n integer)", table)

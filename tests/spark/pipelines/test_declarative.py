@@ -44,7 +44,7 @@ def test_a_session_without_spark_connect_is_refused(spark: Any, url: str, stream
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_declarative_pipeline_goes_on_where_it_was_and_shows_its_lag(
+def test_a_declarative_pipeline_continues_where_it_stopped_and_shows_its_lag(
     spark_server: servers.Server, tmp_path: Path
 ) -> None:
     shutil.copytree(EXAMPLE, tmp_path / "example")

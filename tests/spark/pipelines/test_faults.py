@@ -140,7 +140,7 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_a_full_disk_stops_the_archive_and_room_lets_it_go_on(
+def test_a_full_disk_stops_the_archive_which_continues_when_there_is_room(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     noise = random.Random(1)

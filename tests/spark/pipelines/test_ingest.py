@@ -95,7 +95,7 @@ def test_each_file_is_published_once_and_a_changed_one_is_reported(
 @pytest.mark.parametrize(
     "dies", [pytest.param("before publishing", marks=pytest.mark.slow), "after publishing", "before it is noted"]
 )
-def test_a_step_that_was_cut_short_is_published_once(
+def test_a_step_that_was_interrupted_is_published_once(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: str
 ) -> None:
     write_json(tmp_path / "1.json", [*orders(0, 5), {"id": None, "customer": "c", "price": 1.0}])

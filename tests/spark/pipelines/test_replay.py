@@ -43,7 +43,7 @@ def test_lake_and_log_are_replayed_into_a_stream_once(
     assert len(numbers(bus, target)) == 2 * len(tiered)
 
 
-def test_a_replay_that_was_cut_short_goes_on_where_it_was(
+def test_an_interrupted_replay_continues_where_it_stopped(
     spark: Any, bus: postbus.Bus, url: str, name: str, target: str, tiered: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, steps = module._step, []

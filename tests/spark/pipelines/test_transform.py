@@ -169,7 +169,7 @@ def test_invalid_transforms_are_one_line_errors(
     assert "\n" not in caught.value.message
 
 
-def test_a_continuous_pipeline_follows_until_a_signal_comes_and_goes_on_later(
+def test_a_continuous_pipeline_follows_until_a_signal_and_continues_later(
     spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
 ) -> None:
     from postbus.pipelines import MaterializeOptions, materialize_stream

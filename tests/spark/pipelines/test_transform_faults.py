@@ -115,7 +115,7 @@ def test_a_step_that_dies_before_it_counts_is_taken_again_once(
 
 
 @pytest.mark.slow
-def test_a_full_disk_stops_the_files_and_room_lets_them_go_on(
+def test_a_full_disk_stops_the_files_which_continue_when_there_is_room(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     noise = random.Random(1)

@@ -55,7 +55,7 @@ declare
 begin
     horizon_seq := postbus_data.horizon_of(reader.stream_id);
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
-    -- Where the partitions of the next layout begin, when their number was changed.
+    -- The first seq of the next layout, after a change of the partition count.
     end_seq := least(
         horizon_seq,
         (
@@ -124,7 +124,7 @@ begin
         and l.epoch = reader.epoch;
     if not reader.is_group then
         swept := postbus_data.sweep_state_of(reader);
-        -- Just after a sweep there is nothing to divide by; it has said what the rate was before.
+        -- Just after a sweep there is too little time to divide by; the sweep has recorded the rate before it.
         rate_estimate := case
             when swept.swept_to > clock_timestamp() - interval '1 second' then swept.delivery_rate
             else postbus_data.delivery_rate(swept, postbus_data.position_sum(reader), clock_timestamp())

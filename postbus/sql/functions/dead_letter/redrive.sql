@@ -39,7 +39,7 @@ begin
         select d.*
         from postbus_data.match_dead(
             reader.id, seqs, key_pattern, reason_like,
-            -- However many of those there are that cannot go back, the others do.
+            -- Skip the ones that cannot go back, so that they do not fill the page.
             case when to_stream is null then source.purged_seq - 1 else 0 end,
             max_messages
         ) as m

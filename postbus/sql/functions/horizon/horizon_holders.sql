@@ -39,7 +39,7 @@ begin
         p.gid
     from postbus_data.publisher_locks(id, last_seq) as l
     left join pg_stat_activity as a on a.pid = l.pid
-    -- A prepared transaction is nobody's; it is known by the lock on its own id.
+    -- A prepared transaction has no session; the lock on its own id identifies it.
     left join pg_locks as t
         on t.locktype = 'transactionid'
         and t.virtualtransaction = l.virtual_transaction

@@ -45,7 +45,7 @@ declare
     place text := 'insert into postbus_data.log_' || entry.stream_id::text || '_' || postbus_data.layout_segment(entry.layout)::text
         || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
     partition_count integer := postbus_data.layout_count(entry.layout);
-    -- partition_of written out: a call of it costs as much as the insert.
+    -- partition_of, inlined by hand: a call of it costs as much as the insert.
     hash bytea := sha256(convert_to(key, 'UTF8'::name));
     partition integer := mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), partition_count);
     content json;
@@ -79,10 +79,11 @@ begin
     if entry.data_type = 'json' then
         content := postbus_data.as_json(data, null);
     end if;
-    -- Number and time are taken in one moment: a time that lags its number would hide the message from readers by time.
+    -- Take seq and time together: with a time older than its seq, readers by time would miss the message.
     seq := nextval(entry.sequence);
     if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
-        -- Others may have published to a new layout and have lower numbers. A key's messages of the old one are read first, so this is not to go there.
+        -- Others may have published to a new layout with lower seqs. Readers finish the old layout first, so this message must
+        -- not go there.
         return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, caller => caller);
     end if;
     partition := postbus_data.layout_base(entry.layout)

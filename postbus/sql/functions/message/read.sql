@@ -69,7 +69,7 @@ begin
         end if;
         if backwards then high := least(high, edge); else low := greatest(low, edge); end if;
     end if;
-    -- Clocks and numbers may disagree by a moment: look a second further, and compare the times themselves.
+    -- Times and seqs may disagree by a moment: look a second further, and compare the times themselves.
     if from_time is not null then
         low := greatest(low, postbus_data.seq_before(source.id, greatest(from_time, '2000-01-01') - interval '1 second'));
     end if;

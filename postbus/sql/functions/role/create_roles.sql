@@ -28,7 +28,7 @@ begin
     if not pg_has_role(current_user, 'postbus_owner', 'usage') then
         execute format('grant postbus_owner to %I', current_user);
     end if;
-    -- It grants the use of them to others.
+    -- It grants usage of the schemas to others.
     grant all on schema postbus, postbus_data to postbus_owner with grant option;
     perform postbus_data.own_objects('postbus_owner');
 end

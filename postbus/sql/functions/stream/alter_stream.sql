@@ -63,7 +63,7 @@ begin
         when_full = coalesce(alter_stream.when_full, s.when_full),
         dedup_window = case when 'dedup_window' = any (unset) then null else coalesce(alter_stream.dedup_window, s.dedup_window) end,
         process_unmodified = coalesce(alter_stream.process_unmodified, s.process_unmodified),
-        -- Maintenance finds out anew.
+        -- Maintenance determines it again.
         is_full = false
     where s.id = altered
     returning s.* into settings;

@@ -38,7 +38,7 @@ sizes    also return message_estimate and bytes, which are null otherwise: it ex
         from (
             select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
             from postbus_data.segment as g
-            -- Asked here, and not in the join, so that nothing is looked at that nobody wants to know.
+            -- Here, and not in the join, so that nothing is examined without sizes.
             where sizes
                 and g.stream_id = s.id
         ) as t

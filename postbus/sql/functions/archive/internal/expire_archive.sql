@@ -24,7 +24,7 @@ begin
     from postbus_data.archive_batch as b
     where b.stream_id = known.stream_id
         and b.to_seq > known.start_after
-        -- What is not over yet, or reaches beyond the step.
+        -- Steps and files that also hold later messages.
         and not exists (
             select
             from postbus_data.archive_file as f

@@ -72,7 +72,7 @@ begin
             get diagnostics message_count = row_count;
             layout := pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postbus_data.layout_' || entry.stream_id::text));
             if layout <> entry.layout then
-                -- A new segment was begun while numbers were drawn: once more, see draw_seqs.
+                -- A new segment began while seqs were drawn: draw again, see draw_seqs.
                 raise exception using errcode = 'PB001', message = 'the layout has changed';
             end if;
             exit;

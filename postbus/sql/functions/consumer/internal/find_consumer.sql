@@ -7,7 +7,7 @@ as $$
 declare
     found_consumer postbus_data.consumer;
 begin
-    -- The row as a whole: its columns one by one would take twice as long.
+    -- Select the whole row: column by column would take twice as long.
     found_consumer := (
         select c
         from postbus_data.consumer as c

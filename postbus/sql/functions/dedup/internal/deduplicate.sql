@@ -36,7 +36,8 @@ begin
     end if;
 
     if to_regclass(format('postbus_data.dedup_%s_%s', stream_id, current_number)) is null then
-        -- A register from a dump may be ahead, until maintenance mends it. What it will be set to is where ids go meanwhile.
+        -- A register from a dump may be ahead until maintenance repairs it. Until then, ids go to the table that it will be set
+        -- to.
         current_number := (select max(d.number) from postbus_data.dedup as d where d.stream_id = deduplicate.stream_id);
     end if;
 
@@ -47,7 +48,7 @@ begin
     known := '{}';
     if last_table.number is not null then
         if last_table.sealed_at is null or current_setting('transaction_isolation') <> 'read committed' then
-            -- Somebody may be writing the same id there just now.
+            -- Another transaction may be inserting the same id right now.
             known := postbus_data.insert_ids(format('postbus_data.dedup_%s_%s', stream_id, last_table.number), ids, seqs, now_at, oldest);
         else
             execute format(

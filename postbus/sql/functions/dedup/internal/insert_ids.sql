@@ -32,7 +32,7 @@ begin
         select array_agg(t.id) from taken as t',
         ids_table
     ) into taken using ids, seqs, now_at, oldest;
-    -- A later statement: what made it wait has committed since.
+    -- A later statement sees rows of the transaction it has waited for.
     execute format(
         'select coalesce(jsonb_object_agg(d.id, d.seq), ''{}'') from %1$s as d where d.id = any ($1) and not d.id = any ($2)',
         ids_table

@@ -26,7 +26,7 @@ begin
         return 0;
     end if;
     step_count := postbus_data.repair_dedup(stream_id);
-    -- The clock may have been set back; a table must not stay until it comes to that time again.
+    -- The clock may have been set back; a table must not stay until that time comes again.
     update postbus_data.dedup as d
     set begun_at = case when d.begun_at is not null then least(d.begun_at, clock_timestamp()) end,
         sealed_at = case when d.sealed_at is not null then least(d.sealed_at, clock_timestamp()) end

@@ -30,7 +30,7 @@ begin
     if named <= newest.number or newest.prepared_by = pg_current_xact_id() then
         return 0;
     end if;
-    -- Nobody could write to it while the register was ahead, so it may pass for finished.
+    -- Nothing could be written to it while the register was ahead, so it may look finished.
     update postbus_data.dedup as d
     set rolled_at_seq = null,
         sealed_at = null

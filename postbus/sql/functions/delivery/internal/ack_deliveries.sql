@@ -32,7 +32,7 @@ begin
             returning l.token, cardinality(l.seqs) as size
         )
         select coalesce(array_agg(g.token), '{}'), coalesce(sum(g.size), 0) into gone_tokens, finished from gone as g;
-        -- In a later statement: the first has waited for whoever was settling some of their messages.
+        -- In a later statement: the first one has waited for sessions that were settling some of the messages.
         delete from postbus_data.settled as s where s.token = any (gone_tokens);
         get diagnostics gone_count = row_count;
         finished := finished - gone_count;

@@ -51,7 +51,7 @@ begin
     claim.layout := postbus_data.reading_layout(reader);
     claim.quota := reader.max_ack_pending / (postbus_data.layout_count(claim.layout) + 1);
     if claim.quota < 100 then
-        -- Too few to share out among the partitions: one receive at a time looks at all that is in flight.
+        -- The limit is too small to divide among the partitions: one receive at a time counts everything in flight.
         claim.quota := null;
     end if;
     claim.lease_until := clock_timestamp() + coalesce(ack_wait, reader.ack_wait);

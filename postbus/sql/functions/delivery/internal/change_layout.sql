@@ -83,12 +83,12 @@ begin
         and c.partition_base = reader.partition_base
     returning c.* into moved;
     if moved.id is null then
-        -- Somebody else was faster.
+        -- Another session was faster.
         select c.* into moved from postbus_data.consumer as c where c.id = reader.id and c.epoch = reader.epoch;
         return case when moved.id is null then reader else moved end;
     end if;
     foreach place in array places loop
-        -- Whoever still comes to an old partition finds that there is nothing more to claim.
+        -- A receive that still looks at an old partition finds nothing to claim.
         perform postbus_data.advance_position(place, 9223372036854775807);
     end loop;
     with unparked as (

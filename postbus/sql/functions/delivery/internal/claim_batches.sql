@@ -29,7 +29,7 @@ declare
     found_count integer;
     last_claim postbus_data.receive_state;
     busy_due boolean;
-    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    -- The partitions that other sessions hold. In later rounds, only these are looked at; null means all.
     busy_ones integer[];
     awaited integer[];
 begin
@@ -82,7 +82,7 @@ begin
                     return query select b.* from postbus_data.as_batches(claim.messages) as b;
                     remaining := remaining - cardinality(claim.messages);
                 end if;
-                -- Also when the last look has changed nothing: as many are parked as may be.
+                -- Also if the last look changed nothing: the limit of parked messages is reached.
                 exit when claim.wanted is null
                     or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
                 execute 'select b.* from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2) as b'
@@ -101,7 +101,7 @@ begin
                     exit when scan_left <= 0;
                     claim.scan := least(4 * claim.scan, 16384);
                 elsif claim.blocked is not null then
-                    -- It has moved on behind what it has parked; there may be free keys further on.
+                    -- The position is now after the parked messages; there may be free keys further on.
                     null;
                 elsif batch.partition is null then
                     -- All that it looked at had expired, and it has moved on behind it.
@@ -119,7 +119,7 @@ begin
                             (claim.place).read_to_seq = reader.start_after
                             or (claim.place).horizon - (claim.place).read_to_seq >= remaining * partition_count
                         ) then
-                            -- Lest it look new, or full, the next time.
+                            -- So that it does not look new, or full, the next time.
                             perform postbus_data.advance_position(claim.place, (claim.place).horizon);
                         end if;
                         exit;
@@ -130,7 +130,7 @@ begin
         end loop;
         exit when remaining < max_messages or scan_left <= 0;
 
-        -- Nothing. That has to be true of what others are just claiming, and of what has expired, before it is said.
+        -- Nothing found. Before saying so, check the partitions that others hold, and sweep what has expired.
         if busy_ones <> '{}' and not postbus_data.is_behind(reader) then
             claim.horizon := postbus_data.horizon_of(reader.stream_id);
             busy_ones := array(
@@ -138,7 +138,7 @@ begin
             );
         end if;
         if busy_due or busy_ones <> '{}' then
-            -- One alone waits for all of the old partitions, when it is time to go on to new ones.
+            -- Only one session waits for all old partitions when it is time to move to the new ones.
             exit when clock_timestamp() > wait_until
                 or (postbus_data.is_behind(reader) and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('change layout')));
             awaited := busy_ones;

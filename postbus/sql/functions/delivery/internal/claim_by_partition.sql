@@ -40,7 +40,7 @@ begin
                     limit wanted
                 )
                 union all
-                -- Of an older layout, and given once more.
+                -- A message of an older layout, redelivered.
                 select w.partition, w.seq, w.attempts, w.due_at
                 from postbus_data.waiting as w
                 where w.consumer_id = reader.id

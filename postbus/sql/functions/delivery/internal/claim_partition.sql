@@ -41,7 +41,7 @@ begin
     if place.read_to_seq is null then
         place := postbus_data.first_position(reader, partition, reader.start_after);
     elsif place.read_to_seq = 9223372036854775807 then
-        -- Meanwhile somebody has changed the layout.
+        -- The layout was changed meanwhile.
         return claim;
     end if;
 
@@ -69,7 +69,7 @@ begin
         place := claim.place;
     end if;
 
-    -- The horizon seen by an earlier claim serves as long as it is likely to leave enough to read.
+    -- Reuse the horizon of an earlier claim while it probably leaves enough to read.
     if claim.horizon is null and place.horizon - place.read_to_seq < wanted * postbus_data.layout_count(claim.layout) then
         claim.horizon := postbus_data.horizon_of(reader.stream_id);
     end if;
@@ -83,7 +83,7 @@ begin
     if place.horizon <= claim.after_seq then
         return claim;
     end if;
-    -- Read after the horizon: what lies below it is in this segment or an older one.
+    -- Read after the horizon: messages below it are in this segment or an older one.
     newest := postbus_data.layout_segment(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)));
     claim.segment := newest;
     claim.to_seq := place.horizon;

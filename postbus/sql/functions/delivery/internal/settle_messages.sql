@@ -29,7 +29,7 @@ declare
     found_count bigint;
     left_count bigint;
 begin
-    -- A heartbeat may have moved messages to another piece after the first look began. Then some are missing, and a second look finds them.
+    -- A heartbeat may have moved messages to another piece after the first look began. A second look finds them.
     for look in 1 .. 2 loop
         found_count := 0;
         left_count := 0;
@@ -68,7 +68,7 @@ begin
     end loop;
 
     if left_count = 0 then
-        -- A heartbeat that is about to split it is waited for. What it has moved is looked at once more.
+        -- Wait for a heartbeat that is splitting it; the second look finds the messages it moves.
         perform from postbus_data.lease as l where l.token = settle_messages.token and l.consumer_id + 0 = settle_messages.consumer_id for update;
         delete from postbus_data.lease as l
         where l.token = settle_messages.token

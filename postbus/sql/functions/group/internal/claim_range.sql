@@ -37,7 +37,8 @@ begin
         end if;
     end if;
     if held.token is not null then
-        -- Whoever is just committing or extending it may have committed others before, and be waiting for one of this transaction's: never wait for him.
+        -- A session that is committing or extending it may have committed others before, and be waiting for one that this
+        -- transaction holds. So never wait for it.
         select l.* into held from postbus_data.lease as l where l.token = held.token and l.piece = 0 for update skip locked;
         if held.token is null or held.deadline > clock_timestamp() then
             return claimed;
@@ -59,7 +60,7 @@ begin
         end if;
         seqs := postbus_data.next_seqs(reader.stream_id, partition, greatest(place.read_to_seq, start_seq - 1), place.horizon, wanted);
         last_seq := coalesce(seqs[cardinality(seqs)], place.horizon);
-        -- Read after the horizon: all that lies above what is claimed is in this segment, if no older one has more.
+        -- Read after the horizon: everything above the claimed range is in this segment, unless an older one has more.
         newest := postbus_data.layout_segment(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)));
         if place.segment <> newest and not exists (
             select
@@ -72,7 +73,7 @@ begin
         end if;
         if seqs is null then
             if last_seq > place.read_to_seq and (place.read_to_seq = reader.start_after or last_seq - place.read_to_seq >= wanted * partition_count) then
-                -- Lest it look new, or full, the next time.
+                -- So that it does not look new, or full, the next time.
                 place.leases := null;
                 perform postbus_data.advance_position(place, last_seq);
             end if;

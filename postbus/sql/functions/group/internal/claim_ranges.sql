@@ -28,7 +28,7 @@ declare
     remaining integer := max_messages;
     claimed postbus.claimed;
     owned integer[];
-    -- The partitions that somebody else was just claiming; once there are some, what is waited for: null for all.
+    -- The partitions that other sessions hold. In later rounds, only these are looked at; null means all.
     busy_ones integer[];
     awaited integer[];
     horizon bigint;

@@ -17,7 +17,7 @@ declare
     missing record;
 begin
     if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages)
-        -- There, what is missing was most likely replaced.
+        -- There, a missing message was most likely replaced by a later version.
         or (select s.one_message_per_key from postbus_data.stream as s where s.id = reader.stream_id)
     then
         return;

@@ -13,7 +13,7 @@ begin
     if reader.backoff_factor is null then
         seconds := extract(epoch from reader.backoff[least(failure, cardinality(reader.backoff))]);
     else
-        -- The power is bounded: the cap, or 30 days, is reached long before.
+        -- The exponent is limited: the cap, or 30 days, is reached long before.
         seconds := extract(epoch from reader.backoff[1]) * power(reader.backoff_factor, least(failure - 1, 60));
     end if;
     seconds := least(seconds, extract(epoch from coalesce(reader.backoff_cap, interval '30 days')));

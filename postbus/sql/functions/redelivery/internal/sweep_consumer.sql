@@ -42,17 +42,18 @@ begin
         else state.swept_to - interval '250 milliseconds'
     end;
 
-    -- What this publishes can be received when it has committed: not by the receive that called this, but by the next.
+    -- Messages published here can be received after the commit: by the next receive, not by the one that called this.
     perform postbus_data.append_scheduled(reader.stream_id);
     failed := postbus_data.expire_leases(reader, from_time, now_at);
     made := failed;
     if reader.ordering = 'none' then
-        -- What has just expired may be due at once.
+        -- Leases that have just expired may be due at once.
         made := postbus_data.append_due(reader, from_time, clock_timestamp());
     end if;
 
     if greatest(failed, made) >= 1000 then
-        -- Each takes so many at once at most. After an outage, or a large redrive, there are more: the next sweep goes on from there.
+        -- Each takes a limited number at once. After an outage or a large redrive there are more, and the next sweep continues
+        -- from there.
         swept_to := least(
             now_at,
             (
@@ -80,7 +81,7 @@ begin
             and d.died_at < now_at - reader.retain_dead;
     end if;
 
-    -- Moved now and then only: an idle consumer that is asked all the time should not write all the time.
+    -- Moved only from time to time: an idle consumer that is polled all the time should not write all the time.
     if made > 0 or is_wide then
         delete from postbus_data.sweep_state as s
         where s.consumer_id = reader.id

@@ -11,7 +11,7 @@ Returns  whether it swept.
 declare
     now_at timestamptz := clock_timestamp();
 begin
-    -- It may have been swept in the future, when the clock was set back.
+    -- If the clock was set back, the last sweep may be in the future.
     if (postbus_data.sweep_state_of(reader)).swept_to between now_at - interval '1 second' and now_at + interval '1 second' then
         return false;
     end if;

@@ -26,7 +26,7 @@ begin
     end if;
     horizon := postbus_data.horizon_of(stream_id);
 
-    -- What must stay, whatever else is said.
+    -- What must stay, whatever the limits say.
     select min(postbus_data.finished_edge(c, horizon))
     into keep_edge
     from postbus_data.consumer as c
@@ -35,7 +35,7 @@ begin
     keep_edge := least(
         keep_edge,
         horizon + 1,
-        -- What the history shows.
+        -- What the history still refers to.
         (
             select min((select h.first_seq from postbus_data.history as h where h.consumer_id = c.id order by h.first_seq limit 1))
             from postbus_data.consumer as c

@@ -14,7 +14,7 @@ Touches  scheduled (delete), the stream's log (insert).
 Locks    the stream's schedule; returns 0 at once when another session holds it.
 */
 declare
-    -- Not in the queries: a function that changes cannot be looked up in an index, and all that is scheduled would be walked through.
+    -- Not in the queries: a volatile function cannot be used for an index lookup, and every scheduled message would be scanned.
     now_at timestamptz := clock_timestamp();
     stream_name text;
     due record;

@@ -33,7 +33,7 @@ begin
         if next_segment.prepared_by = pg_current_xact_id() then
             return 0;
         end if;
-        -- Whoever reads the new register takes his seqs after this.
+        -- A publisher that reads the new register draws its seqs after this.
         update postbus_data.segment as s
         set after_seq = pg_sequence_last_value(sequence)
         where s.stream_id = advance_segment.stream_id
@@ -48,7 +48,7 @@ begin
 
     select g.after_seq < pg_sequence_last_value(sequence)
         and (
-            -- In the future, when the clock was set back.
+            -- In the future, if the clock was set back.
             g.prepared_at not between clock_timestamp() - postbus_data.roll_age(s) and clock_timestamp() + interval '1 minute'
             or pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))) >= postbus_data.roll_bytes(s)
             or s.roll_due

@@ -16,7 +16,7 @@ begin
     from postbus_data.stream as s
     where s.id = prepare_segment.stream_id;
 
-    -- Wide columns last. The key's collation is C: comparisons are by byte, as tokens and prefixes want them.
+    -- Wide columns last. The key's collation is C: comparisons are by byte, as tokens and prefixes need.
     execute format(
         'create table postbus_data.log_%1$s_%2$s (
             seq bigint not null,

@@ -52,6 +52,6 @@ sizes and ages come from the catalog and from the newest segment's row.
             or (log.bytes > 0 and g.begun_at not between clock_timestamp() - postbus_data.roll_age(s) and clock_timestamp() + interval '1 minute')
             or (log.bytes > 0 or s.is_full or g.newest > 1) and (num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) > 0 or s.until_acked)
         )
-    -- In no order, so that streams which cannot get on do not keep the others waiting.
+    -- In no order, so that streams that cannot proceed do not starve the others.
     order by random()
 $$;

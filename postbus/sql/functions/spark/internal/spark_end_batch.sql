@@ -28,7 +28,7 @@ begin
     delete from postbus_data.spark_staging as s
     where s.attempt = any (attempts)
         and starts_with(s.writer, stream || '/');
-    -- What attempts that do not count, and drivers that died, have left.
+    -- Leftovers of attempts that do not count, and of dead drivers.
     delete from postbus_data.spark_staging as s
     where s.writer = stream || '/' || spark_end_batch.writer
         and s.batch_id <= spark_end_batch.batch_id;
