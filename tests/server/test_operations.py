@@ -133,20 +133,19 @@ def test_the_metrics_of_streams_are_looked_at_once_however_many_ask(api: Api) ->
 def up(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`postbus up` under the usual limits, and the address that it prints."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("POSTBUS_")}
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [COMMAND, "up", "--port", "0", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=clean,
         preexec_fn=_limit_files,
-    )
-    try:
-        assert process.stdout is not None
-        yield process, process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.wait()
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
 
 
 def _limit_files() -> None:

@@ -48,15 +48,14 @@ def copying(
     }
     names = [url, "source", "target", str(checkpoint), master, str(per_trigger)]
     command = [sys.executable, "-m", "tests.spark.copy_stream", *names]
-    driver = subprocess.Popen(
+    with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
-    )
-    try:
-        yield driver
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
+    ) as driver:
+        try:
+            yield driver
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
 
 
 def kill(what: str, driver: subprocess.Popen[str], server: servers.Server, chance: random.Random) -> None:
