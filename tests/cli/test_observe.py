@@ -189,7 +189,7 @@ async def test_a_seek_asks_for_a_position_and_confirmation_and_refuses_invalid_o
         await screen.press("g", *"nowhere", "enter")
         await screen.shows('"nowhere" is not a time')
         await screen.press("g", *"latest", "enter")
-        await screen.shows("Move billing of orders", "flight are given up")
+        await screen.shows("Move billing of orders to latest?", "1 messages in flight are")
         await screen.press("y")
         await screen.until(lambda: _is(billing.stats(), lambda stats: stats.lag_estimate == 0), "it has moved")
 

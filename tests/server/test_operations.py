@@ -186,7 +186,7 @@ def test_up_prints_three_commands_that_work_and_logs_requests_as_json(fresh_url:
         rest = process.stderr.read()
     assert said_back[1]["data"]["published"] == 1
     assert said_back[2]["data"][0]["data"] == {"quantity": 4}
-    assert "open to every program of this machine" in said
+    assert "Every program on this machine" in said
     assert rest.endswith("stopped\n")
     logged = [json.loads(line) for line in rest.splitlines() if line.startswith("{")]
     assert ("POST", "/api/streams", 200) in [(each["method"], each["path"], each["status"]) for each in logged]

@@ -106,5 +106,5 @@ def test_the_command_archives_verifies_and_lists(
         run("run", "archive", stream, "--options", str(tmp_path / "options.yml"))
     with pytest.raises(postbus.NotFound, match="no-such"):
         run("run", "archive", "no-such")
-    with pytest.raises(postbus.InvalidInput, match="pipelines work on Postgres"):
+    with pytest.raises(postbus.InvalidInput, match="pipelines need Postgres itself"):
         Shell("http://127.0.0.1:1").objects("pipeline", "run", "archive", stream)

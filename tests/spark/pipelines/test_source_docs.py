@@ -28,8 +28,8 @@ def test_the_how_to_brings_in_files_and_tables(shared_spark: Any, spark_server: 
 
         first, second, third = (said.out + said.err for said in page.said_by("pipeline run ingest"))
         assert "messages  1\nbad       1" in first
-        assert "nothing is new" in second
-        assert "nothing is new" in third
+        assert "there are no new files" in second
+        assert "there are no new files" in third
         assert "which cannot be a token" in page.said_by("stream read orders-bad")[0].out
         assert [(m.key, m.data["total"]) for m in bus.scan("orders")] == [("orders.ada.1", 2.5)]
         assert page.scope["done"].messages == 3
