@@ -7,6 +7,7 @@ import select
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -44,6 +45,8 @@ class AsyncDatabase:
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
         self._is_asking = False
+        # When the server was started that the newest connection in use leads to.
+        self.server_started_at: datetime | None = None
         # Connections that flush in the background, and how many more there may be.
         self._flushing: list[AsyncPreparedConnection] = []
         self._spare = threading.Semaphore(pool_size // 2)
@@ -137,16 +140,20 @@ class AsyncDatabase:
         result: _Result = await self._on_pooled(AsyncPreparedConnection.fetch_decoded, load, statement, parameters)
         return result
 
-    async def flush(self, previous: AsyncPreparedConnection | None) -> AsyncPreparedConnection | None:
+    async def flush(
+        self, previous: AsyncPreparedConnection | None, since: datetime | None
+    ) -> AsyncPreparedConnection | None:
         """Have everything committed so far written to disk, without waiting for it.
 
         Args:
             previous: The result of the previous call, whose flush is awaited.
+            since: When the server was started that has committed it. One that was started later may have lost it in a crash.
 
         Returns:
             The connection that flushes, for `await_flush`. None if it is done: a small pool has no connection to spare.
 
         Raises:
+            ConnectionLost: The server was restarted since.
             postbus.Error: The flush cannot be started, or the previous one failed.
         """
         if previous is not None and not self._reclaim(previous):
@@ -157,6 +164,8 @@ class AsyncDatabase:
             await self.rows(statements.FLUSH)
         else:
             await self._on(connection, AsyncPreparedConnection.start, statements.FLUSH)
+        if self.server_started_at != since:
+            raise ConnectionLost("Postgres was restarted before a commit was flushed", "it may have been undone")
         return connection
 
     async def _flusher(self) -> AsyncPreparedConnection | None:
@@ -224,6 +233,8 @@ class AsyncDatabase:
             raise translate(await self._why_unreachable(error), under_way=False) from error
         except psycopg.Error as error:
             raise translate(error, under_way=False) from error
+        if self.server_started_at is None or pooled.server_started_at > self.server_started_at:
+            self.server_started_at = pooled.server_started_at
         return pooled
 
     async def _checkin(self, connection: AsyncPreparedConnection) -> None:
@@ -266,8 +277,10 @@ async def _run_on_callers(connection: Connection, statement: str, parameters: Se
 
 
 async def _configure(connection: AsyncPreparedConnection) -> None:
-    cursor = await connection.execute("select pg_backend_pid()")
+    cursor = await connection.execute("select pg_backend_pid(), pg_postmaster_start_time()")
     row = await cursor.fetchone()
+    if row is not None:
+        connection.server_started_at = row[1]
     if row is not None and row[0] != connection.info.backend_pid:
         # Behind a pooler in transaction mode, where sessions are shared.
         connection.keeps_statements = False

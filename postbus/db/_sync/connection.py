@@ -40,6 +40,8 @@ class PreparedConnection(psycopg.Connection[Any]):
     has_pending_result = False
     """Whether a statement was sent and its result not yet read."""
     is_flusher = False
+    # When its server was started.
+    server_started_at: Any = None
     """Whether it is one of those that flush; see `AsyncDatabase.flush`."""
 
     def fetch(self, statement: str, parameters: Sequence[Any]) -> Rows:

@@ -8,6 +8,7 @@ import select
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -45,6 +46,8 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
         self._is_asking = False
+        # When the server was started that the newest connection in use leads to.
+        self.server_started_at: datetime | None = None
         # Connections that flush in the background, and how many more there may be.
         self._flushing: list[PreparedConnection] = []
         self._spare = threading.Semaphore(pool_size // 2)
@@ -136,16 +139,18 @@ class Database:
         result: _Result = self._on_pooled(PreparedConnection.fetch_decoded, load, statement, parameters)
         return result
 
-    def flush(self, previous: PreparedConnection | None) -> PreparedConnection | None:
+    def flush(self, previous: PreparedConnection | None, since: datetime | None) -> PreparedConnection | None:
         """Have everything committed so far written to disk, without waiting for it.
 
         Args:
             previous: The result of the previous call, whose flush is awaited.
+            since: When the server was started that has committed it. One that was started later may have lost it in a crash.
 
         Returns:
             The connection that flushes, for `await_flush`. None if it is done: a small pool has no connection to spare.
 
         Raises:
+            ConnectionLost: The server was restarted since.
             postbus.Error: The flush cannot be started, or the previous one failed.
         """
         if previous is not None and not self._reclaim(previous):
@@ -156,6 +161,8 @@ class Database:
             self.rows(statements.FLUSH)
         else:
             self._on(connection, PreparedConnection.start, statements.FLUSH)
+        if self.server_started_at != since:
+            raise ConnectionLost("Postgres was restarted before a commit was flushed", "it may have been undone")
         return connection
 
     def _flusher(self) -> PreparedConnection | None:
@@ -223,6 +230,8 @@ class Database:
             raise translate(self._why_unreachable(error), under_way=False) from error
         except psycopg.Error as error:
             raise translate(error, under_way=False) from error
+        if self.server_started_at is None or pooled.server_started_at > self.server_started_at:
+            self.server_started_at = pooled.server_started_at
         return pooled
 
     def _checkin(self, connection: PreparedConnection) -> None:
@@ -265,8 +274,10 @@ def _run_on_callers(connection: Connection, statement: str, parameters: Sequence
 
 
 def _configure(connection: PreparedConnection) -> None:
-    cursor = connection.execute("select pg_backend_pid()")
+    cursor = connection.execute("select pg_backend_pid(), pg_postmaster_start_time()")
     row = cursor.fetchone()
+    if row is not None:
+        connection.server_started_at = row[1]
     if row is not None and row[0] != connection.info.backend_pid:
         # Behind a pooler in transaction mode, where sessions are shared.
         connection.keeps_statements = False

@@ -44,8 +44,9 @@ class PostgresBatches:
         if done is None:
             self._flushing = None  # A receive without an ack does not have to be on disk.
         else:
+            since = self._database.server_started_at
             try:
-                self._flushing = self._database.flush(self._flushing)
+                self._flushing = self._database.flush(self._flushing, since)
             except Unavailable as error:
                 # The ack did take effect, so the original error would be misleading.
                 raise ConnectionLost(f"acks may not be on disk: {error.message}", error.hint) from error
