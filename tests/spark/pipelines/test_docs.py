@@ -40,7 +40,7 @@ def test_a_message_only_in_the_archive_is_reported_with_a_remedy(
     to_lake(spark, url, name, tmp_path)
     bus.maintain(name)
 
-    told = "messages from seq 1 to 15 are in the archive only"
+    told = "messages from seq 1 to 15 are only in the archive"
     assert told in shell.run("stream", "read", name, "--from", "3").err
     assert told in shell.run("stream", "read", name, "--from", "1h").err
     assert told not in shell.run("stream", "read", name, "--from", "16").err
