@@ -3767,7 +3767,7 @@ ack_ids      null acks nothing.
 by_position  the consumer is a group. Without an ack_wait, messages are claimed without a lease; with one, a range is leased,
              and ack_ids are tokens of ranges.
 
-It has no SET clauses, which would cost more than finding a message: the calling session has the settings of postbus.receive.
+It sets the search_path alone: more settings would cost as much as finding a message. The calling session has those of postbus.receive.
 For the first streams that a session uses, the library calls a faster function written for the stream; see
 create_receive_function.
 
@@ -6964,7 +6964,7 @@ begin
         raise exception using
             errcode = 'PB403',
             message = format('permission denied for sequence %s', sequence),
-            hint = 'grant usage and select on the sequences of schema postbus_data';
+            hint = 'call this as a member of the role that owns Postbus';
     end if;
     return value;
 end
@@ -13186,7 +13186,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('325ba6eaf3fe48da')
+insert into postbus_data.installation (functions_digest) values ('e1e40000187031d1')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

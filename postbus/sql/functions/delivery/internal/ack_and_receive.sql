@@ -24,7 +24,7 @@ ack_ids      null acks nothing.
 by_position  the consumer is a group. Without an ack_wait, messages are claimed without a lease; with one, a range is leased,
              and ack_ids are tokens of ranges.
 
-It has no SET clauses, which would cost more than finding a message: the calling session has the settings of postbus.receive.
+It sets the search_path alone: more settings would cost as much as finding a message. The calling session has those of postbus.receive.
 For the first streams that a session uses, the library calls a faster function written for the stream; see
 create_receive_function.
 

@@ -20,7 +20,7 @@ begin
         raise exception using
             errcode = 'PB403',
             message = format('permission denied for sequence %s', sequence),
-            hint = 'grant usage and select on the sequences of schema postbus_data';
+            hint = 'call this as a member of the role that owns Postbus';
     end if;
     return value;
 end
