@@ -12860,7 +12860,7 @@ begin
         and (
             random() < 0.9::float8
             or (reader.is_group and reader.expire_after is null)
-            or not postbus_data.run_periodic_work(postbus_data.find_consumer(stream, consumer))
+            or not postbus_data.run_periodic_work(postbus_data.find_consumer({stream_name}, consumer))
         );
     if is_plain then
         lease_until := reader.lease_until;
@@ -13041,7 +13041,7 @@ begin
 {receive_from_many}
     return query
     select acked, b.*
-    from postbus_data.receive_with_decisions(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
+    from postbus_data.receive_with_decisions(postbus_data.find_consumer({stream_name}, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
     if not found and remaining = max_messages then
         lease := null;
         return next;
@@ -13186,7 +13186,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('e1e40000187031d1')
+insert into postbus_data.installation (functions_digest) values ('e22eedf98b7df51d')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -93,7 +93,7 @@ begin
         and (
             random() < 0.9::float8
             or (reader.is_group and reader.expire_after is null)
-            or not postbus_data.run_periodic_work(postbus_data.find_consumer(stream, consumer))
+            or not postbus_data.run_periodic_work(postbus_data.find_consumer('orders', consumer))
         );
     if is_plain then
         lease_until := reader.lease_until;
@@ -399,7 +399,7 @@ begin
 
     return query
     select acked, b.*
-    from postbus_data.receive_with_decisions(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
+    from postbus_data.receive_with_decisions(postbus_data.find_consumer('orders', consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
     if not found and remaining = max_messages then
         lease := null;
         return next;

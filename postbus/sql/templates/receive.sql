@@ -99,7 +99,7 @@ begin
         and (
             random() < 0.9::float8
             or (reader.is_group and reader.expire_after is null)
-            or not postbus_data.run_periodic_work(postbus_data.find_consumer(stream, consumer))
+            or not postbus_data.run_periodic_work(postbus_data.find_consumer({stream_name}, consumer))
         );
     if is_plain then
         lease_until := reader.lease_until;
@@ -280,7 +280,7 @@ begin
 {receive_from_many}
     return query
     select acked, b.*
-    from postbus_data.receive_with_decisions(postbus_data.find_consumer(stream, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
+    from postbus_data.receive_with_decisions(postbus_data.find_consumer({stream_name}, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
     if not found and remaining = max_messages then
         lease := null;
         return next;

@@ -47,3 +47,30 @@ def contents(owner: psycopg.Connection[Any]) -> dict[str, Any]:
             found[table] = sorted(map(repr, execute(owner, f"select t.* from {table} as t")))
     found["seq"] = execute(owner, f"select last_value from postbus_data.seq_{other}")
     return found
+
+
+def of_consumers(owner: psycopg.Connection[Any], stream: str) -> dict[str, list[tuple[Any, ...]]]:
+    """What is stored of the consumers of a stream, by table."""
+    tables = execute(
+        owner,
+        """
+        select a.attrelid::regclass::text
+        from pg_attribute as a
+        join pg_class as c on c.oid = a.attrelid
+        where c.relnamespace = 'postbus_data'::regnamespace and c.relkind = 'r' and a.attname = 'consumer_id'
+        """,
+    )
+    return {
+        table: execute(
+            owner,
+            f"""
+            select t.*
+            from {table} as t
+            join postbus_data.consumer as c on c.id = t.consumer_id
+            where c.stream_name = %s
+            order by t::text
+            """,
+            stream,
+        )
+        for (table,) in tables
+    }

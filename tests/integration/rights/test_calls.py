@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests.integration.rights.functions import ASKING, ELSEWHERE, SILENT
-from tests.integration.rights.place import RIGHTS, Place, contents, execute
+from tests.integration.rights.place import RIGHTS, Place, contents, execute, of_consumers
 
 pytestmark = pytest.mark.newest_server
 
@@ -43,6 +43,23 @@ def test_no_function_does_anything_to_a_stream_on_which_the_caller_has_no_right(
             assert execute(connection, question.format(other=other, consumer=consumer)) == []
 
     assert contents(owner) == before
+
+
+def test_the_functions_of_a_stream_do_nothing_to_another_that_they_are_told_to_use(
+    place: Place, owner: psycopg.Connection[Any]
+) -> None:
+    before = of_consumers(owner, "other")
+    assert before["postbus_data.lease"]
+    calls = (
+        f"postbus_data.ack_and_receive_{place.stream_id}('other', 'c', 10, null, 'json', null, false)",
+        f"postbus_data.ack_and_receive_{place.stream_id}('other', 'g', 10, null, 'json', null, true)",
+    )
+    with place.connect("consume") as connection:
+        # Often, because now and then it does periodic work too.
+        for call in calls * 50:
+            execute(connection, f"select * from {call}")
+
+    assert of_consumers(owner, "other") == before
 
 
 @pytest.mark.parametrize(
