@@ -1,4 +1,4 @@
-"""Writes the files that are made from others: the sync twins of async code, and the one-file install.
+"""Writes what is made from other files: the sync twins of async code, what SQL repeats of the settings, the one-file install.
 
 python -m tools.generate [--check]
 """
@@ -14,7 +14,7 @@ import tokenize
 from pathlib import Path
 
 from postbus import sql
-from tools import settings_reference
+from tools import settings_reference, settings_sql
 from tools.cli_reference import reference
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,10 +97,23 @@ def generated() -> dict[Path, str]:
     return wanted
 
 
+def stale_regions(*, check: bool) -> list[Path]:
+    """The SQL files whose regions differ from the settings. They are written first, since install.sql is made from them."""
+    stale = []
+    for path in settings_sql.files(ROOT / "postbus" / "sql"):
+        text = settings_sql.with_regions(path.read_text())
+        if text != path.read_text():
+            stale.append(path)
+            if not check:
+                path.write_text(text)
+    return stale
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail if a file is not as it should be; write nothing")
     check = parser.parse_args().check
+    regions = stale_regions(check=check)
     wanted = generated()
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     orphaned = [path for folder in TWINS.values() for path in (ROOT / folder).glob("*.py") if path not in wanted]
@@ -108,12 +121,13 @@ def main() -> int:
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted[path])
+    for path in (*regions, *stale):
         print(f"{'stale' if check else 'wrote'}: {path.relative_to(ROOT)}", file=sys.stderr)
     for path in orphaned:
         if not check:
             path.unlink()
         print(f"{'orphaned' if check else 'removed'}: {path.relative_to(ROOT)}", file=sys.stderr)
-    stale += orphaned
+    stale += [*regions, *orphaned]
     if stale and check:
         print("run: make generate", file=sys.stderr)
     return 1 if stale and check else 0

@@ -42,7 +42,7 @@ def _table(title: str, kind: Any, changes: Any) -> str:
     lines = [f"## {title}", "", "| setting | default | allowed | what it does |", "|---|---|---|---|"]
     for name, setting in sorted(settings_of(kind).items()):
         mark = "" if name in settings_of(changes) else " \\*"
-        default = "none" if setting.default is None else _value(setting, setting.default)
+        default = "none" if setting.default is None else amount(setting, setting.default)
         lines.append(f"| `{name}`{mark} | {default} | {_allowed(kind, name, setting)} | {setting.help} |")
     names = ", ".join(f"`{name}`" for name in sorted(unsettable(kind)))
     return "\n".join([*lines, "", f"Can be unset: {names}.", ""])
@@ -57,11 +57,12 @@ def _allowed(kind: Any, name: str, setting: Setting) -> str:
         return "up to 100 delays, or an `Exponential`"
     if setting.kind == "filter":
         return "a `Filter`, or a key pattern"
-    least = _value(setting, setting.least or 0)
-    return f"{least} and more" if (setting.most or 0) >= 2**62 else f"{least} to {_value(setting, setting.most or 0)}"
+    least = amount(setting, setting.least or 0)
+    return f"{least} and more" if (setting.most or 0) >= 2**62 else f"{least} to {amount(setting, setting.most or 0)}"
 
 
-def _value(setting: Setting, value: Any) -> str:
+def amount(setting: Setting, value: Any) -> str:
+    """A value in words, such as 7 days or 8 MiB."""
     if setting.kind == "flag":
         return str(value).lower()
     if setting.kind == "duration":

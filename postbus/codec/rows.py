@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, Final
 
 from postbus.codec import content
 from postbus.model.archive import ArchiveInfo
@@ -25,6 +25,15 @@ from postbus.model.stream import DataType, HorizonHolder, StreamInfo
 from postbus.model.token import Token
 
 Row = tuple[Any, ...]
+
+
+def _columns(kind: type[Any], **sql_names: str) -> str:
+    """The columns of a value by name, so that a newer database may have more of them, in any order."""
+    return ", ".join(f"i.{sql_names.get(name, name)}" for name in kind.__dataclass_fields__)
+
+
+STREAM_INFO: Final = _columns(StreamInfo)
+CONSUMER_INFO: Final = _columns(ConsumerInfo, order="ordering")
 
 
 def stream_info(row: Row) -> StreamInfo:

@@ -1,7 +1,7 @@
 """The settings of streams and consumers, one line each.
 
 The SQL calls, the fields over HTTP with their ranges, the options of the command line, what can be unset, and the reference page
-follow from these lines.
+follow from these lines. `make generate` writes them into the functions of SQL that take, check or return settings.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class StreamChanges(TypedDict, total=False):
     retain_at_least: Annotated[
         float | timedelta | None, _time("Messages younger than this stay, whatever the limits.", None, 0, 36_500 * _DAY)
     ]
-    max_messages: Annotated[int | None, _count("How many messages it holds at most.", None, 1, _MOST)]
+    max_messages: Annotated[int | None, _count("How many messages it may hold.", None, 1, _MOST)]
     max_storage: Annotated[
-        int | None, _size("How many bytes it takes on disk at most, kept to within a tenth.", None, 2**20, _MOST)
+        int | None, _size("How many bytes it may take on disk, kept to within a tenth.", None, 2**20, _MOST)
     ]
     until_acked: Annotated[bool | None, _flag("Messages are removed when all consumers have finished them.")]
     when_full: Annotated[
@@ -105,7 +105,8 @@ class ConsumerChanges(TypedDict, total=False):
     """The settings of a consumer that can be altered."""
 
     ack_wait: Annotated[
-        float | timedelta | None, _time("How long a delivery is leased to one receiver.", 30, 0.001, 7 * _DAY)
+        float | timedelta | None,
+        _time("How long a delivery is leased before it may go to another worker.", 30, 0.001, 7 * _DAY),
     ]
     max_ack_pending: Annotated[int | None, _count("How many messages may be in flight.", 10_000, 1, 1_000_000)]
     max_deliver: Annotated[
@@ -123,11 +124,20 @@ class ConsumerChanges(TypedDict, total=False):
     ]
     max_waiting: Annotated[
         int | None,
-        _count('In order "key": how many messages may be parked behind others of their key.', 1000, 1, 1_000_000),
+        _count(
+            'In order "key": how many messages may be parked behind others of their key before reading ahead stops.',
+            1000,
+            1,
+            1_000_000,
+        ),
     ]
     on_dead: Annotated[
         OnDead | None,
-        Setting("choice", 'In order "key": a dead letter lets its key continue, or holds it.', "continue"),
+        Setting(
+            "choice",
+            'In order "key": a dead letter lets its key continue, or holds it until it is redriven or discarded.',
+            "continue",
+        ),
     ]
     filter: Annotated[
         Filter | str | None,

@@ -85,7 +85,7 @@ def drop(stream: str, consumer: str) -> Call[None]:
 def list_all(stream: str) -> Call[list[ConsumerInfo]]:
     return Call(
         Sql(
-            "select i.* from postbus.list_consumers($1) as i",
+            f"select {rows.CONSUMER_INFO} from postbus.list_consumers($1) as i",  # noqa: S608
             (stream,),
             lambda found: [rows.consumer_info(row) for row in found],
         ),
@@ -97,7 +97,7 @@ def list_all(stream: str) -> Call[list[ConsumerInfo]]:
 def info(stream: str, consumer: str) -> Call[ConsumerInfo]:
     return Call(
         Sql(
-            "select i.* from postbus.consumer_info($1, $2) as i",
+            f"select {rows.CONSUMER_INFO} from postbus.consumer_info($1, $2) as i",  # noqa: S608
             (stream, consumer),
             lambda found: rows.consumer_info(found[0]),
         ),

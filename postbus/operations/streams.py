@@ -64,7 +64,11 @@ def drop(stream: str) -> Call[None]:
 
 def info(stream: str) -> Call[StreamInfo]:
     return Call(
-        Sql("select i.* from postbus.stream_info($1) as i", (stream,), lambda found: rows.stream_info(found[0])),
+        Sql(
+            f"select {rows.STREAM_INFO} from postbus.stream_info($1) as i",  # noqa: S608
+            (stream,),
+            lambda found: rows.stream_info(found[0]),
+        ),
         Http(INFO, (stream,), lambda answer: answers.stream_info(answer.data)),
         repeatable=True,
     )
@@ -73,7 +77,7 @@ def info(stream: str) -> Call[StreamInfo]:
 def list_all() -> Call[list[StreamInfo]]:
     return Call(
         Sql(
-            "select i.* from postbus.list_streams($1) as i",
+            f"select {rows.STREAM_INFO} from postbus.list_streams($1) as i",  # noqa: S608
             ("",),
             lambda found: [rows.stream_info(row) for row in found],
             next_page=lambda page: (page[-1].name,) if page else None,

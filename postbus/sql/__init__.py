@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import Final
 
 TABLES = (
     "schema",
@@ -30,6 +31,8 @@ TABLES = (
     "token",
     "role",
 )
+
+_REGION_MARK: Final = re.compile(r"^ *-- </?\w+ settings(?:: [\w ]+)?>\n", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,13 @@ def _numbered_files() -> list[Migration]:
 @cache
 def tables() -> str:
     """The statements that create schemas, tables and types."""
-    return "\n".join(_root().joinpath("tables", f"{name}.sql").read_text() for name in TABLES)
+    return "\n".join(_text(_root().joinpath("tables", f"{name}.sql")) for name in TABLES)
 
 
 @cache
 def functions() -> str:
     """The statements that create or replace every function."""
-    sources = [file.read_text() for file in _sql_files(_root().joinpath("functions"))]
+    sources = [_text(file) for file in _sql_files(_root().joinpath("functions"))]
     sources += [_template(file) for file in sorted(_root().joinpath("templates").iterdir(), key=lambda file: file.name)]
     # The default of an argument of many others: it has to be there before them.
     sources.insert(0, _root().joinpath("functions", "role", "current_caller.sql").read_text())
@@ -80,6 +83,11 @@ def _sql_files(folder: Traversable) -> Iterator[Traversable]:
             yield from _sql_files(entry)
         elif entry.name.endswith(".sql"):
             yield entry
+
+
+def _text(file: Traversable) -> str:
+    """A file without the lines that mark what is made from the settings."""
+    return _REGION_MARK.sub("", file.read_text())
 
 
 def _template(file: Traversable) -> str:

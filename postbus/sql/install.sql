@@ -47,16 +47,16 @@ create table postbus_data.installation (
 --   postbus_data.state_<id>    with one_message_per_key: which version of each key is current
 -- Ids are never used again, so an object left behind by one stream cannot be mistaken for another's.
 
--- A row is one stream, with its settings. Its sequences, functions and log tables have its id in their names.
+-- A row is one stream, with its settings. check_stream has their ranges. Its sequences, functions and log tables have its id in their names.
 create table postbus_data.stream (
     -- Publishers' locks use 2^30 + id as their class; see functions/horizon/internal/publisher_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
     name text collate "C" not null unique,
-    data_type text collate "C" not null check (data_type in ('json', 'text', 'bytes')),
-    max_message_bytes integer not null check (max_message_bytes between 1 and 268435456),
+    data_type text collate "C" not null,
+    max_message_bytes integer not null,
     -- The log rolls to a new segment when the newest one is this large or this old.
-    segment_bytes bigint not null check (segment_bytes between 65536 and 1099511627776),
-    segment_age interval not null check (segment_age between interval '1 second' and interval '3650 days'),
+    segment_bytes bigint not null,
+    segment_age interval not null,
     -- Retention; null sets no limit. Messages older than retain_up_to are evicted; those younger than retain_at_least stay,
     -- whatever the limits say. until_acked drops what all consumers have finished. At max_messages or max_storage the
     -- oldest are evicted (evict) or new ones refused (refuse).
@@ -658,7 +658,15 @@ create table postbus_data.backfill_range (
 create type postbus.stream_info as (
     name text,
     id integer,
+    is_full boolean,
+    start_seq bigint,
+    last_seq bigint,
+    message_estimate bigint,
+    bytes bigint,
+    segment_count integer,
+    created_at timestamptz,
     data_type text,
+    one_message_per_key boolean,
     partitions integer,
     max_message_bytes integer,
     segment_bytes bigint,
@@ -670,15 +678,7 @@ create type postbus.stream_info as (
     until_acked boolean,
     when_full text,
     dedup_window interval,
-    one_message_per_key boolean,
-    process_unmodified boolean,
-    is_full boolean,
-    start_seq bigint,
-    last_seq bigint,
-    message_estimate bigint,
-    bytes bigint,
-    segment_count integer,
-    created_at timestamptz
+    process_unmodified boolean
 );
 
 -- What a publisher needs to know of a stream to write to it.
@@ -759,29 +759,29 @@ create type postbus.consumer_info as (
     stream text,
     name text,
     id integer,
-    ordering text,
-    ack_wait interval,
-    max_ack_pending integer,
-    max_deliver integer,
+    is_group boolean,
+    paused boolean,
+    created_at timestamptz,
     backoff interval[],
     backoff_factor double precision,
     backoff_cap interval,
     backoff_jitter double precision,
-    retain_dead interval,
-    max_per_key integer,
-    max_waiting integer,
-    on_dead text,
     filter_key_pattern text,
     filter_headers jsonb,
     filter_headers_not jsonb,
     filter_data text,
+    ordering text,
+    ack_wait interval,
+    max_ack_pending integer,
+    max_deliver integer,
+    retain_dead interval,
+    max_per_key integer,
+    max_waiting integer,
+    on_dead text,
     on_expired text,
     keep_unread boolean,
     expire_after interval,
-    keep_history interval,
-    is_group boolean,
-    paused boolean,
-    created_at timestamptz
+    keep_history interval
 );
 
 -- What a receive has found out so far, passed from one step to the next.
@@ -1863,22 +1863,22 @@ create or replace function postbus.alter_consumer(
     ack_wait interval default null,
     max_ack_pending integer default null,
     max_deliver integer default null,
-    backoff interval[] default null,
-    backoff_factor double precision default null,
-    backoff_cap interval default null,
-    backoff_jitter double precision default null,
     retain_dead interval default null,
     max_per_key integer default null,
     max_waiting integer default null,
     on_dead text default null,
-    filter_key_pattern text default null,
-    filter_headers jsonb default null,
-    filter_headers_not jsonb default null,
-    filter_data text default null,
     on_expired text default null,
     keep_unread boolean default null,
     expire_after interval default null,
     keep_history interval default null,
+    backoff interval[] default null,
+    backoff_factor double precision default null,
+    backoff_cap interval default null,
+    backoff_jitter double precision default null,
+    filter_key_pattern text default null,
+    filter_headers jsonb default null,
+    filter_headers_not jsonb default null,
+    filter_data text default null,
     unset text[] default '{}'
 )
 returns void
@@ -1893,29 +1893,31 @@ New settings apply to deliveries and failures from now on, and a new filter to m
 as a whole: its factor and cap are the ones given in this call. The ordering cannot be changed, because messages in flight were
 delivered under it.
 
-unset    the names of settings to clear: max_deliver, backoff, backoff_factor, backoff_cap, retain_dead, max_per_key,
-         filter_key_pattern, filter_headers, filter_headers_not, filter_data, expire_after, keep_history.
+unset    the names of settings to clear: backoff, and those whose default in create_consumer is null.
 
 Raises   PB400 for an invalid value, PB404 for an unknown stream or consumer.
 Touches  consumer (update).
+Locks    the consumer's row, so that of two calls at once neither undoes what the other changes.
 */
 declare
-    settings postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    settings postbus_data.consumer;
     unknown text;
 begin
     select u into unknown
     from unnest(unset) as u
     where u not in (
-        'max_deliver', 'backoff', 'backoff_factor', 'backoff_cap', 'retain_dead', 'max_per_key',
-        'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data', 'expire_after', 'keep_history'
+        'backoff', 'backoff_factor', 'backoff_cap', 'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data',
+        'max_deliver', 'retain_dead', 'max_per_key', 'expire_after', 'keep_history'
     )
     limit 1;
     if unknown is not null then
         raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
     end if;
-    settings.ack_wait := coalesce(ack_wait, settings.ack_wait);
-    settings.max_ack_pending := coalesce(max_ack_pending, settings.max_ack_pending);
-    settings.max_deliver := case when 'max_deliver' = any (unset) then null else coalesce(max_deliver, settings.max_deliver) end;
+    perform from postbus_data.consumer as c
+    where c.stream_name = alter_consumer.stream
+        and c.name = alter_consumer.consumer
+    for no key update;
+    settings := postbus_data.find_consumer(stream, consumer);
     settings.backoff := case when 'backoff' = any (unset) then '{}' else coalesce(backoff, settings.backoff) end;
     settings.backoff_factor := case
         when unset && array['backoff', 'backoff_factor'] then null
@@ -1928,13 +1930,6 @@ begin
         else coalesce(backoff_cap, settings.backoff_cap)
     end;
     settings.backoff_jitter := coalesce(backoff_jitter, settings.backoff_jitter);
-    settings.retain_dead := case when 'retain_dead' = any (unset) then null else coalesce(retain_dead, settings.retain_dead) end;
-    settings.max_per_key := case when 'max_per_key' = any (unset) then null else coalesce(max_per_key, settings.max_per_key) end;
-    settings.max_waiting := coalesce(max_waiting, settings.max_waiting);
-    settings.on_dead := coalesce(on_dead, settings.on_dead);
-    settings.on_expired := coalesce(on_expired, settings.on_expired);
-    settings.expire_after := case when 'expire_after' = any (unset) then null else coalesce(expire_after, settings.expire_after) end;
-    settings.keep_history := case when 'keep_history' = any (unset) then null else coalesce(keep_history, settings.keep_history) end;
     if 'filter_key_pattern' = any (unset) then
         settings.filter_key_pattern := null;
         settings.filter_key_regex := null;
@@ -1943,30 +1938,32 @@ begin
     settings.filter_headers_not := case when 'filter_headers_not' = any (unset) then null else settings.filter_headers_not end;
     settings.filter_data := case when 'filter_data' = any (unset) then null else settings.filter_data end;
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
-    perform postbus_data.check_consumer(settings);
 
     update postbus_data.consumer as c
-    set ack_wait = settings.ack_wait,
-        max_ack_pending = settings.max_ack_pending,
-        max_deliver = settings.max_deliver,
+    set
+        ack_wait = coalesce(alter_consumer.ack_wait, c.ack_wait),
+        max_ack_pending = coalesce(alter_consumer.max_ack_pending, c.max_ack_pending),
+        max_deliver = case when 'max_deliver' = any (unset) then null else coalesce(alter_consumer.max_deliver, c.max_deliver) end,
+        retain_dead = case when 'retain_dead' = any (unset) then null else coalesce(alter_consumer.retain_dead, c.retain_dead) end,
+        max_per_key = case when 'max_per_key' = any (unset) then null else coalesce(alter_consumer.max_per_key, c.max_per_key) end,
+        max_waiting = coalesce(alter_consumer.max_waiting, c.max_waiting),
+        on_dead = coalesce(alter_consumer.on_dead, c.on_dead),
+        on_expired = coalesce(alter_consumer.on_expired, c.on_expired),
+        keep_unread = coalesce(alter_consumer.keep_unread, c.keep_unread),
+        expire_after = case when 'expire_after' = any (unset) then null else coalesce(alter_consumer.expire_after, c.expire_after) end,
+        keep_history = case when 'keep_history' = any (unset) then null else coalesce(alter_consumer.keep_history, c.keep_history) end,
         backoff = settings.backoff,
         backoff_factor = settings.backoff_factor,
         backoff_cap = settings.backoff_cap,
         backoff_jitter = settings.backoff_jitter,
-        retain_dead = settings.retain_dead,
-        max_per_key = settings.max_per_key,
-        max_waiting = settings.max_waiting,
-        on_dead = settings.on_dead,
         filter_key_pattern = settings.filter_key_pattern,
         filter_key_regex = settings.filter_key_regex,
         filter_headers = settings.filter_headers,
         filter_headers_not = settings.filter_headers_not,
-        filter_data = settings.filter_data,
-        on_expired = settings.on_expired,
-        expire_after = settings.expire_after,
-        keep_history = settings.keep_history,
-        keep_unread = coalesce(alter_consumer.keep_unread, c.keep_unread)
-    where c.id = settings.id;
+        filter_data = settings.filter_data
+    where c.id = settings.id
+    returning c.* into settings;
+    perform postbus_data.check_consumer(settings);
 end
 $$;
 
@@ -2063,22 +2060,22 @@ create or replace function postbus.create_consumer(
     ack_wait interval default interval '30 seconds',
     max_ack_pending integer default 10000,
     max_deliver integer default null,
-    backoff interval[] default '{}',
-    backoff_factor double precision default null,
-    backoff_cap interval default null,
-    backoff_jitter double precision default 0,
     retain_dead interval default null,
     max_per_key integer default null,
     max_waiting integer default 1000,
     on_dead text default 'continue',
-    filter_key_pattern text default null,
-    filter_headers jsonb default null,
-    filter_headers_not jsonb default null,
-    filter_data text default null,
     on_expired text default 'skip',
     keep_unread boolean default false,
     expire_after interval default null,
     keep_history interval default null,
+    backoff interval[] default '{}',
+    backoff_factor double precision default null,
+    backoff_cap interval default null,
+    backoff_jitter double precision default 0,
+    filter_key_pattern text default null,
+    filter_headers jsonb default null,
+    filter_headers_not jsonb default null,
+    filter_data text default null,
     "start" text default null,
     from_seq bigint default null,
     from_time timestamptz default null
@@ -2089,26 +2086,25 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Create a consumer of a stream. It costs publishers nothing.
+Create a consumer of a stream. It costs publishers nothing. A setting whose default is null sets no limit, or is off. The ordering
+cannot be altered later.
 
-ordering         key: the messages of a key are delivered in order, and a failed message holds its key. none: any message that
-                 is not in flight. partition: one batch of a partition at a time, and a failed message holds its partition. It
-                 cannot be changed later.
-ack_wait         how long a delivery is leased before it may go to another worker.
-max_ack_pending  how many messages may be in flight.
-max_deliver      after how many deliveries a message becomes a dead letter; null: no limit.
+ordering         key: messages of a key in order, and a failed one holds its key. none: any message that is not in flight.
+                 partition: one batch of a partition at a time, and a failed message holds its partition.
+ack_wait         How long a delivery is leased before it may go to another worker.
+max_ack_pending  How many messages may be in flight.
+max_deliver      How many deliveries before a message becomes a dead letter.
+retain_dead      How long dead letters are kept.
+max_per_key      In order "key": how many messages of a key a batch may hold.
+max_waiting      In order "key": how many messages may be parked behind others of their key before reading ahead stops.
+on_dead          In order "key": a dead letter lets its key continue, or holds it until it is redriven or discarded.
+on_expired       A message past its time to live is skipped (skip), or becomes a dead letter (bury).
+keep_unread      The stream keeps what it has not finished, whatever its retention.
+expire_after     It is removed when nobody has received from it for this long.
+keep_history     How long history keeps the outcome of each delivery.
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
-retain_dead      how long dead letters are kept; null: indefinitely.
-max_per_key      in order "key", how many messages of a key a batch may hold; null: no limit.
-max_waiting      in order "key", how many messages may be parked behind others of their key before reading ahead stops.
-on_dead          in order "key", whether a dead letter lets its key continue (continue) or holds it until it is redriven or
-                 discarded (hold).
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
                  have; a JSON path that must yield an item other than false and null. Other messages are skipped.
-on_expired       whether a message whose time to live is over is skipped (skip) or becomes a dead letter (bury).
-keep_unread      the stream keeps every message that this consumer has not finished, whatever its retention says.
-expire_after     remove the consumer when nobody has received from it for this long; null: never.
-keep_history     how long postbus.history remembers the outcome of each delivery; null: not at all.
 start            earliest (the default) or latest; or give from_seq or from_time instead.
 
 Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when the consumer exists. With start =>
@@ -2126,17 +2122,18 @@ begin
     settings.ack_wait := ack_wait;
     settings.max_ack_pending := max_ack_pending;
     settings.max_deliver := max_deliver;
-    settings.backoff := backoff;
-    settings.backoff_factor := backoff_factor;
-    settings.backoff_cap := backoff_cap;
-    settings.backoff_jitter := backoff_jitter;
     settings.retain_dead := retain_dead;
     settings.max_per_key := max_per_key;
     settings.max_waiting := max_waiting;
     settings.on_dead := on_dead;
     settings.on_expired := on_expired;
+    settings.keep_unread := keep_unread;
     settings.expire_after := expire_after;
     settings.keep_history := keep_history;
+    settings.backoff := backoff;
+    settings.backoff_factor := backoff_factor;
+    settings.backoff_cap := backoff_cap;
+    settings.backoff_jitter := backoff_jitter;
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
     perform postbus_data.check_consumer(settings);
     if ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
@@ -2152,15 +2149,17 @@ begin
     first_segment := postbus_data.first_segment(settings.stream_id, settings.start_after);
 
     insert into postbus_data.consumer as c (
-        stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
-        retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
-        on_expired, keep_unread, expire_after, keep_history, start_after, partition_base, partition_count
+        stream_id, stream_name, name, start_after, partition_base, partition_count, backoff, backoff_factor, backoff_cap, backoff_jitter,
+        filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
+        ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
+        expire_after, keep_history
     )
     values (
-        settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
-        backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
-        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false), expire_after,
-        keep_history, settings.start_after, first_segment.partition_base, first_segment.partition_count
+        settings.stream_id, stream, consumer, settings.start_after, first_segment.partition_base, first_segment.partition_count,
+        settings.backoff, settings.backoff_factor, settings.backoff_cap, settings.backoff_jitter,
+        settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
+        settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
+        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history
     )
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;
@@ -2286,14 +2285,35 @@ declare
     problem text;
 begin
     problem := case
-        when settings.ordering is null or settings.ordering not in ('key', 'none', 'partition')
+        when settings.ordering is null then 'ordering cannot be null'
+        when settings.ordering not in ('key', 'none', 'partition')
             then format('ordering = %L is not one of key, none, partition', settings.ordering)
-        when (settings.ack_wait between interval '1 millisecond' and interval '7 days') is not true
+        when settings.ack_wait is null then 'ack_wait cannot be null'
+        when settings.ack_wait not between interval '1 millisecond' and interval '7 days'
             then format('ack_wait = %s is not between 1 millisecond and 7 days', settings.ack_wait)
-        when (settings.max_ack_pending between 1 and 1000000) is not true
+        when settings.max_ack_pending is null then 'max_ack_pending cannot be null'
+        when settings.max_ack_pending not between 1 and 1000000
             then format('max_ack_pending = %s is not between 1 and 1000000', settings.max_ack_pending)
         when settings.max_deliver not between 1 and 1000000
             then format('max_deliver = %s is not between 1 and 1000000', settings.max_deliver)
+        when settings.retain_dead not between interval '0' and interval '3650 days'
+            then format('retain_dead = %s is not between 0 and 3650 days', settings.retain_dead)
+        when settings.max_per_key not between 1 and 10000
+            then format('max_per_key = %s is not between 1 and 10000', settings.max_per_key)
+        when settings.max_waiting is null then 'max_waiting cannot be null'
+        when settings.max_waiting not between 1 and 1000000
+            then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
+        when settings.on_dead is null then 'on_dead cannot be null'
+        when settings.on_dead not in ('continue', 'hold')
+            then format('on_dead = %L is not one of continue, hold', settings.on_dead)
+        when settings.on_expired is null then 'on_expired cannot be null'
+        when settings.on_expired not in ('skip', 'bury')
+            then format('on_expired = %L is not one of skip, bury', settings.on_expired)
+        when settings.keep_unread is null then 'keep_unread cannot be null'
+        when settings.expire_after not between interval '1 minute' and interval '3650 days'
+            then format('expire_after = %s is not between 1 minute and 3650 days', settings.expire_after)
+        when settings.keep_history not between interval '1 second' and interval '3650 days'
+            then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
         when settings.backoff is null or cardinality(settings.backoff) > 100 or array_position(settings.backoff, null) is not null
             then 'backoff is not a list of at most 100 delays'
         when exists (select from unnest(settings.backoff) as b where b not between interval '0' and interval '30 days')
@@ -2306,20 +2326,6 @@ begin
             then format('backoff_cap = %s is not between 0 and 30 days', settings.backoff_cap)
         when (settings.backoff_jitter between 0 and 1) is not true
             then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
-        when settings.retain_dead not between interval '0' and interval '3650 days'
-            then format('retain_dead = %s is not between 0 and 3650 days', settings.retain_dead)
-        when settings.max_per_key not between 1 and 10000
-            then format('max_per_key = %s is not between 1 and 10000', settings.max_per_key)
-        when (settings.max_waiting between 1 and 1000000) is not true
-            then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
-        when settings.on_dead is null or settings.on_dead not in ('continue', 'hold')
-            then format('on_dead = %L is not one of continue, hold', settings.on_dead)
-        when settings.expire_after not between interval '1 minute' and interval '3650 days'
-            then format('expire_after = %s is not between 1 minute and 3650 days', settings.expire_after)
-        when settings.keep_history not between interval '1 second' and interval '3650 days'
-            then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
-        when settings.on_expired is null or settings.on_expired not in ('skip', 'bury')
-            then format('on_expired = %L is not one of skip, bury', settings.on_expired)
     end;
     if problem is not null then
         raise exception using errcode = 'PB400', message = problem;
@@ -2748,10 +2754,12 @@ declare
 begin
     return query
     select
-        c.stream_name, c.name, c.id, c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.backoff, c.backoff_factor, c.backoff_cap,
-        c.backoff_jitter, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.filter_key_pattern, c.filter_headers,
+        c.stream_name, c.name, c.id, c.is_group, c.paused, c.created_at, c.backoff, c.backoff_factor, c.backoff_cap, c.backoff_jitter,
+        c.filter_key_pattern, c.filter_headers,
         (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
-        c.filter_data::text, c.on_expired, c.keep_unread, c.expire_after, c.keep_history, c.is_group, c.paused, c.created_at
+        c.filter_data::text,
+        c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.on_expired,
+        c.keep_unread, c.expire_after, c.keep_history
     from postbus_data.consumer as c
     where c.stream_id = listed
     order by c.name;
@@ -3307,21 +3315,6 @@ begin
         execute format('create sequence postbus_data.dedup_%s cache 1', stream_id);
         perform postbus_data.apply_grants(stream_id);
         perform postbus_data.set_dedup(stream_id, 1);
-    end if;
-end
-$$;
-
-create or replace function postbus_data.check_dedup_window(dedup_window interval)
-returns void
-language plpgsql
-immutable
-as $$
-/* Refuse a window that is outside its range (PB400). Null is not checked. */
-begin
-    if dedup_window not between interval '1 second' and interval '30 days' then
-        raise exception using
-            errcode = 'PB400',
-            message = format('dedup_window = %s is not between 1 second and 30 days', dedup_window);
     end if;
 end
 $$;
@@ -11924,7 +11917,7 @@ segments apply to messages published from now on, retention from the next mainte
 
 partitions  takes effect at the next maintenance, for messages published from then on. Each consumer reads the earlier messages to
             their end and then continues with the new partitions, which have new numbers: messages of a key stay in order.
-unset       the names of settings to clear: retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
+unset       the names of settings to clear: those whose default in create_stream is null.
 
 Raises   PB400 for an invalid value, PB404 for an unknown stream, PB409 when its partitions cannot be renumbered any further.
 Touches  stream (update), segment (insert, update); replaces the stream's functions, and creates or drops its tables of ids.
@@ -11937,25 +11930,24 @@ declare
 begin
     select u into unknown
     from unnest(unset) as u
-    where u not in ('retain_up_to', 'retain_at_least', 'max_messages', 'max_storage', 'dedup_window')
+    where u not in (
+        'retain_up_to', 'retain_at_least', 'max_messages', 'max_storage', 'dedup_window'
+    )
     limit 1;
     if unknown is not null then
         raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
     end if;
-    perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
-    perform postbus_data.check_dedup_window(dedup_window);
     if partitions is not null then
+        perform postbus_data.check_partitions(partitions);
         perform postbus_data.repartition(altered, partitions);
     end if;
     update postbus_data.stream as s
-    set max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
+    set
+        max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
         segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
         segment_age = coalesce(alter_stream.segment_age, s.segment_age),
         retain_up_to = case when 'retain_up_to' = any (unset) then null else coalesce(alter_stream.retain_up_to, s.retain_up_to) end,
-        retain_at_least = case
-            when 'retain_at_least' = any (unset) then null
-            else coalesce(alter_stream.retain_at_least, s.retain_at_least)
-        end,
+        retain_at_least = case when 'retain_at_least' = any (unset) then null else coalesce(alter_stream.retain_at_least, s.retain_at_least) end,
         max_messages = case when 'max_messages' = any (unset) then null else coalesce(alter_stream.max_messages, s.max_messages) end,
         max_storage = case when 'max_storage' = any (unset) then null else coalesce(alter_stream.max_storage, s.max_storage) end,
         until_acked = coalesce(alter_stream.until_acked, s.until_acked),
@@ -11966,9 +11958,7 @@ begin
         is_full = false
     where s.id = altered
     returning s.* into settings;
-    perform postbus_data.check_retention(
-        settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.when_full
-    );
+    perform postbus_data.check_stream(settings);
     if settings.dedup_window is null then
         perform postbus_data.end_dedup(altered);
     else
@@ -11985,8 +11975,9 @@ $$;
 
 create or replace function postbus.create_stream(
     stream text,
-    partitions integer default 8,
     data_type text default 'json',
+    one_message_per_key boolean default false,
+    partitions integer default 8,
     max_message_bytes integer default 8388608,
     segment_bytes bigint default 268435456,
     segment_age interval default interval '1 day',
@@ -11997,7 +11988,6 @@ create or replace function postbus.create_stream(
     until_acked boolean default false,
     when_full text default 'evict',
     dedup_window interval default null,
-    one_message_per_key boolean default false,
     process_unmodified boolean default false
 )
 returns void
@@ -12006,56 +11996,60 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Create a stream.
+Create a stream. A setting whose default is null sets no limit, or is off.
 
-partitions         how many partitions its keys are spread over, 1 to 1024. Order is kept within a partition.
-data_type          json (any JSON value, stored as given), text, or bytes.
-max_message_bytes  the size limit of a message's data.
-segment_bytes,     how large or old a segment of the log becomes before the next one begins; space is freed by dropping whole
-segment_age        segments.
+data_type            What messages hold: json (any JSON value), text (str) or bytes.
+one_message_per_key  A message replaces the one before of its key; consumers get the latest, state shows all.
+partitions           How many partitions its keys are spread over.
+max_message_bytes    The largest data of a message.
+segment_bytes        The size at which a segment of the log is full.
+segment_age          The age at which a segment ends.
+retain_up_to         Messages older than this are removed.
+retain_at_least      Messages younger than this stay, whatever the limits.
+max_messages         How many messages it may hold.
+max_storage          How many bytes it may take on disk, kept to within a tenth.
+until_acked          Messages are removed when all consumers have finished them.
+when_full            At a limit: evict the oldest messages, or refuse new ones.
+dedup_window         A message whose dedup_id was published this recently is not published again.
+process_unmodified   With one message per key: publish a message even if its data has not changed.
 
-retain_up_to       messages older than this are evicted; null keeps them.
-retain_at_least    messages younger than this stay, whatever the limits say.
-max_messages,      how many messages, or how many bytes on disk, the stream may hold.
-max_storage
-when_full          at such a limit, drop the oldest messages (evict) or refuse new ones (refuse).
-until_acked        messages are dropped when all consumers have finished them.
-                   A consumer too slow for these limits misses messages, and its stats say so, unless it has keep_unread.
-
-dedup_window         messages may have ids: an id published within this time is not published again.
-one_message_per_key  a new message of a key replaces the one before: consumers get only the latest version of a key, and
-                     postbus.state lists all of them.
-process_unmodified   with one_message_per_key, publish a version even if its data is unchanged.
+A consumer too slow for the limits misses messages, and its stats say so, unless it has keep_unread. Space is freed by dropping whole
+segments of the log.
 
 Raises   PB400 for an invalid name or setting, PB409 when the stream exists.
 Touches  stream, segment (insert); creates the stream's sequences, functions and tables.
 */
 declare
+    settings postbus_data.stream;
     id integer;
 begin
     perform postbus_data.check_name('stream', stream);
-    if data_type is null or data_type not in ('json', 'text', 'bytes') then
-        raise exception using
-            errcode = 'PB400',
-            message = format('data type %s is not known', coalesce('"' || data_type || '"', 'null')),
-            hint = 'use json, text or bytes';
-    end if;
-    if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
-        or until_acked is null or when_full is null or one_message_per_key is null or process_unmodified is null
-    then
-        raise exception using errcode = 'PB400', message = 'a stream''s settings cannot be null';
-    end if;
-    perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
-    perform postbus_data.check_retention(retain_up_to, retain_at_least, max_messages, max_storage, when_full);
-    perform postbus_data.check_dedup_window(dedup_window);
+    settings.data_type := data_type;
+    settings.one_message_per_key := one_message_per_key;
+    settings.max_message_bytes := max_message_bytes;
+    settings.segment_bytes := segment_bytes;
+    settings.segment_age := segment_age;
+    settings.retain_up_to := retain_up_to;
+    settings.retain_at_least := retain_at_least;
+    settings.max_messages := max_messages;
+    settings.max_storage := max_storage;
+    settings.until_acked := until_acked;
+    settings.when_full := when_full;
+    settings.dedup_window := dedup_window;
+    settings.process_unmodified := process_unmodified;
+    perform postbus_data.check_partitions(partitions);
+    perform postbus_data.check_stream(settings);
 
     insert into postbus_data.stream as s (
-        name, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
-        when_full, dedup_window, one_message_per_key, process_unmodified
+        name,
+        data_type, one_message_per_key, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages,
+        max_storage, until_acked, when_full, dedup_window, process_unmodified
     )
     values (
-        stream, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
-        when_full, dedup_window, one_message_per_key, process_unmodified
+        stream,
+        settings.data_type, settings.one_message_per_key, settings.max_message_bytes, settings.segment_bytes, settings.segment_age,
+        settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.until_acked,
+        settings.when_full, settings.dedup_window, settings.process_unmodified
     )
     on conflict (name) do nothing
     returning s.id into id;
@@ -12144,36 +12138,6 @@ begin
 end
 $$;
 
-create or replace function postbus_data.check_limits(
-    partitions integer,
-    max_message_bytes integer,
-    segment_bytes bigint,
-    segment_age interval
-)
-returns void
-language plpgsql
-immutable
-as $$
-/* Refuse stream settings out of range (PB400). Null is not checked: it means "unchanged". */
-declare
-    problem text;
-begin
-    problem := case
-        when partitions not between 1 and 1024
-            then format('partitions = %s is not between 1 and 1024', partitions)
-        when max_message_bytes not between 1 and 268435456
-            then format('max_message_bytes = %s is not between 1 and 268435456 (256 MiB)', max_message_bytes)
-        when segment_bytes not between 65536 and 1099511627776
-            then format('segment_bytes = %s is not between 65536 (64 KiB) and 1099511627776 (1 TiB)', segment_bytes)
-        when segment_age not between interval '1 second' and interval '3650 days'
-            then format('segment_age = %s is not between 1 second and 3650 days', segment_age)
-    end;
-    if problem is not null then
-        raise exception using errcode = 'PB400', message = problem;
-    end if;
-end
-$$;
-
 create or replace function postbus_data.check_name(kind text, name text)
 returns void
 language plpgsql
@@ -12190,31 +12154,66 @@ begin
 end
 $$;
 
-create or replace function postbus_data.check_retention(
-    retain_up_to interval,
-    retain_at_least interval,
-    max_messages bigint,
-    max_storage bigint,
-    when_full text
-)
+create or replace function postbus_data.check_partitions(partitions integer)
 returns void
 language plpgsql
 immutable
 as $$
-/* Refuse retention settings out of range (PB400). Null is not checked. */
+/* Refuse a number of partitions that is out of its range (PB400). */
 declare
     problem text;
 begin
     problem := case
-        when retain_up_to not between interval '1 second' and interval '36500 days'
-            then format('retain_up_to = %s is not between 1 second and 36500 days', retain_up_to)
-        when retain_at_least not between interval '0' and interval '36500 days'
-            then format('retain_at_least = %s is not between 0 and 36500 days', retain_at_least)
-        when retain_at_least > retain_up_to
-            then format('retain_at_least = %s is longer than retain_up_to = %s', retain_at_least, retain_up_to)
-        when max_messages < 1 then format('max_messages = %s is not at least 1', max_messages)
-        when max_storage < 1048576 then format('max_storage = %s is not at least 1048576 (1 MiB)', max_storage)
-        when when_full not in ('evict', 'refuse') then format('when_full = %L is not one of evict, refuse', when_full)
+        when partitions is null then 'partitions cannot be null'
+        when partitions not between 1 and 1024
+            then format('partitions = %s is not between 1 and 1024', partitions)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_stream(settings postbus_data.stream)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse settings of a stream that are out of their range (PB400). Its partitions are not among its columns: see check_partitions. */
+declare
+    problem text;
+begin
+    problem := case
+        when settings.data_type is null then 'data_type cannot be null'
+        when settings.data_type not in ('json', 'text', 'bytes')
+            then format('data_type = %L is not one of json, text, bytes', settings.data_type)
+        when settings.one_message_per_key is null then 'one_message_per_key cannot be null'
+        when settings.max_message_bytes is null then 'max_message_bytes cannot be null'
+        when settings.max_message_bytes not between 1 and 268435456
+            then format('max_message_bytes = %s is not between 1 and 268435456 (256 MiB)', settings.max_message_bytes)
+        when settings.segment_bytes is null then 'segment_bytes cannot be null'
+        when settings.segment_bytes not between 65536 and 1099511627776
+            then format('segment_bytes = %s is not between 65536 (64 KiB) and 1099511627776 (1 TiB)', settings.segment_bytes)
+        when settings.segment_age is null then 'segment_age cannot be null'
+        when settings.segment_age not between interval '1 second' and interval '3650 days'
+            then format('segment_age = %s is not between 1 second and 3650 days', settings.segment_age)
+        when settings.retain_up_to not between interval '1 second' and interval '36500 days'
+            then format('retain_up_to = %s is not between 1 second and 36500 days', settings.retain_up_to)
+        when settings.retain_at_least not between interval '0' and interval '36500 days'
+            then format('retain_at_least = %s is not between 0 and 36500 days', settings.retain_at_least)
+        when settings.max_messages < 1
+            then format('max_messages = %s is not at least 1', settings.max_messages)
+        when settings.max_storage < 1048576
+            then format('max_storage = %s is not at least 1048576 (1 MiB)', settings.max_storage)
+        when settings.until_acked is null then 'until_acked cannot be null'
+        when settings.when_full is null then 'when_full cannot be null'
+        when settings.when_full not in ('evict', 'refuse')
+            then format('when_full = %L is not one of evict, refuse', settings.when_full)
+        when settings.dedup_window not between interval '1 second' and interval '30 days'
+            then format('dedup_window = %s is not between 1 second and 30 days', settings.dedup_window)
+        when settings.process_unmodified is null then 'process_unmodified cannot be null'
+        when settings.retain_at_least > settings.retain_up_to
+            then format('retain_at_least = %s is longer than retain_up_to = %s', settings.retain_at_least, settings.retain_up_to)
     end;
     if problem is not null then
         raise exception using errcode = 'PB400', message = problem;
@@ -12377,20 +12376,30 @@ Raises   PB404 for an unknown stream or one on which the caller has no right.
 */
 declare
     found_id integer := postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read');
+    settings postbus_data.stream;
     info postbus.stream_info;
 begin
-    select
-        s.name, s.id, s.data_type, s.max_message_bytes, s.segment_bytes, s.segment_age, s.retain_up_to, s.retain_at_least,
-        s.max_messages, s.max_storage, s.until_acked, s.when_full, s.dedup_window, s.one_message_per_key, s.process_unmodified, s.is_full, s.start_seq, s.created_at,
-        postbus_data.layout_count(pg_sequence_last_value(to_regclass('postbus_data.layout_' || s.id))),
-        pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id))
-    into
-        info.name, info.id, info.data_type, info.max_message_bytes, info.segment_bytes, info.segment_age, info.retain_up_to,
-        info.retain_at_least, info.max_messages, info.max_storage, info.until_acked, info.when_full,
-        info.dedup_window, info.one_message_per_key, info.process_unmodified, info.is_full, info.start_seq,
-        info.created_at, info.partitions, info.last_seq
-    from postbus_data.stream as s
-    where s.id = found_id;
+    settings := (select s from postbus_data.stream as s where s.id = found_id);
+    info.name := settings.name;
+    info.id := settings.id;
+    info.is_full := settings.is_full;
+    info.start_seq := settings.start_seq;
+    info.created_at := settings.created_at;
+    info.last_seq := pg_sequence_last_value(to_regclass('postbus_data.seq_' || found_id));
+    info.partitions := postbus_data.layout_count(pg_sequence_last_value(to_regclass('postbus_data.layout_' || found_id)));
+    info.data_type := settings.data_type;
+    info.one_message_per_key := settings.one_message_per_key;
+    info.max_message_bytes := settings.max_message_bytes;
+    info.segment_bytes := settings.segment_bytes;
+    info.segment_age := settings.segment_age;
+    info.retain_up_to := settings.retain_up_to;
+    info.retain_at_least := settings.retain_at_least;
+    info.max_messages := settings.max_messages;
+    info.max_storage := settings.max_storage;
+    info.until_acked := settings.until_acked;
+    info.when_full := settings.when_full;
+    info.dedup_window := settings.dedup_window;
+    info.process_unmodified := settings.process_unmodified;
 
     select
         count(*),
@@ -13185,8 +13194,8 @@ as $function$
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('e22eedf98b7df51d')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('2ee013c6340e51e8')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -13204,7 +13213,7 @@ select postbus_data.apply_grants(s.id) from postbus_data.stream as s;
 select postbus_data.comment_functions();
 comment on table postbus_data.migration is 'A row is one numbered step that this database has taken, in a fresh install (which takes all of them at once) or an upgrade.';
 comment on table postbus_data.installation is 'The one row has a digest of the functions'' text, so that the library can compare code and database when it connects.';
-comment on table postbus_data.stream is 'A row is one stream, with its settings. Its sequences, functions and log tables have its id in their names.';
+comment on table postbus_data.stream is 'A row is one stream, with its settings. check_stream has their ranges. Its sequences, functions and log tables have its id in their names.';
 comment on table postbus_data.segment is 'A row is one table of a stream''s log. In its life a segment is prepared (its table exists, nobody writes to it), current (the layout register names it), rolled (the register has moved on, late publishers may still write) and sealed (nobody can write). At most one segment is rolled and not sealed, so a message''s seq lies in one of at most two segments.';
 comment on table postbus_data.kept is 'A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked. It is deleted when no consumer holds it.';
 comment on table postbus_data.dropped is 'A row counts what a dropped segment held: the messages of each partition. It tells a consumer that comes too late how many it has missed. When a stream has more than a hundred rows, the oldest two are merged.';

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import postbus
 from postbus.model.settings import ConsumerChanges, Setting, StreamChanges, settings_of
+from tests.waiting import until
 
 pytestmark = pytest.mark.newest_server
 
@@ -48,3 +50,33 @@ async def test_a_stream_takes_nothing_beyond_the_bounds_of_a_setting(
     for value in just_outside(setting):
         with pytest.raises(postbus.InvalidInput, match=name_of_setting):
             await bus.alter_stream(stream, **{name_of_setting: value})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("ack_wait => '5 seconds'", "max_deliver => 3"), ("filter_key_pattern => 'a.>'", "filter_data => '$.paid'")],
+)
+def test_of_two_who_alter_a_consumer_at_once_neither_undoes_what_the_other_changed(
+    connect: Any, name: str, first: str, second: str
+) -> None:
+    one, other = connect(), connect()
+    one.execute("select postbus.create_stream(%s), postbus.create_consumer(%s, 'c')", (name, name))
+    waiting = threading.Thread(
+        target=other.execute, args=(f"select postbus.alter_consumer(%s, 'c', {second})", (name,)), daemon=True
+    )
+    with one.transaction():
+        one.execute(f"select postbus.alter_consumer(%s, 'c', {first})", (name,))
+        waiting.start()
+        pid = other.info.backend_pid
+        until(lambda: is_blocked(one, pid), "the second waits for the first")
+    waiting.join(30)
+
+    expected = " and ".join(f"c.{part.replace('=>', '=')}" for part in (first, second)).replace(
+        "c.filter_data = '$.paid'", "c.filter_data::text = '$.\"paid\"'"
+    )
+    query = f"select {expected} from postbus_data.consumer as c where c.stream_name = %s"
+    assert one.execute(query, (name,)).fetchone() == (True,)
+
+
+def is_blocked(connection: Any, pid: int) -> bool:
+    return bool(connection.execute("select cardinality(pg_blocking_pids(%s)) > 0", (pid,)).fetchone()[0])

@@ -12,16 +12,16 @@
 --   postbus_data.state_<id>    with one_message_per_key: which version of each key is current
 -- Ids are never used again, so an object left behind by one stream cannot be mistaken for another's.
 
--- A row is one stream, with its settings. Its sequences, functions and log tables have its id in their names.
+-- A row is one stream, with its settings. check_stream has their ranges. Its sequences, functions and log tables have its id in their names.
 create table postbus_data.stream (
     -- Publishers' locks use 2^30 + id as their class; see functions/horizon/internal/publisher_lock_class.sql.
     id integer generated always as identity (maxvalue 536870911) primary key,
     name text collate "C" not null unique,
-    data_type text collate "C" not null check (data_type in ('json', 'text', 'bytes')),
-    max_message_bytes integer not null check (max_message_bytes between 1 and 268435456),
+    data_type text collate "C" not null,
+    max_message_bytes integer not null,
     -- The log rolls to a new segment when the newest one is this large or this old.
-    segment_bytes bigint not null check (segment_bytes between 65536 and 1099511627776),
-    segment_age interval not null check (segment_age between interval '1 second' and interval '3650 days'),
+    segment_bytes bigint not null,
+    segment_age interval not null,
     -- Retention; null sets no limit. Messages older than retain_up_to are evicted; those younger than retain_at_least stay,
     -- whatever the limits say. until_acked drops what all consumers have finished. At max_messages or max_storage the
     -- oldest are evicted (evict) or new ones refused (refuse).

@@ -4,7 +4,16 @@
 create type postbus.stream_info as (
     name text,
     id integer,
+    is_full boolean,
+    start_seq bigint,
+    last_seq bigint,
+    message_estimate bigint,
+    bytes bigint,
+    segment_count integer,
+    created_at timestamptz,
+    -- <stream settings: attributes>
     data_type text,
+    one_message_per_key boolean,
     partitions integer,
     max_message_bytes integer,
     segment_bytes bigint,
@@ -16,15 +25,8 @@ create type postbus.stream_info as (
     until_acked boolean,
     when_full text,
     dedup_window interval,
-    one_message_per_key boolean,
-    process_unmodified boolean,
-    is_full boolean,
-    start_seq bigint,
-    last_seq bigint,
-    message_estimate bigint,
-    bytes bigint,
-    segment_count integer,
-    created_at timestamptz
+    process_unmodified boolean
+    -- </stream settings>
 );
 
 -- What a publisher needs to know of a stream to write to it.
@@ -105,29 +107,31 @@ create type postbus.consumer_info as (
     stream text,
     name text,
     id integer,
-    ordering text,
-    ack_wait interval,
-    max_ack_pending integer,
-    max_deliver integer,
+    is_group boolean,
+    paused boolean,
+    created_at timestamptz,
     backoff interval[],
     backoff_factor double precision,
     backoff_cap interval,
     backoff_jitter double precision,
-    retain_dead interval,
-    max_per_key integer,
-    max_waiting integer,
-    on_dead text,
     filter_key_pattern text,
     filter_headers jsonb,
     filter_headers_not jsonb,
     filter_data text,
+    -- <consumer settings: attributes>
+    ordering text,
+    ack_wait interval,
+    max_ack_pending integer,
+    max_deliver integer,
+    retain_dead interval,
+    max_per_key integer,
+    max_waiting integer,
+    on_dead text,
     on_expired text,
     keep_unread boolean,
     expire_after interval,
-    keep_history interval,
-    is_group boolean,
-    paused boolean,
-    created_at timestamptz
+    keep_history interval
+    -- </consumer settings>
 );
 
 -- What a receive has found out so far, passed from one step to the next.

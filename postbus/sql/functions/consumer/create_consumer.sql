@@ -1,26 +1,28 @@
 create or replace function postbus.create_consumer(
     stream text,
     consumer text,
+    -- <consumer settings: parameters>
     ordering text default 'key',
     ack_wait interval default interval '30 seconds',
     max_ack_pending integer default 10000,
     max_deliver integer default null,
-    backoff interval[] default '{}',
-    backoff_factor double precision default null,
-    backoff_cap interval default null,
-    backoff_jitter double precision default 0,
     retain_dead interval default null,
     max_per_key integer default null,
     max_waiting integer default 1000,
     on_dead text default 'continue',
-    filter_key_pattern text default null,
-    filter_headers jsonb default null,
-    filter_headers_not jsonb default null,
-    filter_data text default null,
     on_expired text default 'skip',
     keep_unread boolean default false,
     expire_after interval default null,
     keep_history interval default null,
+    -- </consumer settings>
+    backoff interval[] default '{}',
+    backoff_factor double precision default null,
+    backoff_cap interval default null,
+    backoff_jitter double precision default 0,
+    filter_key_pattern text default null,
+    filter_headers jsonb default null,
+    filter_headers_not jsonb default null,
+    filter_data text default null,
     "start" text default null,
     from_seq bigint default null,
     from_time timestamptz default null
@@ -31,26 +33,27 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Create a consumer of a stream. It costs publishers nothing.
+Create a consumer of a stream. It costs publishers nothing. A setting whose default is null sets no limit, or is off. The ordering
+cannot be altered later.
 
-ordering         key: the messages of a key are delivered in order, and a failed message holds its key. none: any message that
-                 is not in flight. partition: one batch of a partition at a time, and a failed message holds its partition. It
-                 cannot be changed later.
-ack_wait         how long a delivery is leased before it may go to another worker.
-max_ack_pending  how many messages may be in flight.
-max_deliver      after how many deliveries a message becomes a dead letter; null: no limit.
+-- <consumer settings: help>
+ordering         key: messages of a key in order, and a failed one holds its key. none: any message that is not in flight.
+                 partition: one batch of a partition at a time, and a failed message holds its partition.
+ack_wait         How long a delivery is leased before it may go to another worker.
+max_ack_pending  How many messages may be in flight.
+max_deliver      How many deliveries before a message becomes a dead letter.
+retain_dead      How long dead letters are kept.
+max_per_key      In order "key": how many messages of a key a batch may hold.
+max_waiting      In order "key": how many messages may be parked behind others of their key before reading ahead stops.
+on_dead          In order "key": a dead letter lets its key continue, or holds it until it is redriven or discarded.
+on_expired       A message past its time to live is skipped (skip), or becomes a dead letter (bury).
+keep_unread      The stream keeps what it has not finished, whatever its retention.
+expire_after     It is removed when nobody has received from it for this long.
+keep_history     How long history keeps the outcome of each delivery.
+-- </consumer settings>
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
-retain_dead      how long dead letters are kept; null: indefinitely.
-max_per_key      in order "key", how many messages of a key a batch may hold; null: no limit.
-max_waiting      in order "key", how many messages may be parked behind others of their key before reading ahead stops.
-on_dead          in order "key", whether a dead letter lets its key continue (continue) or holds it until it is redriven or
-                 discarded (hold).
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
                  have; a JSON path that must yield an item other than false and null. Other messages are skipped.
-on_expired       whether a message whose time to live is over is skipped (skip) or becomes a dead letter (bury).
-keep_unread      the stream keeps every message that this consumer has not finished, whatever its retention says.
-expire_after     remove the consumer when nobody has received from it for this long; null: never.
-keep_history     how long postbus.history remembers the outcome of each delivery; null: not at all.
 start            earliest (the default) or latest; or give from_seq or from_time instead.
 
 Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when the consumer exists. With start =>
@@ -64,21 +67,24 @@ declare
 begin
     perform postbus_data.check_name('consumer', consumer);
     settings.stream_id := postbus_data.stream_id(stream);
+    -- <consumer settings: assignments>
     settings.ordering := ordering;
     settings.ack_wait := ack_wait;
     settings.max_ack_pending := max_ack_pending;
     settings.max_deliver := max_deliver;
-    settings.backoff := backoff;
-    settings.backoff_factor := backoff_factor;
-    settings.backoff_cap := backoff_cap;
-    settings.backoff_jitter := backoff_jitter;
     settings.retain_dead := retain_dead;
     settings.max_per_key := max_per_key;
     settings.max_waiting := max_waiting;
     settings.on_dead := on_dead;
     settings.on_expired := on_expired;
+    settings.keep_unread := keep_unread;
     settings.expire_after := expire_after;
     settings.keep_history := keep_history;
+    -- </consumer settings>
+    settings.backoff := backoff;
+    settings.backoff_factor := backoff_factor;
+    settings.backoff_cap := backoff_cap;
+    settings.backoff_jitter := backoff_jitter;
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
     perform postbus_data.check_consumer(settings);
     if ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
@@ -94,15 +100,21 @@ begin
     first_segment := postbus_data.first_segment(settings.stream_id, settings.start_after);
 
     insert into postbus_data.consumer as c (
-        stream_id, stream_name, name, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap, backoff_jitter,
-        retain_dead, max_per_key, max_waiting, on_dead, filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
-        on_expired, keep_unread, expire_after, keep_history, start_after, partition_base, partition_count
+        stream_id, stream_name, name, start_after, partition_base, partition_count, backoff, backoff_factor, backoff_cap, backoff_jitter,
+        filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
+        -- <consumer settings: names>
+        ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
+        expire_after, keep_history
+        -- </consumer settings>
     )
     values (
-        settings.stream_id, stream, consumer, ordering, ack_wait, max_ack_pending, max_deliver, backoff, backoff_factor, backoff_cap,
-        backoff_jitter, retain_dead, max_per_key, max_waiting, on_dead, settings.filter_key_pattern, settings.filter_key_regex,
-        settings.filter_headers, settings.filter_headers_not, settings.filter_data, on_expired, coalesce(keep_unread, false), expire_after,
-        keep_history, settings.start_after, first_segment.partition_base, first_segment.partition_count
+        settings.stream_id, stream, consumer, settings.start_after, first_segment.partition_base, first_segment.partition_count,
+        settings.backoff, settings.backoff_factor, settings.backoff_cap, settings.backoff_jitter,
+        settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
+        -- <consumer settings: values>
+        settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
+        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history
+        -- </consumer settings>
     )
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;

@@ -1,5 +1,6 @@
 create or replace function postbus.alter_stream(
     stream text,
+    -- <stream settings: optional>
     partitions integer default null,
     max_message_bytes integer default null,
     segment_bytes bigint default null,
@@ -12,6 +13,7 @@ create or replace function postbus.alter_stream(
     when_full text default null,
     dedup_window interval default null,
     process_unmodified boolean default null,
+    -- </stream settings>
     unset text[] default '{}'
 )
 returns void
@@ -25,7 +27,7 @@ segments apply to messages published from now on, retention from the next mainte
 
 partitions  takes effect at the next maintenance, for messages published from then on. Each consumer reads the earlier messages to
             their end and then continues with the new partitions, which have new numbers: messages of a key stay in order.
-unset       the names of settings to clear: retain_up_to, retain_at_least, max_messages, max_storage, dedup_window.
+unset       the names of settings to clear: those whose default in create_stream is null.
 
 Raises   PB400 for an invalid value, PB404 for an unknown stream, PB409 when its partitions cannot be renumbered any further.
 Touches  stream (update), segment (insert, update); replaces the stream's functions, and creates or drops its tables of ids.
@@ -38,38 +40,39 @@ declare
 begin
     select u into unknown
     from unnest(unset) as u
-    where u not in ('retain_up_to', 'retain_at_least', 'max_messages', 'max_storage', 'dedup_window')
+    where u not in (
+        -- <stream settings: unsettable>
+        'retain_up_to', 'retain_at_least', 'max_messages', 'max_storage', 'dedup_window'
+        -- </stream settings>
+    )
     limit 1;
     if unknown is not null then
         raise exception using errcode = 'PB400', message = format('"%s" cannot be unset', unknown);
     end if;
-    perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
-    perform postbus_data.check_dedup_window(dedup_window);
     if partitions is not null then
+        perform postbus_data.check_partitions(partitions);
         perform postbus_data.repartition(altered, partitions);
     end if;
     update postbus_data.stream as s
-    set max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
+    set
+        -- <stream settings: changes>
+        max_message_bytes = coalesce(alter_stream.max_message_bytes, s.max_message_bytes),
         segment_bytes = coalesce(alter_stream.segment_bytes, s.segment_bytes),
         segment_age = coalesce(alter_stream.segment_age, s.segment_age),
         retain_up_to = case when 'retain_up_to' = any (unset) then null else coalesce(alter_stream.retain_up_to, s.retain_up_to) end,
-        retain_at_least = case
-            when 'retain_at_least' = any (unset) then null
-            else coalesce(alter_stream.retain_at_least, s.retain_at_least)
-        end,
+        retain_at_least = case when 'retain_at_least' = any (unset) then null else coalesce(alter_stream.retain_at_least, s.retain_at_least) end,
         max_messages = case when 'max_messages' = any (unset) then null else coalesce(alter_stream.max_messages, s.max_messages) end,
         max_storage = case when 'max_storage' = any (unset) then null else coalesce(alter_stream.max_storage, s.max_storage) end,
         until_acked = coalesce(alter_stream.until_acked, s.until_acked),
         when_full = coalesce(alter_stream.when_full, s.when_full),
         dedup_window = case when 'dedup_window' = any (unset) then null else coalesce(alter_stream.dedup_window, s.dedup_window) end,
         process_unmodified = coalesce(alter_stream.process_unmodified, s.process_unmodified),
+        -- </stream settings>
         -- Maintenance determines it again.
         is_full = false
     where s.id = altered
     returning s.* into settings;
-    perform postbus_data.check_retention(
-        settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.when_full
-    );
+    perform postbus_data.check_stream(settings);
     if settings.dedup_window is null then
         perform postbus_data.end_dedup(altered);
     else

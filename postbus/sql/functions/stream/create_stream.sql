@@ -1,7 +1,9 @@
 create or replace function postbus.create_stream(
     stream text,
-    partitions integer default 8,
+    -- <stream settings: parameters>
     data_type text default 'json',
+    one_message_per_key boolean default false,
+    partitions integer default 8,
     max_message_bytes integer default 8388608,
     segment_bytes bigint default 268435456,
     segment_age interval default interval '1 day',
@@ -12,8 +14,8 @@ create or replace function postbus.create_stream(
     until_acked boolean default false,
     when_full text default 'evict',
     dedup_window interval default null,
-    one_message_per_key boolean default false,
     process_unmodified boolean default false
+    -- </stream settings>
 )
 returns void
 language plpgsql
@@ -21,56 +23,68 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Create a stream.
+Create a stream. A setting whose default is null sets no limit, or is off.
 
-partitions         how many partitions its keys are spread over, 1 to 1024. Order is kept within a partition.
-data_type          json (any JSON value, stored as given), text, or bytes.
-max_message_bytes  the size limit of a message's data.
-segment_bytes,     how large or old a segment of the log becomes before the next one begins; space is freed by dropping whole
-segment_age        segments.
+-- <stream settings: help>
+data_type            What messages hold: json (any JSON value), text (str) or bytes.
+one_message_per_key  A message replaces the one before of its key; consumers get the latest, state shows all.
+partitions           How many partitions its keys are spread over.
+max_message_bytes    The largest data of a message.
+segment_bytes        The size at which a segment of the log is full.
+segment_age          The age at which a segment ends.
+retain_up_to         Messages older than this are removed.
+retain_at_least      Messages younger than this stay, whatever the limits.
+max_messages         How many messages it may hold.
+max_storage          How many bytes it may take on disk, kept to within a tenth.
+until_acked          Messages are removed when all consumers have finished them.
+when_full            At a limit: evict the oldest messages, or refuse new ones.
+dedup_window         A message whose dedup_id was published this recently is not published again.
+process_unmodified   With one message per key: publish a message even if its data has not changed.
+-- </stream settings>
 
-retain_up_to       messages older than this are evicted; null keeps them.
-retain_at_least    messages younger than this stay, whatever the limits say.
-max_messages,      how many messages, or how many bytes on disk, the stream may hold.
-max_storage
-when_full          at such a limit, drop the oldest messages (evict) or refuse new ones (refuse).
-until_acked        messages are dropped when all consumers have finished them.
-                   A consumer too slow for these limits misses messages, and its stats say so, unless it has keep_unread.
-
-dedup_window         messages may have ids: an id published within this time is not published again.
-one_message_per_key  a new message of a key replaces the one before: consumers get only the latest version of a key, and
-                     postbus.state lists all of them.
-process_unmodified   with one_message_per_key, publish a version even if its data is unchanged.
+A consumer too slow for the limits misses messages, and its stats say so, unless it has keep_unread. Space is freed by dropping whole
+segments of the log.
 
 Raises   PB400 for an invalid name or setting, PB409 when the stream exists.
 Touches  stream, segment (insert); creates the stream's sequences, functions and tables.
 */
 declare
+    settings postbus_data.stream;
     id integer;
 begin
     perform postbus_data.check_name('stream', stream);
-    if data_type is null or data_type not in ('json', 'text', 'bytes') then
-        raise exception using
-            errcode = 'PB400',
-            message = format('data type %s is not known', coalesce('"' || data_type || '"', 'null')),
-            hint = 'use json, text or bytes';
-    end if;
-    if partitions is null or max_message_bytes is null or segment_bytes is null or segment_age is null
-        or until_acked is null or when_full is null or one_message_per_key is null or process_unmodified is null
-    then
-        raise exception using errcode = 'PB400', message = 'a stream''s settings cannot be null';
-    end if;
-    perform postbus_data.check_limits(partitions, max_message_bytes, segment_bytes, segment_age);
-    perform postbus_data.check_retention(retain_up_to, retain_at_least, max_messages, max_storage, when_full);
-    perform postbus_data.check_dedup_window(dedup_window);
+    -- <stream settings: assignments>
+    settings.data_type := data_type;
+    settings.one_message_per_key := one_message_per_key;
+    settings.max_message_bytes := max_message_bytes;
+    settings.segment_bytes := segment_bytes;
+    settings.segment_age := segment_age;
+    settings.retain_up_to := retain_up_to;
+    settings.retain_at_least := retain_at_least;
+    settings.max_messages := max_messages;
+    settings.max_storage := max_storage;
+    settings.until_acked := until_acked;
+    settings.when_full := when_full;
+    settings.dedup_window := dedup_window;
+    settings.process_unmodified := process_unmodified;
+    -- </stream settings>
+    perform postbus_data.check_partitions(partitions);
+    perform postbus_data.check_stream(settings);
 
     insert into postbus_data.stream as s (
-        name, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
-        when_full, dedup_window, one_message_per_key, process_unmodified
+        name,
+        -- <stream settings: names>
+        data_type, one_message_per_key, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages,
+        max_storage, until_acked, when_full, dedup_window, process_unmodified
+        -- </stream settings>
     )
     values (
-        stream, data_type, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages, max_storage, until_acked,
-        when_full, dedup_window, one_message_per_key, process_unmodified
+        stream,
+        -- <stream settings: values>
+        settings.data_type, settings.one_message_per_key, settings.max_message_bytes, settings.segment_bytes, settings.segment_age,
+        settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.until_acked,
+        settings.when_full, settings.dedup_window, settings.process_unmodified
+        -- </stream settings>
     )
     on conflict (name) do nothing
     returning s.id into id;

@@ -17,20 +17,32 @@ Raises   PB404 for an unknown stream or one on which the caller has no right.
 */
 declare
     found_id integer := postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read');
+    settings postbus_data.stream;
     info postbus.stream_info;
 begin
-    select
-        s.name, s.id, s.data_type, s.max_message_bytes, s.segment_bytes, s.segment_age, s.retain_up_to, s.retain_at_least,
-        s.max_messages, s.max_storage, s.until_acked, s.when_full, s.dedup_window, s.one_message_per_key, s.process_unmodified, s.is_full, s.start_seq, s.created_at,
-        postbus_data.layout_count(pg_sequence_last_value(to_regclass('postbus_data.layout_' || s.id))),
-        pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id))
-    into
-        info.name, info.id, info.data_type, info.max_message_bytes, info.segment_bytes, info.segment_age, info.retain_up_to,
-        info.retain_at_least, info.max_messages, info.max_storage, info.until_acked, info.when_full,
-        info.dedup_window, info.one_message_per_key, info.process_unmodified, info.is_full, info.start_seq,
-        info.created_at, info.partitions, info.last_seq
-    from postbus_data.stream as s
-    where s.id = found_id;
+    settings := (select s from postbus_data.stream as s where s.id = found_id);
+    info.name := settings.name;
+    info.id := settings.id;
+    info.is_full := settings.is_full;
+    info.start_seq := settings.start_seq;
+    info.created_at := settings.created_at;
+    info.last_seq := pg_sequence_last_value(to_regclass('postbus_data.seq_' || found_id));
+    info.partitions := postbus_data.layout_count(pg_sequence_last_value(to_regclass('postbus_data.layout_' || found_id)));
+    -- <stream settings: answers>
+    info.data_type := settings.data_type;
+    info.one_message_per_key := settings.one_message_per_key;
+    info.max_message_bytes := settings.max_message_bytes;
+    info.segment_bytes := settings.segment_bytes;
+    info.segment_age := settings.segment_age;
+    info.retain_up_to := settings.retain_up_to;
+    info.retain_at_least := settings.retain_at_least;
+    info.max_messages := settings.max_messages;
+    info.max_storage := settings.max_storage;
+    info.until_acked := settings.until_acked;
+    info.when_full := settings.when_full;
+    info.dedup_window := settings.dedup_window;
+    info.process_unmodified := settings.process_unmodified;
+    -- </stream settings>
 
     select
         count(*),

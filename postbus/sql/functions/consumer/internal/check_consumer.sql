@@ -8,14 +8,37 @@ declare
     problem text;
 begin
     problem := case
-        when settings.ordering is null or settings.ordering not in ('key', 'none', 'partition')
+        -- <consumer settings: checks>
+        when settings.ordering is null then 'ordering cannot be null'
+        when settings.ordering not in ('key', 'none', 'partition')
             then format('ordering = %L is not one of key, none, partition', settings.ordering)
-        when (settings.ack_wait between interval '1 millisecond' and interval '7 days') is not true
+        when settings.ack_wait is null then 'ack_wait cannot be null'
+        when settings.ack_wait not between interval '1 millisecond' and interval '7 days'
             then format('ack_wait = %s is not between 1 millisecond and 7 days', settings.ack_wait)
-        when (settings.max_ack_pending between 1 and 1000000) is not true
+        when settings.max_ack_pending is null then 'max_ack_pending cannot be null'
+        when settings.max_ack_pending not between 1 and 1000000
             then format('max_ack_pending = %s is not between 1 and 1000000', settings.max_ack_pending)
         when settings.max_deliver not between 1 and 1000000
             then format('max_deliver = %s is not between 1 and 1000000', settings.max_deliver)
+        when settings.retain_dead not between interval '0' and interval '3650 days'
+            then format('retain_dead = %s is not between 0 and 3650 days', settings.retain_dead)
+        when settings.max_per_key not between 1 and 10000
+            then format('max_per_key = %s is not between 1 and 10000', settings.max_per_key)
+        when settings.max_waiting is null then 'max_waiting cannot be null'
+        when settings.max_waiting not between 1 and 1000000
+            then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
+        when settings.on_dead is null then 'on_dead cannot be null'
+        when settings.on_dead not in ('continue', 'hold')
+            then format('on_dead = %L is not one of continue, hold', settings.on_dead)
+        when settings.on_expired is null then 'on_expired cannot be null'
+        when settings.on_expired not in ('skip', 'bury')
+            then format('on_expired = %L is not one of skip, bury', settings.on_expired)
+        when settings.keep_unread is null then 'keep_unread cannot be null'
+        when settings.expire_after not between interval '1 minute' and interval '3650 days'
+            then format('expire_after = %s is not between 1 minute and 3650 days', settings.expire_after)
+        when settings.keep_history not between interval '1 second' and interval '3650 days'
+            then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
+        -- </consumer settings>
         when settings.backoff is null or cardinality(settings.backoff) > 100 or array_position(settings.backoff, null) is not null
             then 'backoff is not a list of at most 100 delays'
         when exists (select from unnest(settings.backoff) as b where b not between interval '0' and interval '30 days')
@@ -28,20 +51,6 @@ begin
             then format('backoff_cap = %s is not between 0 and 30 days', settings.backoff_cap)
         when (settings.backoff_jitter between 0 and 1) is not true
             then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
-        when settings.retain_dead not between interval '0' and interval '3650 days'
-            then format('retain_dead = %s is not between 0 and 3650 days', settings.retain_dead)
-        when settings.max_per_key not between 1 and 10000
-            then format('max_per_key = %s is not between 1 and 10000', settings.max_per_key)
-        when (settings.max_waiting between 1 and 1000000) is not true
-            then format('max_waiting = %s is not between 1 and 1000000', settings.max_waiting)
-        when settings.on_dead is null or settings.on_dead not in ('continue', 'hold')
-            then format('on_dead = %L is not one of continue, hold', settings.on_dead)
-        when settings.expire_after not between interval '1 minute' and interval '3650 days'
-            then format('expire_after = %s is not between 1 minute and 3650 days', settings.expire_after)
-        when settings.keep_history not between interval '1 second' and interval '3650 days'
-            then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
-        when settings.on_expired is null or settings.on_expired not in ('skip', 'bury')
-            then format('on_expired = %L is not one of skip, bury', settings.on_expired)
     end;
     if problem is not null then
         raise exception using errcode = 'PB400', message = problem;
