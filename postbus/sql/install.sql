@@ -1478,22 +1478,23 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Deliver messages of an archive to one consumer again, and record in the same transaction that its pipeline has reached to_seq.
-So each message is delivered again once, even if the pipeline is killed and run again.
+Deliver messages of an archive to one consumer, and record in the same transaction that its pipeline has reached to_seq. So each
+message is delivered once, even if the pipeline is killed and run again.
 
-Messages that the log no longer has are copied to the table kept. A message that the consumer has not received yet, holds, or
-has buried is left alone.
+Messages that the log no longer has are copied to the table kept. A message that the consumer still gets from the log, holds, or
+has buried is left alone, and so is one that does not pass its filter.
 
-Returns  how many messages are delivered again; null when another run has replaced this one.
+Returns  how many messages are delivered; null when another run has replaced this one.
 Raises   PB404 for an unknown stream or consumer.
 Touches  kept, waiting (insert), pipeline (update).
 */
 #variable_conflict use_column
 declare
     reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
-    data_type text := (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id);
+    data_type text;
+    first_kept bigint;
     present bigint[];
-    again bigint;
+    delivered bigint;
 begin
     update postbus_data.pipeline as p
     set position_seq = replay_copies.to_seq
@@ -1502,6 +1503,7 @@ begin
     if not found then
         return null;
     end if;
+    select s.data_type, s.start_seq into data_type, first_kept from postbus_data.stream as s where s.id = reader.stream_id;
     -- Also in a segment that is purged and not dropped yet.
     select array_agg(d.seq)
     into present
@@ -1516,17 +1518,24 @@ begin
         select m.*
         from unnest(partitions, seqs, replay_copies.published_at, keys, replay_copies.data, replay_copies.headers, replay_copies.bytes)
             as m (partition, seq, published_at, key, data, headers, bytes)
-        where m.seq <= coalesce(
-                (
-                    select h.read_to_seq
-                    from postbus_data.position as h
-                    where h.consumer_id = reader.id
-                        and h.epoch = reader.epoch
-                        and h.partition = m.partition
-                    order by h.read_to_seq desc
-                    limit 1
+        where m.seq <= greatest(
+                coalesce(
+                    (
+                        select h.read_to_seq
+                        from postbus_data.position as h
+                        where h.consumer_id = reader.id
+                            and h.epoch = reader.epoch
+                            and h.partition = m.partition
+                        order by h.read_to_seq desc
+                        limit 1
+                    ),
+                    reader.start_after
                 ),
-                reader.start_after
+                -- What retention has purged, receive passes over, although the consumer has not read it.
+                first_kept - 1
+            )
+            and postbus_data.passes(
+                reader, row(null, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
             )
             and not exists (
                 select
@@ -1563,8 +1572,8 @@ begin
         on conflict on constraint waiting_pkey do nothing
         returning seq
     )
-    select count(*) into again from waiting;
-    return again;
+    select count(*) into delivered from waiting;
+    return delivered;
 end
 $$;
 
@@ -13195,7 +13204,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('2ee013c6340e51e8')
+insert into postbus_data.installation (functions_digest) values ('78d9abacc2ed326b')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -78,7 +78,7 @@ def archive(
 def replay(
     stream: StreamName,
     into: Annotated[str | None, typer.Option(help="The stream to publish to.")] = None,
-    consumer: Annotated[str | None, typer.Option(help="Or the consumer of the stream to deliver to again.")] = None,
+    consumer: Annotated[str | None, typer.Option(help="Or the consumer of the stream to deliver to.")] = None,
     start: Annotated[str | None, typer.Option("--from", help="A seq, a time, or 10m for ten minutes ago.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="A seq (inclusive), a time, or a duration ago.")] = None,
     key_pattern: KeyPattern = None,
@@ -112,6 +112,8 @@ def replay(
         chosen = build(ReplayOptions, stream, values)
         count = replay_stream(database, chosen, spark=spark, show=shown())
     text = f"replayed {count:,} messages of {stream}"
+    if consumer := values.get("consumer"):
+        text += f" to {consumer}; what it has not read yet, it still gets from the log"
     if count == 0 and not again:
         text += "; replaying the same messages again needs --again"
     output.emit_number(count, text, name="replayed")

@@ -1,4 +1,4 @@
-"""Redelivers archived messages to one consumer, even if the log no longer has them."""
+"""Delivers archived messages to one consumer, even if the log no longer has them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def redeliver(run: Run, frame: DataFrame, stream: str, consumer: str, to_seq: int) -> int:
-    """Deliver messages once more, and note that the run has come to a seq; how many the consumer gets.
+    """Deliver messages, and note that the run has come to a seq; how many the consumer gets.
 
     Raises:
         Conflict: Another run has taken this one's place.

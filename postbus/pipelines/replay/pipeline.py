@@ -42,7 +42,7 @@ class ReplayOptions:
     Attributes:
         stream: The stream, archived or not.
         into: Publish to this stream: the messages get new seqs and times there.
-        consumer: Or deliver once more to this consumer of the stream, which has been given them before.
+        consumer: Or deliver to this consumer of the stream: what it was given before, once more, and what only the archive has.
         start: From this seq or time on, or 10m for ten minutes before the replay first began; None from the oldest message.
         end: To this seq, which is included, or time, which is not; None to the newest message when the replay first began.
         key_pattern: Only messages whose key matches.
@@ -112,7 +112,7 @@ def replay_stream(url: str, options: ReplayOptions, *, spark: SparkSession, show
     """Replay messages, or go on with a replay of the same name that was stopped or killed.
 
     Returns:
-        How many messages were replayed now.
+        How many messages were replayed now. A consumer still gets the others from the log, or holds them.
 
     Raises:
         InvalidInput: The options do not go together.

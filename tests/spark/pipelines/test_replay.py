@@ -96,6 +96,14 @@ def test_a_rate_is_kept(spark: Any, bus: postbus.Bus, url: str, stream: str, tar
     assert time.monotonic() - started_at > 2.5
 
 
+def received(consumer: postbus.Consumer) -> list[int]:
+    found = []
+    while batch := consumer.receive(max_messages=100):
+        found += [delivery.seq for delivery in batch]
+        consumer.ack(batch)
+    return sorted(found)
+
+
 def test_one_consumer_gets_messages_again_that_the_log_has_lost(
     spark: Any, bus: postbus.Bus, url: str, name: str, tmp_path: Path
 ) -> None:
@@ -121,6 +129,20 @@ def test_one_consumer_gets_messages_again_that_the_log_has_lost(
     assert sorted(found) == [*zip(published[10:], range(10, 20), strict=True), *zip(later, range(2), strict=True)]
     assert sorted(delivery.seq for delivery in other.receive(max_messages=100)) == later
     assert replay(spark, url, name, consumer="billing", start=str(published[10]), batch=4) == 0
+
+
+def test_a_new_consumer_gets_what_only_the_archive_has(
+    spark: Any, bus: postbus.Bus, url: str, name: str, tiered: list[int]
+) -> None:
+    consumer = bus.create_consumer(name, "newcomer")
+    filtered = bus.create_consumer(name, "filtered", filter="k.3")
+
+    assert replay(spark, url, name, consumer="newcomer") == 60
+    assert replay(spark, url, name, consumer="filtered") == 9
+
+    assert received(consumer) == tiered
+    assert received(filtered) == [seq for n, seq in enumerate(tiered) if (n if n < 80 else n - 80) % 7 == 3]
+    assert replay(spark, url, name, consumer="newcomer", again=True) == 100
 
 
 @pytest.mark.parametrize(
