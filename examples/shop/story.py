@@ -81,8 +81,8 @@ def tell(bus: postbus.Bus, spark: SparkSession, folder: Path, say: Callable[[str
     invoices = TransformOptions(
         stream="orders", into="invoices", sql=INVOICES, data_schema=COLUMNS, checkpoint=str(folder / "checkpoint")
     )
-    read = transform_streams(bus.url, invoices, spark=spark)
-    say(f"3. {read} orders read, {len(list(bus.scan('invoices')))} invoices published")
+    transformed = transform_streams(bus.url, invoices, spark=spark)
+    say(f"3. {transformed.read} orders read, {len(list(bus.scan('invoices')))} invoices published")
 
     billing = bus.create_consumer("invoices", "billing", order="none")
     while batch := billing.receive(max_messages=10):

@@ -28,6 +28,8 @@ class PipelineInfo:
         started_at: When the last run began.
         noted_at: When it last said how far it is.
         ended_at: When it ended.
+        aside_count: What it could not publish in all its runs, and has put into another stream with the reason.
+        late_count: Rows that a watermark has dropped in all its runs, because they came too late.
     """
 
     name: str
@@ -44,3 +46,5 @@ class PipelineInfo:
     started_at: datetime
     noted_at: datetime
     ended_at: datetime | None
+    aside_count: int = 0
+    late_count: int = 0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from postbus.pipelines.report.options import ReportOptions
     from postbus.pipelines.report.pipeline import report_streams
     from postbus.pipelines.transform.declarative import DeclarativeOptions, run_declarative
-    from postbus.pipelines.transform.pipeline import TransformOptions, transform_streams
+    from postbus.pipelines.transform.pipeline import Transformed, TransformOptions, transform_streams
 
 __all__ = [
     "ArchiveOptions",
@@ -43,6 +43,7 @@ __all__ = [
     "Report",
     "ReportOptions",
     "TransformOptions",
+    "Transformed",
     "UpkeepOptions",
     "Verified",
     "archive_stream",
@@ -77,6 +78,7 @@ _HOMES = {
     "Report": "postbus.pipelines.report.facts",
     "ReportOptions": "postbus.pipelines.report.options",
     "report_streams": "postbus.pipelines.report.pipeline",
+    "Transformed": "postbus.pipelines.transform.pipeline",
     "TransformOptions": "postbus.pipelines.transform.pipeline",
     "transform_streams": "postbus.pipelines.transform.pipeline",
     "CompactionResult": "postbus.pipelines.archive.compaction",

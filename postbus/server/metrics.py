@@ -47,6 +47,8 @@ _PIPELINE: Final = {
     "postbus_pipeline_messages": "Messages that the pipeline has processed in all its runs.",
     "postbus_pipeline_messages_per_second": "The rate of its last run.",
     "postbus_pipeline_lag_messages": "About how many messages are left; 0 for a pipeline that ends by itself.",
+    "postbus_pipeline_aside": "Rows that it could not publish and has put into another stream, in all its runs.",
+    "postbus_pipeline_late": "Rows that came too late for a watermark and were dropped, in all its runs.",
 }
 
 
@@ -170,6 +172,8 @@ async def _look_at_pipelines(bus: postbus.AsyncBus) -> list[Metric]:
             pipeline.message_count,
             pipeline.rate,
             pipeline.lag_estimate or 0,
+            pipeline.aside_count,
+            pipeline.late_count,
         )
         for gauge, value in zip(gauges, values, strict=True):
             gauge.add_metric([pipeline.name, pipeline.kind, pipeline.stream], value)

@@ -507,6 +507,8 @@ create table postbus_data.spark_writer (
     is_once boolean not null,
     message_count bigint not null,
     published_at timestamptz not null default clock_timestamp(),
+    -- Of all its batches.
+    total_count bigint not null default 0,
     primary key (stream_id, writer)
 );
 
@@ -535,7 +537,10 @@ create table postbus_data.pipeline (
     last_error text,
     started_at timestamptz not null default clock_timestamp(),
     noted_at timestamptz not null default clock_timestamp(),
-    ended_at timestamptz
+    ended_at timestamptz,
+    -- Of all runs: what could not be published and is in another stream, and rows that a watermark dropped.
+    aside_count bigint not null default 0,
+    late_count bigint not null default 0
 );
 
 -- A row is the archive of a stream: files in a lake that hold its messages from start_after (exclusive) to position_seq.
@@ -868,7 +873,9 @@ create type postbus.pipeline_info as (
     last_error text,
     started_at timestamptz,
     noted_at timestamptz,
-    ended_at timestamptz
+    ended_at timestamptz,
+    aside_count bigint,
+    late_count bigint
 );
 
 -- The outcome of a delivery. data and bytes are null when the message is gone from the stream.
@@ -8377,7 +8384,9 @@ create or replace function postbus_data.note_pipeline(
     run uuid,
     done_count bigint,
     total_estimate bigint,
-    position_seq bigint
+    position_seq bigint,
+    aside_count bigint,
+    late_count bigint
 )
 returns boolean
 language sql
@@ -8385,7 +8394,8 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Record the progress of a pipeline's run: done_count more messages, of about total_estimate.
+Record the progress of a pipeline's run: done_count more messages, of about total_estimate, aside_count more rows that are in
+another stream, and late_count more that a watermark dropped.
 
 Returns  whether it is still the pipeline's run; null when another run has replaced it, or the pipeline is gone.
 */
@@ -8393,6 +8403,8 @@ Returns  whether it is still the pipeline's run; null when another run has repla
     set run_count = p.run_count + done_count,
         message_count = p.message_count + done_count,
         total_estimate = note_pipeline.total_estimate,
+        aside_count = p.aside_count + note_pipeline.aside_count,
+        late_count = p.late_count + note_pipeline.late_count,
         position_seq = coalesce(note_pipeline.position_seq, p.position_seq),
         noted_at = clock_timestamp()
     where p.name = note_pipeline.name
@@ -8490,6 +8502,7 @@ message_count   how many messages it has processed in all its runs; run_count in
 rate            messages per second of the last run.
 lag_estimate    how many messages a pipeline that follows its stream has left; null for a pipeline that has an end.
 noted_at        when it last reported its progress.
+aside_count     what it could not publish in all its runs, and has put into another stream; late_count what a watermark dropped.
 */
     select
         p.name,
@@ -8512,7 +8525,9 @@ noted_at        when it last reported its progress.
         p.last_error,
         p.started_at,
         p.noted_at,
-        p.ended_at
+        p.ended_at,
+        p.aside_count,
+        p.late_count
     from postbus_data.pipeline as p
     join postbus_data.stream as s on s.id = p.stream_id
     order by p.name
@@ -10843,11 +10858,12 @@ declare
     target_id integer := postbus_data.stream_id(stream);
     known postbus_data.spark_writer;
 begin
-    insert into postbus_data.spark_writer as w (stream_id, writer, query, batch_id, is_once, message_count)
-    values (target_id, writer, query, batch_id, is_once, message_count)
+    insert into postbus_data.spark_writer as w (stream_id, writer, query, batch_id, is_once, message_count, total_count)
+    values (target_id, writer, query, batch_id, is_once, message_count, message_count)
     on conflict on constraint spark_writer_pkey do update
     set batch_id = excluded.batch_id,
         message_count = excluded.message_count,
+        total_count = w.total_count + excluded.message_count,
         published_at = clock_timestamp()
     where w.batch_id < excluded.batch_id
         and w.query is not distinct from excluded.query
@@ -11567,14 +11583,18 @@ create or replace function postbus_data.spark_written(
     writer text,
     caller postbus.caller default postbus.current_caller()
 )
-returns table (batch_id bigint, message_count bigint)
+returns table (batch_id bigint, message_count bigint, total_count bigint)
 language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-/* The last batch that a writer has published to a stream, and how many messages it had. Raises PB403, PB404. */
-    select w.batch_id, w.message_count
+/*
+The last batch that a writer has published to a stream, how many messages it had, and how many all batches had.
+
+Raises   PB403, PB404.
+*/
+    select w.batch_id, w.message_count, w.total_count
     from postbus_data.spark_writer as w
     where w.stream_id = postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read')
         and w.writer = spark_written.writer
@@ -13203,8 +13223,8 @@ as $function$
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('78d9abacc2ed326b')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('2399e2b8d43c73c0')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -45,6 +46,27 @@ def test_a_client_of_spark_connect_reads_writes_and_follows(
 
     assert said.split() == ["pyspark.sql.connect.session", "20", "3"]
     assert sorted(message.data["n"] for message in bus.scan(target)) == list(range(20))
+
+
+def test_a_transform_runs_on_a_server_of_spark_connect(
+    bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
+) -> None:
+    publish(bus, stream, 20)
+    command = [str(Path(sys.executable).parent / "postbus"), "pipeline", "run", "transform", stream, "--into", target]
+    command += ["--sql", f"select key, data from `{stream}` where seq % 2 = 0", "--remote", "local[2]", "--json"]
+
+    said = run([*command, "--checkpoint", str(tmp_path / "checkpoint"), "--url", url], tmp_path)
+
+    assert json.loads(said) == {
+        "transformed": 20,
+        "read": 20,
+        "published": 10,
+        "aside": 0,
+        "late": 0,
+        "filtered": 10,
+    }
+    (known,) = [each for each in bus.list_pipelines() if each.stream == stream]
+    assert (known.state, known.message_count) == ("done", 20)
 
 
 def test_the_declarative_pipeline_of_the_examples_fills_a_stream(spark_server: servers.Server, tmp_path: Path) -> None:

@@ -23,7 +23,18 @@ def ls() -> None:
 
     Example: postbus pipeline ls
     """
-    columns = ("name", "state", "message_count", "rate", "lag_estimate", "position_seq", "noted_at", "last_error")
+    columns = (
+        "name",
+        "state",
+        "message_count",
+        "aside_count",
+        "late_count",
+        "rate",
+        "lag_estimate",
+        "position_seq",
+        "noted_at",
+        "last_error",
+    )
     with open_bus() as bus:
         found = bus.list_pipelines()
     output.emit(found, columns, empty="no pipelines yet; run one: postbus pipeline run archive orders --to /lake")

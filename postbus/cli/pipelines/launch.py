@@ -30,6 +30,9 @@ Master = Annotated[
     str | None, typer.Option(help="The Spark to use, such as spark://host:7077; without it, this machine.")
 ]
 Remote = Annotated[str | None, typer.Option(help="A server of Spark Connect to use, such as sc://host.")]
+MaxBad = Annotated[
+    str | None, typer.Option(help="Fail when more rows are put aside than this: a number, or a share such as 1%.")
+]
 Options = Annotated[
     Path | None,
     typer.Option("--options", help="A YAML file with options by the names of these flags. Flags take precedence."),

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from postbus.cli import output
 from postbus.cli.options import KeyPattern, StreamName
-from postbus.cli.pipelines.launch import Continuous, Master, Options, Remote, collect, prepared, run_app, shown, started
+from postbus.cli.pipelines.launch import (
+    Continuous,
+    Master,
+    MaxBad,
+    Options,
+    Remote,
+    collect,
+    prepared,
+    run_app,
+    shown,
+    started,
+)
 from postbus.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from postbus.pipelines import TransformOptions
+    from postbus.pipelines.transform.pipeline import Transformed
 
 _OF_DECLARED: Final = {"pipeline", "consumer", "name"}
 
@@ -39,8 +55,11 @@ def transform(
     ] = None,
     watermark: Annotated[
         list[str] | None,
-        typer.Option(help="How late messages may be: 'published_at 10 minutes', or 'orders: data.at 1 hour'."),
+        typer.Option(
+            help="How late messages may be: 'published_at 10 minutes', or 'data.at 1 hour' with window(at, …)."
+        ),
     ] = None,
+    max_bad: MaxBad = None,
     output_mode: Annotated[
         str | None, typer.Option(help="append (default), or update, which publishes changed rows again.")
     ] = None,
@@ -83,6 +102,7 @@ def transform(
         "bad_into": bad_into,
         "keep_bad": keep_bad,
         "watermark": watermark,
+        "max_bad": max_bad,
         "output_mode": output_mode,
         "start": start,
         "key_pattern": key_pattern,
@@ -106,8 +126,26 @@ def transform(
     with started([stream, *(each for each in others if each)], master, remote) as (spark, database):
         from postbus.pipelines import transform_streams
 
-        count = transform_streams(database, chosen, spark=spark, continuous=continuous, show=shown())
-    output.emit_number(count, f"transformed {count:,} messages into {chosen.into}", name="transformed")
+        done = transform_streams(database, chosen, spark=spark, continuous=continuous, show=shown())
+    _say(done, chosen)
+
+
+def _say(done: Transformed, chosen: TransformOptions) -> None:
+    """The summary, in which every message that was read is somewhere."""
+    if output.as_json():
+        output.emit_json({"transformed": done.read, **asdict(done)})
+        return
+    parts = [f"{done.published:,} published", f"{done.aside:,} aside", f"{done.late:,} late"]
+    parts += [f"{done.filtered:,} filtered"] if done.filtered is not None else []
+    output.emit_number(
+        done.read, f"transformed {done.read:,} messages into {chosen.into}: {', '.join(parts)}", name="transformed"
+    )
+    if done.aside:
+        output.say(f"warning: {done.aside:,} messages do not fit; see why: postbus stream read {chosen.bad_into}")
+    if done.late:
+        output.say(
+            f"warning: {done.late:,} rows came too late for the watermark and were dropped; allow more delay by --watermark"
+        )
 
 
 def _run_declarative(

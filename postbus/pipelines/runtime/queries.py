@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from postbus.db import session
 from postbus.pipelines.runtime.run import Run
+from postbus.pipelines.runtime.statements import SPARK_TOTAL
 from postbus.spark.slices import state_of
 from postbus.spark.statements import SPARK_COMMIT
 
@@ -20,17 +22,50 @@ LOOK_SECONDS: Final = 0.3
 BEAT_SECONDS: Final = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What Postgres knows of a writer to a stream."""
+
+    stream: str
+    writer: str
+
+    def read(self, url: str) -> Written:
+        """The last batch that it has published, and how many messages all batches had."""
+        with session.transaction(url) as database:
+            rows = database.rows(SPARK_TOTAL, (self.stream, self.writer))
+        return Written(*rows[0]) if rows else Written(-1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The last batch of a writer, and how many messages it has published in all."""
+
+    batch: int
+    total: int
+
+
 class Follower:
     """Notes how far queries have come, as the run's progress and as the position of their consumer.
 
     The first query is the one whose messages count. Spark tells a source that a batch is done when it plans the next one, so the
     position is also noted here.
+
+    Attributes:
+        repeated: Messages of batches that an earlier run has published and not noted.
+        has_state: Whether the query keeps state, so that its results are no longer rows of the input.
     """
 
-    def __init__(self, run: Run, streams: Sequence[str], consumer: str) -> None:
+    def __init__(
+        self, run: Run, streams: Sequence[str], consumer: str, ledgers: Mapping[str, Ledger] | None = None
+    ) -> None:
         self._run = run
         self._consumer = consumer
         self._seen = -1
+        self._ledgers = dict(ledgers or {})
+        self._first = {name: ledger.read(run.url) for name, ledger in self._ledgers.items()}
+        self._aside = 0
+        self.repeated = 0
+        self.has_state = False
         self._noted_at = time.monotonic()
         self._at: dict[int, int] = {}
         with session.transaction(run.url) as database:
@@ -53,25 +88,51 @@ class Follower:
         finally:
             for query in queries:
                 query.stop()
-        self._note(queries[0])
+        self._note(queries[0], is_last=True)
         self._move(self._at)
 
-    def _note(self, query: StreamingQuery) -> None:
+    def _note(self, query: StreamingQuery, *, is_last: bool = False) -> None:
         new = [each for each in query.recentProgress if each["batchId"] > self._seen]
-        count = sum(each["numInputRows"] for each in new)
+        count = late = 0
         for each in new:
+            # Over Spark Connect the sum itself is not given.
+            read = each.numInputRows
+            count += read
+            late += dropped(each)
             self._seen = each["batchId"]
             self._at.update(ends(each))
-        if new or time.monotonic() - self._noted_at > BEAT_SECONDS:
+            self.has_state |= bool(each["stateOperators"])
+            if "query" in self._first and each["batchId"] <= self._first["query"].batch:
+                self.repeated += read
+        if new or is_last or time.monotonic() - self._noted_at > BEAT_SECONDS:
             self._noted_at = time.monotonic()
             left = sum(max(0, state.horizon - self._at.get(number, 0)) for number, (_, state) in self._states.items())
-            self._run.note(count, self._run.done + count + left, max(self._at.values(), default=None))
+            aside = self.published("bad")
+            before, self._aside = self._aside, aside
+            self._run.note(
+                count,
+                self._run.done + count + left,
+                max(self._at.values(), default=None),
+                aside=aside - before,
+                late=late,
+            )
+
+    def published(self, query: str) -> int:
+        """How many messages a query has published since this began; 0 for one without a ledger."""
+        if query not in self._ledgers:
+            return 0
+        return self._ledgers[query].read(self._run.url).total - self._first[query].total
 
     def _move(self, places: Mapping[int, int]) -> None:
         """Note positions of the consumer on each stream."""
         for number, seq in places.items():
             with session.transaction(self._run.url) as database:
                 database.rows(SPARK_COMMIT, (self._states[number][0], self._consumer, seq))
+
+
+def dropped(progress: Any) -> int:
+    """How many rows a batch has dropped because they came too late for a watermark."""
+    return sum(int(operator["numRowsDroppedByWatermark"]) for operator in progress["stateOperators"])
 
 
 def ends(progress: Any, system: str | None = None) -> dict[int, int]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from postbus.db import session
 from postbus.model.errors import Conflict, Error
 from postbus.pipelines.runtime.failures import in_short, is_of_spark
+from postbus.pipelines.runtime.limits import BadLimit, parse_limit
 from postbus.pipelines.runtime.progress import Show, Silence
 from postbus.pipelines.runtime.statements import BEGIN_PIPELINE, END_PIPELINE, NOTE_PIPELINE, PLAN_PIPELINE
 
@@ -26,6 +27,11 @@ class Run:
         self.url = url
         self.name = name
         self.done = 0
+        self.aside = 0
+        self.late = 0
+        self._limit: BadLimit | None = None
+        self._aside_stream = ""
+        self._is_aside_done = False
         self._token = token
         self._show = show
         self._stop = threading.Event()
@@ -71,18 +77,37 @@ class Run:
             f'another run of pipeline "{self.name}" has begun', "this run stops; nothing was lost or duplicated"
         )
 
-    def note(self, count: int, total: int | None, position: int | None = None) -> None:
-        """Note that so many more messages are done, of about so many in this run.
+    def allow_aside(self, limit: str | None, into: str, *, is_done: bool) -> None:
+        """Let so many rows go aside; is_done says whether `done` counts them too."""
+        self._limit, self._aside_stream, self._is_aside_done = parse_limit(limit), into, is_done
+
+    def check_aside(self, *, is_end: bool) -> None:
+        """Fail if too many rows went aside.
 
         Raises:
-            Conflict: Another run has taken this one's place.
+            Conflict: There are more than the limit.
+        """
+        if self._limit is not None and self.aside:
+            read = self.done if self._is_aside_done else self.done + self.aside
+            self._limit.check(self.aside, read, self._aside_stream, is_end=is_end)
+
+    def note(
+        self, count: int, total: int | None, position: int | None = None, *, aside: int = 0, late: int = 0
+    ) -> None:
+        """Note that so many more messages are done, of about so many in this run; and how many went aside or were late.
+
+        Raises:
+            Conflict: Another run has taken this one's place, or too many rows went aside.
         """
         self.done += count
+        self.aside += aside
+        self.late += late
         self._show.update(self.done, total)
         with session.transaction(self.url) as database:
-            noted = database.value(NOTE_PIPELINE, (self.name, self._token, count, total, position))
+            noted = database.value(NOTE_PIPELINE, (self.name, self._token, count, total, position, aside, late))
         if not noted:
             raise self._replaced()
+        self.check_aside(is_end=False)
 
 
 @contextmanager
@@ -110,6 +135,7 @@ def running(
     try:
         with _stopping_at_signals(run):
             yield run
+        run.check_aside(is_end=True)
         state = "stopped" if run.is_stopping else "done"
     except KeyboardInterrupt:
         state = "stopped"

@@ -19,7 +19,7 @@ from postbus.db import session
 from postbus.model.errors import Error, InvalidInput
 from postbus.pipelines.runtime.failures import is_of_spark
 from postbus.pipelines.runtime.progress import Show
-from postbus.pipelines.runtime.queries import BEAT_SECONDS, LOOK_SECONDS, ends
+from postbus.pipelines.runtime.queries import BEAT_SECONDS, LOOK_SECONDS, dropped, ends
 from postbus.pipelines.runtime.run import Run, running
 from postbus.spark.slices import state_of
 from postbus.spark.statements import SPARK_COMMIT
@@ -120,7 +120,7 @@ class _Flows:
         with session.transaction(run.url) as database:
             self._state = state_of(database, stream)
         self._at: dict[str, int] = {}
-        self._new = 0
+        self._new = self._late = 0
         self._noted_at = time.monotonic()
 
     def add(self, progress: Any) -> None:
@@ -129,13 +129,15 @@ class _Flows:
         if seq is not None:
             self._at[str(progress["id"])] = seq
             self._new += sum(source["numInputRows"] for source in progress["sources"])
+            self._late += dropped(progress)
 
     def note(self) -> None:
         """Tell Postgres, also that the run lives."""
         if self._new or time.monotonic() - self._noted_at > BEAT_SECONDS:
             self._noted_at = time.monotonic()
             count, self._new = self._new, 0
-            self._run.note(count, None, min(self._at.values(), default=None))
+            late, self._late = self._late, 0
+            self._run.note(count, None, min(self._at.values(), default=None), late=late)
 
     def commit(self, consumer: str) -> None:
         """Note as the consumer's position what the slowest flow has read."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from postbus.db import session
 from postbus.model.errors import InvalidInput
 from postbus.pipelines.runtime import checkpoints, messages, spark_session
+from postbus.pipelines.runtime.limits import parse_limit
 from postbus.pipelines.runtime.progress import Show
-from postbus.pipelines.runtime.queries import Follower
+from postbus.pipelines.runtime.queries import Follower, Ledger
 from postbus.pipelines.runtime.run import Run, running
 from postbus.pipelines.runtime.user_functions import check_name, load_function
 from postbus.spark.options import position_of
@@ -42,7 +43,8 @@ class TransformOptions:
         data_schema: `quantity INT, price DOUBLE`: the data of all inputs is then a struct.
         bad_into: Publish messages that do not fit data_schema to this stream, as they are.
         keep_bad: Let the query see them, with null as data and the text in `_corrupt`. Without either they fail the pipeline.
-        watermark: How late messages may be: `published_at 10 minutes`, or `orders: data.at 1 hour` for one input.
+        watermark: How late messages may be: `published_at 10 minutes`, or `orders: data.at 1 hour` for one input. A field of data
+            becomes a column by its own name, which the query has to use: `window(at, '5 minutes')`.
         output_mode: append, or update: then a result that has changed is published again.
         start: Where a pipeline begins that has not run before: earliest, latest, a seq or a time.
         key_pattern: Only messages whose key matches.
@@ -53,6 +55,7 @@ class TransformOptions:
         name: The pipeline's name, where there are several between the same streams.
         allow_loss: Go on when messages were purged before they were read.
         again: Begin anew: everything is published once more.
+        max_bad: Fail once more messages than this are aside: a number, or a share such as 1%.
     """
 
     stream: str
@@ -74,6 +77,7 @@ class TransformOptions:
     name: str | None = None
     allow_loss: bool = False
     again: bool = False
+    max_bad: str | None = None
 
     def check(self) -> None:
         """Refuse what cannot be.
@@ -100,6 +104,9 @@ class TransformOptions:
         if self.batch < 1 or self.every < 0:
             raise InvalidInput("batch has to be above 0, and every not below")
         position_of(self.start, "--from")
+        parse_limit(self.max_bad)
+        if self.max_bad is not None and self.bad_into is None:
+            raise InvalidInput("--max-bad counts messages that are put aside", "add --bad-into STREAM")
         if self.function is not None:
             check_name(self.function)
         for each in self.watermark:
@@ -121,9 +128,29 @@ class TransformOptions:
         return self.consumer or f"transform-{self.into}"[:63]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transformed:
+    """What a run has done.
+
+    Attributes:
+        read: How many messages were read.
+        published: How many messages were published.
+        aside: How many did not fit the schema, and are in the other stream.
+        late: How many rows a watermark dropped because they came too late. A query that groups counts them by group.
+        filtered: How many the query left out: read = published + aside + late + filtered. None where results are not rows
+            of the input: with groups, windows, joins, or several messages made of one.
+    """
+
+    read: int
+    published: int
+    aside: int
+    late: int
+    filtered: int | None
+
+
 def transform_streams(
     url: str, options: TransformOptions, *, spark: SparkSession, continuous: bool = False, show: Show | None = None
-) -> int:
+) -> Transformed:
     """Transform what is there now, or from now on until a signal comes.
 
     Args:
@@ -133,13 +160,10 @@ def transform_streams(
         continuous: Go on with what is published, until SIGINT or SIGTERM.
         show: Who shows the progress.
 
-    Returns:
-        How many messages were read.
-
     Raises:
         InvalidInput: The options do not go together, or Spark refuses the query.
         NotFound: A stream does not exist.
-        Conflict: The checkpoint is gone.
+        Conflict: The checkpoint is gone, or more messages are aside than max_bad allows.
     """
     options.check()
     change = _change(options)
@@ -148,10 +172,26 @@ def transform_streams(
     with running(url, name, "transform", options.stream, options, consumer=options.reader, show=show) as run:
         with session.transaction(url) as database:
             data_type = state_of(database, options.into).data_type
-        follower = Follower(run, options.inputs, options.reader)
+        run.allow_aside(options.max_bad, options.bad_into or "", is_done=True)
         known = checkpoints.planned(run, own, options.checkpoint, again=options.again)
+        ledgers = {"query": Ledger(options.into, known.writer)}
+        if options.bad_into is not None:
+            ledgers["bad"] = Ledger(options.bad_into, f"{known.writer}-bad")
+        follower = Follower(run, options.inputs, options.reader, ledgers)
         follower.follow(_started(run, own, options, known, change, data_type, continuous))
-        return run.done
+        return _summary(run, follower)
+
+
+def _summary(run: Run, follower: Follower) -> Transformed:
+    published = follower.published("query")
+    filtered = run.done - follower.repeated - published - run.aside - run.late
+    return Transformed(
+        read=run.done,
+        published=published,
+        aside=run.aside,
+        late=run.late,
+        filtered=None if follower.has_state or filtered < 0 else filtered,
+    )
 
 
 _Change = Callable[["SparkSession", "dict[str, DataFrame]"], "DataFrame"]
@@ -266,6 +306,18 @@ def _writer(url: str, frame: DataFrame, stream: str, writer: str, mode: str) -> 
     return frame.writeStream.foreachBatch(publish).outputMode(mode)
 
 
+def _on_watermark(options: TransformOptions) -> str:
+    """What to do about a query whose groups never end."""
+    columns = [_watermark(written, options.inputs)[1] for written in options.watermark]
+    fields = [column for column in columns if "." in column]
+    if fields:
+        name = fields[0].rpartition(".")[2]
+        return f"the watermark is on a column {name}, made of {fields[0]}: write window({name}, …), not window({fields[0]}, …)"
+    if columns:
+        return f"group by window({columns[0]}, …), or use --output-mode update"
+    return "add --watermark 'published_at 10 minutes', or --output-mode update"
+
+
 def _refused(error: Exception, options: TransformOptions) -> InvalidInput:
     """What Spark has against a query, in a line."""
     first = str(error).strip().splitlines()[0]
@@ -274,5 +326,5 @@ def _refused(error: Exception, options: TransformOptions) -> InvalidInput:
     if "TABLE_OR_VIEW_NOT_FOUND" in first:
         hint = f"the tables are: {', '.join(f'`{stream}`' for stream in options.inputs)}"
     elif "OUTPUT_MODE" in first or "watermark" in first:
-        hint = "add --watermark 'published_at 10 minutes', or --output-mode update"
+        hint = _on_watermark(options)
     return InvalidInput(f"Spark refuses the transform: {text}"[:500], hint)

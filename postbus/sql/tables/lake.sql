@@ -20,7 +20,10 @@ create table postbus_data.pipeline (
     last_error text,
     started_at timestamptz not null default clock_timestamp(),
     noted_at timestamptz not null default clock_timestamp(),
-    ended_at timestamptz
+    ended_at timestamptz,
+    -- Of all runs: what could not be published and is in another stream, and rows that a watermark dropped.
+    aside_count bigint not null default 0,
+    late_count bigint not null default 0
 );
 
 -- A row is the archive of a stream: files in a lake that hold its messages from start_after (exclusive) to position_seq.

@@ -51,6 +51,8 @@ create table postbus_data.spark_writer (
     is_once boolean not null,
     message_count bigint not null,
     published_at timestamptz not null default clock_timestamp(),
+    -- Of all its batches.
+    total_count bigint not null default 0,
     primary key (stream_id, writer)
 );
 

@@ -218,7 +218,9 @@ create type postbus.pipeline_info as (
     last_error text,
     started_at timestamptz,
     noted_at timestamptz,
-    ended_at timestamptz
+    ended_at timestamptz,
+    aside_count bigint,
+    late_count bigint
 );
 
 -- The outcome of a delivery. data and bytes are null when the message is gone from the stream.

@@ -6,24 +6,30 @@ import os
 import shutil
 import signal
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 import postbus
-from postbus.pipelines import TransformOptions, transform_streams
+from postbus.pipelines import Transformed, TransformOptions, transform_streams
+from postbus.pipelines.runtime.queries import Follower
 from tests.spark.test_read import publish
 from tests.waiting import until
 
 
 def transform(spark: Any, url: str, stream: str, into: str, folder: Path, **options: Any) -> int:
     chosen = TransformOptions(stream=stream, into=into, checkpoint=str(folder), **options)
-    return transform_streams(url, chosen, spark=spark)
+    return transform_streams(url, chosen, spark=spark).read
 
 
 def test_sql_filters_and_rekeys_and_each_message_comes_once(
@@ -40,6 +46,93 @@ def test_sql_filters_and_rekeys_and_each_message_comes_once(
     assert bus.consumer(stream, f"transform-{target}").stats().lag_estimate == 0
     (known,) = [each for each in bus.list_pipelines() if each.stream == stream]
     assert (known.state, known.message_count, known.lag_estimate) == ("done", 100, 0)
+
+
+def test_every_message_that_was_read_is_accounted_for(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, name: str, tmp_path: Path
+) -> None:
+    bus.create_stream(f"{name}-bad")
+    options = TransformOptions(
+        stream=stream,
+        into=target,
+        sql=f"select key, data from `{stream}` where data.n < 6",
+        data_schema="n INT",
+        bad_into=f"{name}-bad",
+        checkpoint=str(tmp_path),
+    )
+    publish(bus, stream, 10)
+    bus.publish_many(stream, [postbus.Message(key="k", data={"n": "many"})] * 3)
+
+    done = transform_streams(url, options, spark=spark)
+
+    assert done == Transformed(read=13, published=6, aside=3, late=0, filtered=4)
+    assert (known(bus, stream).message_count, known(bus, stream).aside_count) == (13, 3)
+    bus.publish_many(stream, [postbus.Message(key="k", data={"n": "many"})] * 2)
+    with pytest.raises(postbus.Conflict, match="2 of 2 rows could not be published, and --max-bad allows 50%"):
+        transform_streams(url, replace(options, max_bad="50%"), spark=spark)
+    assert (known(bus, stream).state, known(bus, stream).aside_count) == ("failed", 5)
+
+
+def known(bus: postbus.Bus, stream: str) -> postbus.PipelineInfo:
+    (found,) = [each for each in bus.list_pipelines() if each.stream == stream]
+    return found
+
+
+def test_rows_that_a_watermark_drops_are_counted(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
+) -> None:
+    windows = (
+        f"select date_format(window.start, 'HH') as key, count(*) as n from `{stream}` group by window(at, '1 minute')"
+    )
+    options = TransformOptions(
+        stream=stream,
+        into=target,
+        sql=windows,
+        batch=2,
+        data_schema="n INT, at TIMESTAMP",
+        watermark=("data.at 1 minute",),
+        checkpoint=str(tmp_path),
+    )
+    for hour in (9, 12, 12, 10, 11):
+        moment = datetime(2026, 1, 1, hour, tzinfo=UTC).isoformat()
+        bus.publish_many(stream, [postbus.Message(key="k", data={"n": n, "at": moment}) for n in range(2)])
+
+    done = transform_streams(url, options, spark=spark)
+
+    # Those of a window are counted together.
+    assert (done.read, done.late, done.filtered) == (10, 2, None)
+    assert known(bus, stream).late_count == 2
+
+
+def test_a_run_over_spark_connect_counts_what_it_read(url: str) -> None:
+    source: dict[str, Any] = {
+        "description": "",
+        "startOffset": None,
+        "endOffset": None,
+        "latestOffset": None,
+        "metrics": {},
+    }
+    rates = {"numInputRows": 7, "inputRowsPerSecond": 1.0, "processedRowsPerSecond": 1.0}
+    progress = StreamingQueryProgress.fromJson(
+        {
+            "id": str(uuid.uuid4()),
+            "runId": str(uuid.uuid4()),
+            "name": None,
+            "timestamp": "",
+            "batchId": 0,
+            "batchDuration": 1,
+            "stateOperators": [],
+            "sources": [{**source, **rates}],
+            "sink": {"description": "", "numOutputRows": 7},
+        }
+    )
+    assert progress["numInputRows"] is None
+    noted: list[int] = []
+    run = SimpleNamespace(url=url, done=0, note=lambda count, *_, **__: noted.append(count))
+
+    Follower(run, (), "c")._note(SimpleNamespace(recentProgress=[progress]))  # type: ignore[arg-type]
+
+    assert noted == [7]
 
 
 def order_of(bus: postbus.Bus, stream: str) -> dict[Any, list[int]]:
@@ -148,6 +241,14 @@ def test_a_function_joins_two_streams_within_a_watermark(
         ({"sql": "select key, data, 1 as x from `{stream}`"}, "a message has no column x"),
         ({"sql": "select 'a' as key, 'b' as data"}, "does not depend on any of the streams"),
         ({"sql": "select key, count(*) as n from `{stream}` group by key"}, "Spark refuses the transform"),
+        (
+            {
+                "sql": "select count(*) as n from `{stream}` group by window(data.at, '1 hour')",
+                "watermark": ("data.at 1 hour",),
+                "data_schema": "at TIMESTAMP",
+            },
+            "Spark refuses the transform",
+        ),
         ({"function": "no_such_module:x"}, "cannot be loaded"),
         ({"function": "json:no_such"}, 'no function "no_such" in json'),
         ({"function": "nothing"}, "names no function"),
@@ -167,6 +268,8 @@ def test_invalid_transforms_are_one_line_errors(
 
     assert said in caught.value.message
     assert "\n" not in caught.value.message
+    if "watermark" in options and said.startswith("Spark"):
+        assert "write window(at, …), not window(data.at, …)" in str(caught.value.hint)
 
 
 def test_a_continuous_pipeline_follows_until_a_signal_and_continues_later(
@@ -192,10 +295,10 @@ def test_a_continuous_pipeline_follows_until_a_signal_and_continues_later(
             os.kill(os.getpid(), signal.SIGTERM)
 
     with watching(watch):
-        assert transform_streams(url, options, spark=spark, continuous=True) == 5
+        assert transform_streams(url, options, spark=spark, continuous=True).read == 5
     state = {each.name: each.state for each in bus.list_pipelines() if each.stream == stream}
     assert set(state.values()) == {"stopped"}
-    assert transform_streams(url, options, spark=spark) == 0
+    assert transform_streams(url, options, spark=spark).read == 0
 
     def watch_table() -> None:
         def count() -> int:

@@ -14,6 +14,7 @@ message_count   how many messages it has processed in all its runs; run_count in
 rate            messages per second of the last run.
 lag_estimate    how many messages a pipeline that follows its stream has left; null for a pipeline that has an end.
 noted_at        when it last reported its progress.
+aside_count     what it could not publish in all its runs, and has put into another stream; late_count what a watermark dropped.
 */
     select
         p.name,
@@ -36,7 +37,9 @@ noted_at        when it last reported its progress.
         p.last_error,
         p.started_at,
         p.noted_at,
-        p.ended_at
+        p.ended_at,
+        p.aside_count,
+        p.late_count
     from postbus_data.pipeline as p
     join postbus_data.stream as s on s.id = p.stream_id
     order by p.name

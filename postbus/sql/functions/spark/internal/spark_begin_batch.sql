@@ -22,11 +22,12 @@ declare
     target_id integer := postbus_data.stream_id(stream);
     known postbus_data.spark_writer;
 begin
-    insert into postbus_data.spark_writer as w (stream_id, writer, query, batch_id, is_once, message_count)
-    values (target_id, writer, query, batch_id, is_once, message_count)
+    insert into postbus_data.spark_writer as w (stream_id, writer, query, batch_id, is_once, message_count, total_count)
+    values (target_id, writer, query, batch_id, is_once, message_count, message_count)
     on conflict on constraint spark_writer_pkey do update
     set batch_id = excluded.batch_id,
         message_count = excluded.message_count,
+        total_count = w.total_count + excluded.message_count,
         published_at = clock_timestamp()
     where w.batch_id < excluded.batch_id
         and w.query is not distinct from excluded.query
