@@ -9,9 +9,12 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from functools import reduce
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException
@@ -20,6 +23,7 @@ from pyspark.sql import types
 
 from postbus.model.errors import InvalidInput, NotFound
 from postbus.pipelines.ingest.rows import JSON
+from postbus.spark.compat import parallelism
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,6 +31,13 @@ if TYPE_CHECKING:
 _ENDINGS: Final = {"json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "parquet": "parquet"}
 _COMPRESSED: Final = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
 _CORRUPT: Final = "_postbus_corrupt"
+# Where a row is from.
+_FILE: Final = "_postbus_file"
+_AT: Final = "_postbus_at"
+_START: Final = "_postbus_start"
+_PLACE: Final = "_postbus_place"
+# Files are read side by side in so many parts for each core, each part in order.
+_PARTS_PER_CORE: Final = 2
 # What Spark lets pass and Postgres does not.
 _STRICT: Final = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 _PERMISSIVE: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
@@ -142,23 +153,56 @@ def infer_schema(spark: SparkSession, form: Format, paths: list[str]) -> str:
     return types.StructType(list(merged.values())).json()
 
 
-def read_files(spark: SparkSession, form: Format, paths: list[str], written: str) -> DataFrame:
-    """The rows of files, in the order in which they lie there: values, row, file, problem.
+def read_files(spark: SparkSession, form: Format, listed: Sequence[Listed], written: str) -> DataFrame:
+    """The rows of files, in the order of the files and in which they lie there: values, row, file, problem.
 
     Raises:
         InvalidInput: The schema is not one.
     """
     schema = parse_schema(written)
+    paths = [file.path for file in listed]
     if form.name == "json":
-        return _read_json(spark, paths, schema)
-    if form.name == "csv":
-        frames = [_read_csv(spark, form, group, names, schema) for names, group in _by_header(spark, form, paths)]
+        frames = [_read_json(spark, group, schema) for group in in_order(spark, listed)]
+    elif form.name == "csv":
+        frames = [
+            _read_csv(spark, form, group, names, schema)
+            for names, group in _parts_in_order(spark, listed, _by_header(spark, form, paths))
+        ]
     else:
-        frames = [_read_parquet(spark, group, found, schema) for found, group in _by_schema(spark, paths, schema)]
-    first, *rest = frames
-    for frame in rest:
-        first = first.union(frame)
-    return first
+        frames = [
+            _read_parquet(spark, group, found, schema)
+            for found, group in _parts_in_order(spark, listed, _by_schema(spark, paths, schema))
+        ]
+    return reduce(lambda first, other: first.union(other), frames)
+
+
+def in_order(spark: SparkSession, listed: Sequence[Listed]) -> list[list[str]]:
+    """Files in parts that follow each other. Spark reads the files of one part in an order of its own."""
+    most = sum(file.bytes for file in listed) / (_PARTS_PER_CORE * parallelism(spark))
+    parts: list[list[str]] = []
+    size = 0.0
+    for file in listed:
+        if not parts or size + file.bytes > most:
+            parts.append([])
+            size = 0.0
+        parts[-1].append(file.path)
+        size += file.bytes
+    return parts
+
+
+_Kind = TypeVar("_Kind")
+
+
+def _parts_in_order(
+    spark: SparkSession, listed: Sequence[Listed], groups: list[tuple[_Kind, list[str]]]
+) -> list[tuple[_Kind, list[str]]]:
+    """Parts of files of one kind, in the order of the files."""
+    if len(groups) == 1:
+        return [(groups[0][0], part) for part in in_order(spark, listed)]
+    kinds = {path: (place, kind) for place, (kind, paths) in enumerate(groups) for path in paths}
+    known = [file for file in listed if file.path in kinds]
+    runs = [list(run) for _, run in groupby(known, key=lambda file: kinds[file.path][0])]
+    return [(kinds[run[0].path][1], part) for run in runs for part in in_order(spark, run)]
 
 
 def parse_schema(written: str) -> types.StructType:
@@ -192,8 +236,19 @@ def _literal(paths: list[str]) -> list[str]:
     return [re.sub(r"([\\\[\]{}*?])", r"\\\1", path) for path in paths]
 
 
+def _placed(frame: DataFrame, paths: list[str]) -> DataFrame:
+    """The rows of files with the path of their file; in the order of the files, by time and name, if there are several."""
+    file = F.col("_metadata.file_path").alias(_FILE)
+    if len(paths) == 1:
+        return frame.select("*", file)
+    at = F.col("_metadata.file_modification_time").alias(_AT)
+    start = F.col("_metadata.file_block_start").alias(_START)
+    placed = frame.select("*", file, at, start).coalesce(1).withColumn(_PLACE, F.monotonically_increasing_id())
+    return placed.sortWithinPartitions(_AT, _FILE, _START, _PLACE)
+
+
 def _rows(frame: DataFrame, values: Column, row: Column, problem: Column) -> DataFrame:
-    file = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
+    file = F.url_decode(F.replace(F.col(_FILE), F.lit("+"), F.lit("%2B")))
     return frame.select(values.alias("values"), row.alias("row"), file.alias("file"), problem.alias("problem"))
 
 
@@ -201,7 +256,7 @@ def _read_json(spark: SparkSession, paths: list[str], schema: types.StructType) 
     text = F.col("value")
     names = schema.fieldNames()
     with_corrupt = types.StructType([*schema.fields, types.StructField(_CORRUPT, types.StringType())])
-    lines = _reader(spark).text(_literal(paths)).where(F.trim(text) != "")
+    lines = _placed(_reader(spark).text(_literal(paths)).where(F.trim(text) != ""), paths)
     frame = lines.withColumn("parsed", F.from_json(text, with_corrupt, {**_STRICT, **_PERMISSIVE}))
     keys = F.json_object_keys(text)
     unknown = F.array_except(keys, F.array(*(F.lit(name) for name in names)))
@@ -272,7 +327,8 @@ def _read_csv(
     if len(set(names)) < len(names):
         raise InvalidInput(f"the header of {paths[0]} names a column twice: {', '.join(names)}")
     with_corrupt = found.add(types.StructField(_CORRUPT, types.StringType()))
-    frame = _reader(spark).schema(with_corrupt).options(**form.csv(), **_PERMISSIVE).csv(_literal(paths))
+    read = _reader(spark).schema(with_corrupt).options(**form.csv(), **_PERMISSIVE).csv(_literal(paths))
+    frame = _placed(read, paths)
     corrupt = F.col(_CORRUPT)
     unknown = [name for name in names if name not in schema.fieldNames()]
     problem = F.when(
@@ -311,7 +367,7 @@ def _by_schema(
 def _read_parquet(
     spark: SparkSession, paths: list[str], found: types.StructType, schema: types.StructType
 ) -> DataFrame:
-    frame = _reader(spark).schema(found).parquet(*_literal(paths))
+    frame = _placed(_reader(spark).schema(found).parquet(*_literal(paths)), paths)
     names = found.fieldNames()
     unknown = [name for name in names if name not in schema.fieldNames()]
     misfits = F.array_compact(

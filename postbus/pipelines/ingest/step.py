@@ -140,7 +140,8 @@ class Ingestion:
             inferred = files.infer_schema(self._spark, form, paths)
             self._plan = replace(self._plan, schema=inferred)
             self._run.plan(asdict(self._plan), anew=True)
-        return files.read_files(self._spark, form, paths, self._plan.schema or "")
+        sizes = {file.path: file for file in self._listed or ()}
+        return files.read_files(self._spark, form, [sizes[path] for path in paths], self._plan.schema or "")
 
     def _write(self, frame: DataFrame, stream: str, number: int) -> None:
         options = {"url": self._run.url, "stream": stream, "writerId": self._plan.writer, "batchId": str(number)}

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 import postbus
 import postbus.pipelines.ingest.step as module
@@ -301,3 +303,31 @@ def test_impossible_options_are_one_line_errors(
     given = {name: {"F": str(tmp_path), "STREAM": stream}.get(value, value) for name, value in options.items()}
     with pytest.raises(error, match=message):
         ingest(spark, url, stream, **given)
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+def test_the_files_of_a_step_are_published_in_their_order(
+    spark: Any, bus: postbus.Bus, url: str, name: str, tmp_path: Path, kind: str
+) -> None:
+    bus.create_stream(name, partitions=1)
+    # Spark itself would read the largest first.
+    sizes = [3, 40, 1, 500, 2, 90, 1, 7, 300, 5, 5, 60]
+    first = 0
+    for number, size in enumerate(sizes):
+        path = tmp_path / f"{number:02}.{kind}"
+        rows = orders(first, size)
+        if kind == "parquet":
+            parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        elif kind == "csv":
+            # The header is another one in between.
+            names = ("id",) if number == 4 else ("id", "customer")
+            lines = [",".join(str(row[name]) for name in names) for row in rows]
+            path.write_text("\n".join([",".join(names), *lines]))
+        else:
+            write_json(path, rows)
+        os.utime(path, (1_700_000_000, 1_700_000_000 + number // 4))
+        first += size
+
+    ingest(spark, url, name, files=str(tmp_path), key="o.{id}")
+
+    assert [message.data["id"] for message in bus.scan(name)] == list(range(first))
