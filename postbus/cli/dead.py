@@ -57,11 +57,11 @@ def redrive(
     """
     count = 0
     with open_consumer(stream, consumer) as found:
-        for count in found.redrive(
+        for count in found.redrive_steps(
             seqs=seqs, key_pattern=key_pattern, reason_like=reason, to_stream=to_stream, rate=rate
         ):
-            output.say(f"{count:,} messages")
-    output.emit_number(count, f"redrove {count:,} dead letters", name="redriven")
+            output.say(output.counted(count, "message"))
+    output.emit_number(count, f"redrove {output.counted(count, 'dead letter')}", name="redriven")
 
 
 @app.command("discard")
@@ -82,4 +82,4 @@ def discard(
             found.info()
             confirm(f"Remove dead letters of {consumer} for good?", yes)
         count = found.discard(seqs=seqs, key_pattern=key_pattern, reason_like=reason)
-    output.emit_number(count, f"discarded {count:,} dead letters", name="discarded")
+    output.emit_number(count, f"discarded {output.counted(count, 'dead letter')}", name="discarded")

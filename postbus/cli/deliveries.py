@@ -239,11 +239,11 @@ def replay(
     (from_seq, from_time), (to_seq, to_time) = position(start), position(end)
     count = 0
     with open_consumer(stream, consumer) as found:
-        for count in found.replay(
+        for count in found.replay_steps(
             from_seq=from_seq, to_seq=to_seq, from_time=from_time, to_time=to_time, key_pattern=key_pattern, rate=rate
         ):
-            output.say(f"{count:,} messages")
-    output.emit_number(count, f"replayed {count:,} messages", name="replayed")
+            output.say(output.counted(count, "message"))
+    output.emit_number(count, f"replayed {output.counted(count, 'message')}", name="replayed")
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -49,12 +50,14 @@ def emit_json(value: Any) -> None:
 
 
 def emit_number(number: int, text: str, *, name: str) -> None:
-    """Print a number to stdout and its meaning to stderr, or both as JSON."""
+    """Print a number: with its meaning to people, alone to a program that reads stdout, or as JSON."""
     if current().as_json:
         emit_json({name: number})
-        return
-    typer.echo(number)
-    say(text)
+    elif sys.stdout.isatty() and not current().quiet:
+        typer.echo(text)
+    else:
+        typer.echo(number)
+        say(text)
 
 
 def done(text: str, **facts: Any) -> None:
@@ -69,6 +72,11 @@ def say(text: str) -> None:
     """Print a note for the user to stderr."""
     if not current().quiet:
         typer.echo(text, err=True)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things: "1 message", "10,000 messages"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def cell(value: Any) -> str:

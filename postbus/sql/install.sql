@@ -5068,6 +5068,8 @@ begin
         'partitions_at_once', least(16, (postbus_data.layout_count(layout) + 1) / 2),
         -- So many messages fit into an array, however large each is.
         'array_limit', least(1000, 900000000 / stream.max_message_bytes),
+        -- Receives of a single partition take turns. Of several, a receive takes one that is free.
+        'or_wait', case when postbus_data.layout_count(layout) = 1 then ' or postbus_data.wait_for_partition(reader.id, chosen)' else '' end,
         'is_plain', not stream.one_message_per_key,
         'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
         'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,
@@ -5881,6 +5883,29 @@ begin
         end if;
         return next last_seq;
     end loop;
+end
+$$;
+
+create or replace function postbus_data.wait_for_partition(consumer_id integer, partition integer)
+returns boolean
+language plpgsql
+volatile
+as $$
+/*
+Wait for the mutex of a partition that another session holds, for up to 100 ms: where there is only one partition, receives take turns. A session
+that waits for a lock wakes up as soon as it is free, and in the order in which sessions came.
+
+Returns  whether this transaction holds it now.
+*/
+declare
+    former text := current_setting('lock_timeout');
+begin
+    perform set_config('lock_timeout', '100ms', true);
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(consumer_id), partition);
+    perform set_config('lock_timeout', former, true);
+    return true;
+exception when lock_not_available then
+    return false;
 end
 $$;
 
@@ -8612,7 +8637,7 @@ language plpgsql
 volatile
 as $$
 /*
-Move messages that are due to the redelivery log, in order of their times.
+Move messages that are due to the redelivery log, those that came due since the last sweep in order of their seqs.
 
 Its caller holds the sweep mutex until it commits, so rows become visible in the order of their numbers.
 
@@ -8650,7 +8675,7 @@ begin
         returning w.partition, w.seq, w.attempts, w.due_at
     )
     insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts)
-    select reader.id, reader.epoch, last_n + row_number() over (order by t.due_at, t.seq), t.partition, t.seq, t.attempts
+    select reader.id, reader.epoch, last_n + row_number() over (order by t.seq), t.partition, t.seq, t.attempts
     from taken as t;
     get diagnostics moved = row_count;
     return moved;
@@ -12902,7 +12927,7 @@ begin
         );
     if is_plain then
         lease_until := reader.lease_until;
-        is_ready := pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), chosen);
+        is_ready := pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), chosen){or_wait};
         for turn in 1 .. 2 loop
             if is_ready then
                 select
@@ -13224,7 +13249,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('2399e2b8d43c73c0')
+insert into postbus_data.installation (functions_digest) values ('76b51ae8abf1a7bf')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -265,3 +265,20 @@ def test_the_last_ack_of_a_lease_that_a_heartbeat_splits(fresh_url: str, waits: 
         bus.sweep("s")
         # Without the wait, the piece that the heartbeat made was not seen, and what says that it is acked was deleted.
         assert receive(other) == ([] if waits else [3])
+
+
+def test_a_receive_waits_a_moment_for_the_only_partition_and_no_longer(fresh_url: str) -> None:
+    with postbus.connect(fresh_url) as bus, connected(fresh_url) as other, ThreadPoolExecutor() as threads:
+        bus.create_stream("s", partitions=1)
+        consumer = bus.create_consumer("s", "c", order="none")
+        bus.publish_many("s", [Message(data=n) for n in range(4)])
+        other.execute("begin")
+        assert receive(other, 2) == [1, 2]
+
+        assert list(consumer.receive(2)) == []
+
+        waiting = threads.submit(consumer.receive, 2)
+        until(lambda: other.execute(_BLOCKED).fetchone() == (1,), "a receive waits")
+        other.execute("rollback")
+        # What the other transaction had received is free again.
+        assert [delivery.seq for delivery in waiting.result()] == [1, 2]

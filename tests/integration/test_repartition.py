@@ -136,7 +136,7 @@ async def test_a_dead_letter_holds_its_key_and_is_redriven_first(bus: Any, strea
     await publish(bus, stream, 1, 2, ["a"])
 
     assert numbers(await consumer.receive(10)) == []
-    assert [count async for count in consumer.redrive()] == [1]
+    assert await consumer.redrive() == 1
     first = await consumer.receive(10)
     assert numbers(first) == [0]
     await consumer.ack(first)
@@ -198,7 +198,7 @@ async def test_old_messages_are_replayed_in_order(bus: Any, stream: str) -> None
     await bus.alter_stream(stream, partitions=3)
     await publish(bus, stream, 40, 40)
     await drain(consumer)
-    assert [count async for count in consumer.replay(from_seq=1)][-1] == 80
+    assert await consumer.replay(from_seq=1) == 80
     check_order(await drain(consumer, fail=frozenset({0, 41})), 80)
 
 

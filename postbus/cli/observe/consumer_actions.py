@@ -51,9 +51,7 @@ def redrive(screen: LiveScreen, stream: str, consumer: str, *, seq: int | None, 
     bound = screen.feed.bus.consumer(stream, consumer)
 
     async def act() -> str:
-        redriven = 0
-        async for so_far in bound.redrive(seqs=None if seq is None else [seq]):
-            redriven = so_far
+        redriven = await bound.redrive(seqs=None if seq is None else [seq])
         return f"redrove {redriven:,} dead letters"
 
     which = f"dead letter {seq}" if seq is not None else f"all {dead:,} dead letters"

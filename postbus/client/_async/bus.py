@@ -108,15 +108,18 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         self,
         name: str,
         *,
-        partitions: int = 8,
+        partitions: int = 1,
         data_type: DataType = "json",
         **settings: Unpack[ConsumerSettings],
     ) -> AsyncQueue:
         """Create a queue: a stream that keeps messages until they are acked, and its one consumer of the same name.
 
+        While nothing fails, it is first in, first out. Failed messages come again before new ones.
+
         Args:
             name: Its name: 1 to 63 letters, digits, "_" or "-".
-            partitions: As for `create_stream`.
+            partitions: With one, receivers take turns. With more, they work beside each other, and messages are in order within
+                each partition only.
             data_type: What messages hold: json, text or bytes.
             **settings: As for `create_consumer`. `order` is "none" unless it is given.
 

@@ -74,10 +74,8 @@ class AsyncRedelivery(AsyncClient):
         reason_like: str | None = None,
         to_stream: str | None = None,
         rate: float | None = None,
-    ) -> AsyncIterator[int]:
+    ) -> int:
         """Redrive dead letters, oldest first: all, or those that match.
-
-        Loop over it; each iteration yields how many were moved so far. Leaving the loop cancels the rest.
 
         Args:
             seqs: Only these.
@@ -85,6 +83,31 @@ class AsyncRedelivery(AsyncClient):
             reason_like: Only those whose reason matches this SQL LIKE pattern.
             to_stream: Publish them to this stream instead of delivering them again.
             rate: The largest number per second; None sets no limit.
+
+        Returns:
+            How many were redriven.
+        """
+        moved = 0
+        steps = self.redrive_steps(
+            seqs=seqs, key_pattern=key_pattern, reason_like=reason_like, to_stream=to_stream, rate=rate
+        )
+        async for moved in steps:  # noqa: B007
+            pass
+        return moved
+
+    async def redrive_steps(
+        self,
+        *,
+        seqs: Sequence[int] | None = None,
+        key_pattern: str | None = None,
+        reason_like: str | None = None,
+        to_stream: str | None = None,
+        rate: float | None = None,
+    ) -> AsyncIterator[int]:
+        """Redrive dead letters as `redrive` does, in a loop that shows progress.
+
+        Nothing happens until you loop over it. Each iteration yields how many were redriven so far. Leaving the loop cancels the
+        rest.
         """
         page = 1000 if rate is None else max(1, min(1000, int(rate / 10)))
         moved = 0
@@ -109,11 +132,10 @@ class AsyncRedelivery(AsyncClient):
         to_time: datetime | None = None,
         key_pattern: str | None = None,
         rate: float | None = None,
-    ) -> AsyncIterator[int]:
+    ) -> int:
         """Deliver messages again that it has already received, while it continues with the rest.
 
-        Use it as a loop; each turn says how many have been put back so far. Leaving the loop cancels the rest. What is in
-        flight or waits is left alone; dead letters are redriven, not replayed.
+        Messages in flight or waiting are left alone. Dead letters are redriven, not replayed.
 
         Args:
             from_seq: The first seq, inclusive.
@@ -122,6 +144,32 @@ class AsyncRedelivery(AsyncClient):
             to_time: The latest `published_at`, exclusive.
             key_pattern: Only messages whose key matches.
             rate: The largest number per second; None sets no limit.
+
+        Returns:
+            How many will be delivered again.
+        """
+        replayed = 0
+        steps = self.replay_steps(
+            from_seq=from_seq, to_seq=to_seq, from_time=from_time, to_time=to_time, key_pattern=key_pattern, rate=rate
+        )
+        async for replayed in steps:  # noqa: B007
+            pass
+        return replayed
+
+    async def replay_steps(
+        self,
+        *,
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        key_pattern: str | None = None,
+        rate: float | None = None,
+    ) -> AsyncIterator[int]:
+        """Deliver messages again as `replay` does, in a loop that shows progress.
+
+        Nothing happens until you loop over it. Each iteration yields how many were put back so far. Leaving the loop cancels the
+        rest.
         """
         page = 1000 if rate is None else max(1, min(1000, int(rate / 10)))
         resume: str | None = None
@@ -138,9 +186,9 @@ class AsyncRedelivery(AsyncClient):
                 resume=resume,
             )
             replayed += count
+            yield replayed
             if resume is None:
                 return
-            yield replayed
             if rate is not None:
                 await async_sleep(max(0.0, started + replayed / rate - time.monotonic()))
 

@@ -262,7 +262,7 @@ async def replay_consumer(call: Call, body: Replay) -> Data[Replayed]:
     if body.resume is not UNSET:
         raise problems.invalid("resume", "needs a limit")
     count = 0
-    replayed = call.reader.replay(**chosen, rate=given(body.rate))
+    replayed = call.reader.replay_steps(**chosen, rate=given(body.rate))
     async for count in replayed:  # noqa: B007
         if await is_over(call):
             break

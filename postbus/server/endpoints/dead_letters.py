@@ -76,7 +76,7 @@ async def redrive_dead_letters(call: Call, body: Redrive) -> Data[responses.Coun
         )
         return Data(responses.Count(moved))
     count = 0
-    redriven = call.reader.redrive(
+    redriven = call.reader.redrive_steps(
         seqs=given(body.seqs),
         key_pattern=given(body.key_pattern),
         reason_like=given(body.reason_like),

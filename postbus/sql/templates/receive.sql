@@ -103,7 +103,7 @@ begin
         );
     if is_plain then
         lease_until := reader.lease_until;
-        is_ready := pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), chosen);
+        is_ready := pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), chosen){or_wait};
         for turn in 1 .. 2 loop
             if is_ready then
                 select

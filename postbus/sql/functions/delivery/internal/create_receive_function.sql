@@ -28,6 +28,8 @@ begin
         'partitions_at_once', least(16, (postbus_data.layout_count(layout) + 1) / 2),
         -- So many messages fit into an array, however large each is.
         'array_limit', least(1000, 900000000 / stream.max_message_bytes),
+        -- Receives of a single partition take turns. Of several, a receive takes one that is free.
+        'or_wait', case when postbus_data.layout_count(layout) = 1 then ' or postbus_data.wait_for_partition(reader.id, chosen)' else '' end,
         'is_plain', not stream.one_message_per_key,
         'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
         'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,

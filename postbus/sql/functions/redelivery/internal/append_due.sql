@@ -4,7 +4,7 @@ language plpgsql
 volatile
 as $$
 /*
-Move messages that are due to the redelivery log, in order of their times.
+Move messages that are due to the redelivery log, those that came due since the last sweep in order of their seqs.
 
 Its caller holds the sweep mutex until it commits, so rows become visible in the order of their numbers.
 
@@ -42,7 +42,7 @@ begin
         returning w.partition, w.seq, w.attempts, w.due_at
     )
     insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts)
-    select reader.id, reader.epoch, last_n + row_number() over (order by t.due_at, t.seq), t.partition, t.seq, t.attempts
+    select reader.id, reader.epoch, last_n + row_number() over (order by t.seq), t.partition, t.seq, t.attempts
     from taken as t;
     get diagnostics moved = row_count;
     return moved;
