@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,6 +13,7 @@ from postbus.cli.archive_hint import say_where_older_is
 from postbus.cli.consumer_settings import AckWait
 from postbus.cli.consumer_settings import start as start_of
 from postbus.cli.global_options import current
+from postbus.cli.interrupts import until_interrupted
 from postbus.cli.options import (
     ConsumerName,
     KeyPattern,
@@ -53,7 +52,7 @@ def receive(
     follow: Follow = False,
     ack_wait: AckWait = None,
 ) -> None:
-    """Receive messages. Without --ack they are leased: ack or nack them with their ack ids.
+    """Receive messages. Without --ack they are leased: ack or nack them with their ack ids, or they come again.
 
     Example: postbus receive orders billing --follow --ack
     """
@@ -72,47 +71,28 @@ def print_deliveries(
             lambda: consumer.receive(first, wait=_FOLLOW_WAIT if follow else wait, ack_wait=lease),
             lambda: consumer.ack(["those received"]),
         )
+    if follow and not ack and not output.as_json():
+        raise InvalidInput(
+            "without --ack, --follow leases messages that nobody acks: each comes again, until its attempts are used up",
+            f"add --ack; to look and take nothing: postbus stream read {consumer.stream} --follow",
+        )
     if not follow:
         batch = consumer.receive(count or 1, wait=wait, ack_wait=lease)
         output.emit(batch, ("ack_id", "attempt", "seq", "published_at", "key", "data"), empty="nothing to receive")
         _finish(consumer, batch, ack)
         return
-    with _until_interrupted() as stopped:
+    with until_interrupted() as stopped:
         while not stopped:
             batch = consumer.receive(count or _FOLLOW_COUNT, wait=_FOLLOW_WAIT, ack_wait=lease)
             for delivery in batch:
-                _print_line(delivery)
+                output.emit_line(delivery)
             _finish(consumer, batch, ack)
-
-
-def _print_line(delivery: Any) -> None:
-    if output.as_json():
-        output.emit_json(delivery)
-    else:
-        typer.echo(f"{delivery.seq}  {output.cell(delivery.key)}  {output.cell(delivery.data)}")
 
 
 def _finish(consumer: Consumer, batch: Batch, ack: bool) -> None:
     if ack and batch:
         sys.stdout.flush()
         consumer.ack(batch)
-
-
-@contextmanager
-def _until_interrupted() -> Iterator[list[int]]:
-    """A list that Ctrl-C fills, so that received messages are still printed and acked. A second Ctrl-C ends at once."""
-    stopped: list[int] = []
-
-    def stop(number: int, _: object) -> None:
-        if stopped:
-            raise KeyboardInterrupt
-        stopped.append(number)
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield stopped
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def ack(stream: StreamName, consumer: ConsumerName, ack_ids: AckIds) -> None:
@@ -154,11 +134,13 @@ def terminate(stream: StreamName, consumer: ConsumerName, ack_ids: AckIds, reaso
 
 
 def report(verb: str, counted: int, asked: int) -> None:
-    """Say how many of the given deliveries counted."""
+    """Say how many of the given deliveries counted. Exits with 1 if not all of them did."""
     rest = (
         "" if counted >= asked else f" of {asked}; the others were already acked or nacked, or their leases had ended"
     )
     output.emit_number(counted, f"{verb} {counted}{rest}", name=verb)
+    if counted < asked:
+        raise typer.Exit(1)
 
 
 def peek(

@@ -49,6 +49,14 @@ def emit_json(value: Any) -> None:
     typer.echo(json.dumps(_plain(value), default=_plain, ensure_ascii=False))
 
 
+def emit_line(message: Any) -> None:
+    """Print a message in a line."""
+    if current().as_json:
+        emit_json(message)
+    else:
+        typer.echo(f"{message.seq}  {cell(message.key)}  {cell(message.data)}")
+
+
 def emit_number(number: int, text: str, *, name: str) -> None:
     """Print a number: with its meaning to people, alone to a program that reads stdout, or as JSON."""
     if current().as_json:

@@ -31,7 +31,9 @@ QueueName = Annotated[str, typer.Argument(help="The queue's name.", autocompleti
 def add(
     queue: NewName,
     settings: dict[str, Any],
-    partitions: Annotated[int, typer.Option(help="1 is first in, first out; more let many receivers work beside each other.")] = 1,
+    partitions: Annotated[
+        int, typer.Option(help="1 is first in, first out; with more, many receivers work at once.")
+    ] = 1,
     data_type: Annotated[str, typer.Option("--type", help="What messages hold: json, text or bytes.")] = "json",
 ) -> None:
     """Create a queue.

@@ -46,7 +46,8 @@ def send_file(bus: Bus, stream: str, file: Path, skip: int, *, ttl: float | None
         return
     elapsed = max(time.monotonic() - started, 1e-6)
     count = sent - skip
-    output.emit_number(count, f"published {output.counted(count, 'message')}, {count / elapsed:,.0f} per second", name="published")
+    what = output.counted(count, "message")
+    output.emit_number(count, f"published {what}, {count / elapsed:,.0f} per second", name="published")
 
 
 def _say_where_to_go_on(stream: str, sent: int, count: int, error: BaseException) -> None:

@@ -8,9 +8,11 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.archive_hint import say_where_older_is
+from postbus.cli.follow import follow_stream
 from postbus.cli.global_options import Commands, current
 from postbus.cli.options import KeyPattern, NewName, StreamName, Yes, confirm, moment, names, open_bus, position
 from postbus.cli.setting_options import with_settings
+from postbus.model.errors import InvalidInput
 from postbus.model.settings import StreamChanges, StreamSettings
 
 app = Commands("Streams: add, list, show, change, remove, read, purge.")
@@ -93,6 +95,9 @@ def read(
     key_pattern: KeyPattern = None,
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="The largest number of results.")] = 100,
     backwards: Annotated[bool, typer.Option("--backwards", help="The newest first.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new messages until Ctrl-C; with --from, begin there.")
+    ] = False,
 ) -> None:
     """Read messages without consuming them.
 
@@ -101,6 +106,13 @@ def read(
     (from_seq, from_time), (to_seq, to_time) = position(start), position(end)
     found = []
     with open_bus() as bus:
+        if follow:
+            if end is not None or backwards:
+                raise InvalidInput(
+                    "--follow reads new messages, which --to and --backwards exclude", "leave one of them out"
+                )
+            follow_stream(bus, stream, from_seq=from_seq, from_time=from_time, key_pattern=key_pattern)
+            return
         messages = bus.scan(
             stream,
             from_seq=from_seq,

@@ -25,13 +25,13 @@ class Shell:
 
     url: str | None
 
-    def run(self, *arguments: str, input: str | None = None) -> Said:
-        """Raises what the command does; a status other than 0 fails."""
+    def run(self, *arguments: str, input: str | None = None, status: int = 0) -> Said:
+        """Raises what the command does; another status than the expected one fails."""
         target = [] if self.url is None else ["--url", self.url]
         result = CliRunner().invoke(build(called(arguments)), [*arguments, *target], input=input)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == status, result.output
         return Said(result.stdout, result.stderr)
 
     def __call__(self, *arguments: str, input: str | None = None) -> str:

@@ -195,6 +195,27 @@ def test_follow_prints_and_acks_what_comes_until_ctrl_c(fresh_url: str) -> None:
 
 
 @pytest.mark.newest_server
+def test_a_stream_is_followed_without_taking_anything_from_its_consumers(fresh_url: str) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("orders")
+        billing = bus.create_consumer("orders", "billing", max_deliver=1)
+        bus.publish("orders", key="k", data="before")
+        command = [*COMMAND, "stream", "read", "orders", "--follow", "--from", "1", "--url", fresh_url]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        ) as process:
+            try:
+                assert _lines(process.stdout).readline() == "1  k  before\n"
+                bus.publish("orders", key="k", data="after")
+                assert _lines(process.stdout).readline() == "2  k  after\n"
+                process.send_signal(signal.SIGINT)
+                assert process.wait(10) == 0
+            finally:
+                process.kill()
+        assert sorted(delivery.attempt for delivery in billing.receive(10)) == [1, 1]
+
+
+@pytest.mark.newest_server
 def test_a_file_is_sent_with_a_bar_and_a_rate_on_a_terminal(fresh_url: str, tmp_path: Path) -> None:
     run("stream", "add", "orders", "--url", fresh_url)
     (tmp_path / "lines").write_text('{"data": 1}\n' * 5000)

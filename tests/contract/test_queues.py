@@ -8,7 +8,6 @@ from typing import Any
 from postbus import Message
 
 
-
 async def test_a_queue_is_first_in_first_out(bus: Any, name: str) -> None:
     await bus.create_queue(name)
     queue = bus.queue(name)
