@@ -98,6 +98,11 @@ def _literal(setting: Setting, value: Any) -> str:
     return str(value).lower()
 
 
+def _default(setting: Setting) -> str:
+    value = _literal(setting, setting.default)
+    return f"{value}::text" if setting.kind == "choice" else value
+
+
 def _duration(setting: Setting, value: float) -> str:
     return amount(setting, value).replace(",", "")
 
@@ -184,7 +189,7 @@ def _help(noun: str, found: Mapping[str, Setting]) -> str:
 
 
 # These name all settings; the other parts those that are columns.
-_DECLARING: Final = ("parameters", "optional", "attributes", "help")
+_DECLARING: Final = ("parameters", "defaults", "optional", "attributes", "help")
 _PARTS: Final[Mapping[str, Callable[[str, Mapping[str, Setting]], str]]] = {
     "parameters": _lines(
         lambda column, setting: f"{column} {_type(setting)} default {_literal(setting, setting.default)},"
@@ -192,6 +197,7 @@ _PARTS: Final[Mapping[str, Callable[[str, Mapping[str, Setting]], str]]] = {
     "optional": _lines(lambda column, setting: f"{column} {_type(setting)} default null,"),
     "attributes": _lines(lambda column, setting: f"{column} {_type(setting)},"),
     "assignments": _lines(lambda column, _: f"settings.{column} := {column};"),
+    "defaults": _lines(lambda column, setting: f"'{column}', {_default(setting)},"),
     "answers": _lines(lambda column, _: f"info.{column} := settings.{column};"),
     "names": _wrapped(str),
     "values": _wrapped("settings.{}".format),

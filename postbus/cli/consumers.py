@@ -10,7 +10,7 @@ import typer
 from postbus.cli import as_curl, consumer_settings, deliveries, output
 from postbus.cli.consumer_settings import Start
 from postbus.cli.global_options import Commands, current
-from postbus.cli.options import ConsumerName, NewName, StreamName, Yes, confirm, names, open_bus, open_consumer
+from postbus.cli.options import ConsumerName, ExistOk, NewName, StreamName, Yes, confirm, names, open_bus, open_consumer
 from postbus.cli.setting_options import with_settings
 from postbus.model.settings import ConsumerChanges, ConsumerSettings
 
@@ -24,6 +24,7 @@ def add(
     consumer: NewName,
     settings: dict[str, Any],
     start: Start = None,
+    exist_ok: ExistOk = False,
     defaults: Annotated[bool, typer.Option("--defaults", help="Ask nothing; take the defaults.")] = False,
 ) -> None:
     """Create a consumer. Without settings, on a terminal, it asks for them.
@@ -36,7 +37,7 @@ def add(
             with as_curl.preparing():
                 bus.list_consumers(stream)  # Fail on an unknown stream before asking any questions.
             settings = consumer_settings.ask()
-        created = bus.create_consumer(stream, consumer, **settings)
+        created = bus.create_consumer(stream, consumer, exist_ok=exist_ok, **settings)
         if output.as_json():
             output.emit_json(created.info())
             return

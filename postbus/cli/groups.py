@@ -10,7 +10,7 @@ from postbus.cli import as_curl, consumer_settings, output
 from postbus.cli.consumer_settings import Start
 from postbus.cli.deliveries import Wait
 from postbus.cli.global_options import Commands, current
-from postbus.cli.options import GroupName, NewName, StreamName, Yes, confirm, open_bus, seconds
+from postbus.cli.options import ExistOk, GroupName, NewName, StreamName, Yes, confirm, open_bus, seconds
 from postbus.cli.setting_options import with_settings
 from postbus.model.group import Claim
 from postbus.model.settings import ConsumerSettings
@@ -23,14 +23,16 @@ _COLUMNS = ("partition", "from_seq", "to_seq", "message_count", "token", "deadli
 
 @app.command("add")
 @with_settings(ConsumerSettings, only=("keep_unread", "expire_after"), is_new=True)
-def add(stream: StreamName, group: NewName, settings: dict[str, Any], start: Start = None) -> None:
+def add(
+    stream: StreamName, group: NewName, settings: dict[str, Any], start: Start = None, exist_ok: ExistOk = False
+) -> None:
     """Create a group.
 
     Example: postbus group add orders readers --from latest
     """
     settings |= consumer_settings.start(start)
     with open_bus() as bus:
-        bus.create_group(stream, group, **settings)
+        bus.create_group(stream, group, exist_ok=exist_ok, **settings)
     output.done(f"created group {group}; claim with: postbus group claim {stream} {group}", created=group)
 
 

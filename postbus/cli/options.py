@@ -39,6 +39,7 @@ GroupName = Annotated[str, typer.Argument(help="The group's name.", autocompleti
 NewName = Annotated[str, typer.Argument(help="Its name: letters, digits, _ and -.")]
 KeyPattern = Annotated[str | None, typer.Option("--filter", help="Only keys that match, such as 'orders.>'.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+ExistOk = Annotated[bool, typer.Option("--exist-ok", help="Accept one that exists, if it has these settings.")]
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")

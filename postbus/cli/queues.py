@@ -9,7 +9,7 @@ import typer
 from postbus.cli import as_curl, deliveries, messages, output
 from postbus.cli.consumer_settings import AckWait
 from postbus.cli.global_options import Commands, current
-from postbus.cli.options import NewName, Yes, confirm, open_bus, open_consumer
+from postbus.cli.options import ExistOk, NewName, Yes, confirm, open_bus, open_consumer
 from postbus.cli.setting_options import with_settings
 from postbus.model.errors import InvalidInput
 from postbus.model.settings import ConsumerSettings
@@ -35,18 +35,20 @@ def add(
         int, typer.Option(help="1 is first in, first out; with more, many receivers work at once.")
     ] = 1,
     data_type: Annotated[str, typer.Option("--type", help="What messages hold: json, text or bytes.")] = "json",
+    exist_ok: ExistOk = False,
 ) -> None:
     """Create a queue.
 
     Example: postbus queue add emails --max-deliver 5 --backoff 1s,10s,1m
     """
+    common: dict[str, Any] = {"partitions": partitions, "data_type": data_type, "exist_ok": exist_ok}
     with open_bus() as bus:
         if current().as_curl:
             as_curl.all_of(
-                lambda: bus.create_stream(queue, partitions=partitions, data_type=data_type, until_acked=True),  # type: ignore[arg-type]
-                lambda: bus.create_consumer(queue, queue, **{"order": "none", **settings}),
+                lambda: bus.create_stream(queue, **common, until_acked=True),
+                lambda: bus.create_consumer(queue, queue, exist_ok=exist_ok, **{"order": "none", **settings}),
             )
-        created = bus.create_queue(queue, partitions=partitions, data_type=data_type, **settings)  # type: ignore[arg-type]
+        created = bus.create_queue(queue, **common, **settings)
         if output.as_json():
             output.emit_json(created.info())
             return

@@ -10,7 +10,18 @@ from postbus.cli import output
 from postbus.cli.archive_hint import say_where_older_is
 from postbus.cli.follow import follow_stream
 from postbus.cli.global_options import Commands, current
-from postbus.cli.options import KeyPattern, NewName, StreamName, Yes, confirm, moment, names, open_bus, position
+from postbus.cli.options import (
+    ExistOk,
+    KeyPattern,
+    NewName,
+    StreamName,
+    Yes,
+    confirm,
+    moment,
+    names,
+    open_bus,
+    position,
+)
 from postbus.cli.setting_options import with_settings
 from postbus.model.errors import InvalidInput
 from postbus.model.settings import StreamChanges, StreamSettings
@@ -20,13 +31,13 @@ app = Commands("Streams: add, list, show, change, remove, read, purge.")
 
 @app.command("add")
 @with_settings(StreamSettings, is_new=True)
-def add(stream: NewName, settings: dict[str, Any]) -> None:
+def add(stream: NewName, settings: dict[str, Any], exist_ok: ExistOk = False) -> None:
     """Create a stream.
 
     Example: postbus stream add orders --partitions 16 --retain-up-to 30d
     """
     with open_bus() as bus:
-        bus.create_stream(stream, **settings)
+        bus.create_stream(stream, exist_ok=exist_ok, **settings)
         if output.as_json():
             output.emit_json(bus.stream_info(stream))
             return

@@ -33,12 +33,13 @@ def create(
     start: Start | None,
     from_seq: int | None,
     from_time: datetime | None,
+    exist_ok: bool,
 ) -> Call[None]:
-    text, values = settings.sql_arguments(ConsumerSettings, given, first=6)
+    text, values = settings.sql_arguments(ConsumerSettings, given, first=7)
     return Call(
         Sql(
-            f"select postbus.create_consumer($1, $2, start => $3, from_seq => $4, from_time => $5{text})",
-            (stream, consumer, start, from_seq, from_time, *values),
+            f"select postbus.create_consumer($1, $2, start => $3, from_seq => $4, from_time => $5, exist_ok => $6{text})",
+            (stream, consumer, start, from_seq, from_time, exist_ok, *values),
             nothing,
         ),
         Http(
@@ -51,8 +52,10 @@ def create(
                 "start": start,
                 "from_seq": from_seq,
                 "from_time": from_time,
+                "exist_ok": exist_ok or None,
             },
         ),
+        repeatable=exist_ok,
     )
 
 

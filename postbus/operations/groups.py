@@ -38,13 +38,16 @@ def create(
     start: Start | None,
     from_seq: int | None,
     from_time: datetime | None,
+    exist_ok: bool,
 ) -> Call[None]:
     return Call(
         Sql(
             """
-select postbus.create_group($1, $2, keep_unread => $3, expire_after => $4, start => $5, from_seq => $6, from_time => $7)
+select postbus.create_group(
+    $1, $2, keep_unread => $3, expire_after => $4, start => $5, from_seq => $6, from_time => $7, exist_ok => $8
+)
 """,
-            (stream, group, keep_unread, as_timedelta(expire_after), start, from_seq, from_time),
+            (stream, group, keep_unread, as_timedelta(expire_after), start, from_seq, from_time, exist_ok),
             nothing,
         ),
         Http(
@@ -58,8 +61,10 @@ select postbus.create_group($1, $2, keep_unread => $3, expire_after => $4, start
                 "start": start,
                 "from_seq": from_seq,
                 "from_time": from_time,
+                "exist_ok": exist_ok or None,
             },
         ),
+        repeatable=exist_ok,
     )
 
 

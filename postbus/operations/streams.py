@@ -29,11 +29,13 @@ SWEEP: Final = Route("POST", "/api/sweep", "manage")
 MAINTAIN: Final = Route("POST", "/api/maintain", "manage")
 
 
-def create(stream: str, given: Mapping[str, Any]) -> Call[None]:
-    text, values = settings.sql_arguments(StreamSettings, given, first=2)
+def create(stream: str, given: Mapping[str, Any], *, exist_ok: bool) -> Call[None]:
+    text, values = settings.sql_arguments(StreamSettings, given, first=3)
+    fields = settings.http_fields(StreamSettings, given)
     return Call(
-        Sql(f"select postbus.create_stream($1{text})", (stream, *values), nothing),
-        Http(CREATE, (), nothing, body={"name": stream, **settings.http_fields(StreamSettings, given)}),
+        Sql(f"select postbus.create_stream($1, exist_ok => $2{text})", (stream, exist_ok, *values), nothing),
+        Http(CREATE, (), nothing, body={"name": stream, **fields, "exist_ok": exist_ok or None}),
+        repeatable=exist_ok,
     )
 
 

@@ -2094,7 +2094,8 @@ create or replace function postbus.create_consumer(
     filter_data text default null,
     "start" text default null,
     from_seq bigint default null,
-    from_time timestamptz default null
+    from_time timestamptz default null,
+    exist_ok boolean default false
 )
 returns void
 language plpgsql
@@ -2122,18 +2123,16 @@ backoff          how long a message waits after each failure; backoff_factor, _c
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
                  have; a JSON path that must yield an item other than false and null. Other messages are skipped.
 start            earliest (the default) or latest; or give from_seq or from_time instead.
+exist_ok         A consumer that exists is left as it is, and where it stands. Settings that are given must be its own.
 
-Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when the consumer exists. With start =>
+Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when the consumer exists (with exist_ok: when a setting
+         that is given differs). With start =>
          'latest', PB412 outside READ COMMITTED and PB503 on a standby.
 Touches  consumer (insert).
 */
 declare
     settings postbus_data.consumer;
-    first_segment postbus_data.segment;
-    new_id integer;
 begin
-    perform postbus_data.check_name('consumer', consumer);
-    settings.stream_id := postbus_data.stream_id(stream);
     settings.ordering := ordering;
     settings.ack_wait := ack_wait;
     settings.max_ack_pending := max_ack_pending;
@@ -2151,37 +2150,10 @@ begin
     settings.backoff_cap := backoff_cap;
     settings.backoff_jitter := backoff_jitter;
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
-    perform postbus_data.check_consumer(settings);
-    if ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
-        raise exception using
-            errcode = 'PB400',
-            message = 'a stream with one message per key needs consumers in order "key" or "partition"',
-            hint = 'in order "none" a later version could overtake one that is in flight';
-    end if;
-    if num_nonnulls("start", from_seq, from_time) = 0 then
-        "start" := 'earliest';
-    end if;
-    settings.start_after := postbus_data.start_position(settings.stream_id, "start", from_seq, from_time);
-    first_segment := postbus_data.first_segment(settings.stream_id, settings.start_after);
-
-    insert into postbus_data.consumer as c (
-        stream_id, stream_name, name, start_after, partition_base, partition_count, backoff, backoff_factor, backoff_cap, backoff_jitter,
-        filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
-        ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
-        expire_after, keep_history
-    )
-    values (
-        settings.stream_id, stream, consumer, settings.start_after, first_segment.partition_base, first_segment.partition_count,
-        settings.backoff, settings.backoff_factor, settings.backoff_cap, settings.backoff_jitter,
-        settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
-        settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
-        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history
-    )
-    on conflict (stream_name, name) do nothing
-    returning c.id into new_id;
-    if new_id is null then
-        raise exception using errcode = 'PB409', message = format('consumer "%s" of stream "%s" already exists', consumer, stream);
-    end if;
+    settings.is_group := false;
+    settings.stream_name := stream;
+    settings.name := consumer;
+    perform postbus_data.add_consumer(settings, "start", from_seq, from_time, exist_ok);
 end
 $$;
 
@@ -2291,6 +2263,77 @@ begin
 end
 $$;
 
+create or replace function postbus_data.add_consumer(
+    settings postbus_data.consumer,
+    "start" text,
+    from_seq bigint,
+    from_time timestamptz,
+    exist_ok boolean
+)
+returns void
+language plpgsql
+as $$
+/*
+Create a consumer or a group with these settings. See create_consumer.
+
+Raises   as create_consumer does.
+Touches  consumer (insert).
+*/
+#variable_conflict use_variable
+declare
+    existing postbus_data.consumer;
+    first_segment postbus_data.segment;
+    new_id integer;
+begin
+    perform postbus_data.check_name(case when settings.is_group then 'group' else 'consumer' end, settings.name);
+    settings.stream_id := postbus_data.stream_id(settings.stream_name);
+    perform postbus_data.check_consumer(settings);
+    if settings.ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
+        raise exception using
+            errcode = 'PB400',
+            message = 'a stream with one message per key needs consumers in order "key" or "partition"',
+            hint = 'in order "none" a later version could overtake one that is in flight';
+    end if;
+
+    if num_nonnulls("start", from_seq, from_time) = 0 then
+        "start" := 'earliest';
+    end if;
+    settings.start_after := postbus_data.start_position(settings.stream_id, "start", from_seq, from_time);
+    first_segment := postbus_data.first_segment(settings.stream_id, settings.start_after);
+    insert into postbus_data.consumer as c (
+        stream_id, stream_name, name, is_group, start_after, partition_base, partition_count, backoff, backoff_factor, backoff_cap, backoff_jitter,
+        filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
+        ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
+        expire_after, keep_history
+    )
+    values (
+        settings.stream_id, settings.stream_name, settings.name, settings.is_group, settings.start_after, first_segment.partition_base,
+        first_segment.partition_count, settings.backoff, settings.backoff_factor, settings.backoff_cap, settings.backoff_jitter,
+        settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
+        settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
+        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history
+    )
+    on conflict (stream_name, name) do nothing
+    returning c.id into new_id;
+    if new_id is not null then
+        return;
+    end if;
+    select c.* into existing from postbus_data.consumer as c where c.stream_name = settings.stream_name and c.name = settings.name;
+    if existing.is_group <> settings.is_group or not exist_ok then
+        raise exception using
+            errcode = 'PB409',
+            message = format(
+                '%s "%s" of stream "%s" already exists', case when existing.is_group then 'group' else 'consumer' end, settings.name,
+                settings.stream_name
+            );
+    end if;
+    perform postbus_data.check_same_settings(
+        format('%s "%s" of stream "%s"', case when existing.is_group then 'group' else 'consumer' end, settings.name, settings.stream_name),
+        to_jsonb(existing), to_jsonb(settings), postbus_data.consumer_defaults()
+    );
+end
+$$;
+
 create or replace function postbus_data.check_consumer(settings postbus_data.consumer)
 returns void
 language plpgsql
@@ -2347,6 +2390,30 @@ begin
         raise exception using errcode = 'PB400', message = problem;
     end if;
 end
+$$;
+
+create or replace function postbus_data.consumer_defaults()
+returns jsonb
+language sql
+immutable
+as $$
+/* The settings of a consumer that was created without any. */
+    select jsonb_build_object(
+        'backoff', '{}'::interval[], 'backoff_factor', null, 'backoff_cap', null, 'backoff_jitter', 0,
+        'filter_key_pattern', null, 'filter_headers', null, 'filter_headers_not', null, 'filter_data', null,
+        'ordering', 'key'::text,
+        'ack_wait', interval '30 seconds',
+        'max_ack_pending', 10000,
+        'max_deliver', null,
+        'retain_dead', null,
+        'max_per_key', null,
+        'max_waiting', 1000,
+        'on_dead', 'continue'::text,
+        'on_expired', 'skip'::text,
+        'keep_unread', false,
+        'expire_after', null,
+        'keep_history', null
+    )
 $$;
 
 create or replace function postbus_data.consumer_lock(purpose text)
@@ -6179,7 +6246,8 @@ create or replace function postbus.create_group(
     expire_after interval default null,
     "start" text default null,
     from_seq bigint default null,
-    from_time timestamptz default null
+    from_time timestamptz default null,
+    exist_ok boolean default false
 )
 returns void
 language plpgsql
@@ -6193,19 +6261,21 @@ settings.
 A group gets every message of the log, including messages whose time to live is over and, in a stream with one message per key,
 versions that were replaced.
 
-Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when a group or consumer of that name exists.
+Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when a group or consumer of that name exists
+         (with exist_ok: a consumer, or a group with other settings).
          With start => 'latest', PB412 outside READ COMMITTED and PB503 on a standby.
 Touches  consumer (insert).
 */
+declare
+    settings postbus_data.consumer := jsonb_populate_record(null::postbus_data.consumer, postbus_data.consumer_defaults());
 begin
-    perform postbus.create_consumer(
-        stream, "group", ordering => 'partition', keep_unread => keep_unread, expire_after => expire_after, "start" => "start",
-        from_seq => from_seq, from_time => from_time
-    );
-    update postbus_data.consumer as c
-    set is_group = true
-    where c.stream_name = create_group.stream
-        and c.name = create_group."group";
+    settings.stream_name := stream;
+    settings.name := "group";
+    settings.is_group := true;
+    settings.ordering := 'partition';
+    settings.keep_unread := keep_unread;
+    settings.expire_after := expire_after;
+    perform postbus_data.add_consumer(settings, "start", from_seq, from_time, exist_ok);
 end
 $$;
 
@@ -12042,7 +12112,8 @@ create or replace function postbus.create_stream(
     until_acked boolean default false,
     when_full text default 'evict',
     dedup_window interval default null,
-    process_unmodified boolean default false
+    process_unmodified boolean default false,
+    exist_ok boolean default false
 )
 returns void
 language plpgsql
@@ -12067,14 +12138,18 @@ when_full            At a limit: evict the oldest messages, or refuse new ones.
 dedup_window         A message whose dedup_id was published this recently is not published again.
 process_unmodified   With one message per key: publish a message even if its data has not changed.
 
+exist_ok             A stream that exists is left as it is. Settings that are given must be its own.
+
 A consumer too slow for the limits misses messages, and its stats say so, unless it has keep_unread. Space is freed by dropping whole
 segments of the log.
 
-Raises   PB400 for an invalid name or setting, PB409 when the stream exists.
+Raises   PB400 for an invalid name or setting, PB409 when the stream exists (with exist_ok: when a setting that is given
+         differs).
 Touches  stream, segment (insert); creates the stream's sequences, functions and tables.
 */
 declare
     settings postbus_data.stream;
+    existing postbus_data.stream;
     id integer;
 begin
     perform postbus_data.check_name('stream', stream);
@@ -12107,8 +12182,20 @@ begin
     )
     on conflict (name) do nothing
     returning s.id into id;
-    if id is null then
+    if id is null and not exist_ok then
         raise exception using errcode = 'PB409', message = format('stream "%s" already exists', stream);
+    end if;
+    if id is null then
+        select s.* into existing from postbus_data.stream as s where s.name = stream;
+        perform postbus_data.check_same_settings(
+            format('stream "%s"', stream),
+            to_jsonb(existing) || jsonb_build_object(
+                'partitions', postbus_data.layout_count(pg_sequence_last_value(to_regclass('postbus_data.layout_' || existing.id)))
+            ),
+            to_jsonb(settings) || jsonb_build_object('partitions', partitions),
+            postbus_data.stream_defaults()
+        );
+        return;
     end if;
 
     -- From 0, so that an unused stream's horizon (0) is below its first message (1). CACHE 1: a cached, lower number would
@@ -12228,6 +12315,35 @@ begin
 end
 $$;
 
+create or replace function postbus_data.check_same_settings(what text, existing jsonb, wanted jsonb, defaults jsonb)
+returns void
+language plpgsql
+immutable
+as $$
+/*
+Refuse to take something that exists for what was to be created, if its settings differ. Settings that were to have their defaults
+are not compared: nobody asked for them.
+
+what    its kind and name, for the error.
+Raises  PB409, with the settings that differ.
+*/
+declare
+    differences text;
+begin
+    select string_agg(format('%s is %s, not %s', d.key, coalesce(existing ->> d.key, 'none'), coalesce(wanted ->> d.key, 'none')), '; ' order by d.key)
+    into differences
+    from jsonb_each(defaults) as d
+    where wanted -> d.key <> d.value
+        and wanted -> d.key <> existing -> d.key;
+    if differences is not null then
+        raise exception using
+            errcode = 'PB409',
+            message = format('%s exists with other settings: %s', what, differences),
+            hint = 'alter it, or leave these settings out';
+    end if;
+end
+$$;
+
 create or replace function postbus_data.check_stream(settings postbus_data.stream)
 returns void
 language plpgsql
@@ -12287,6 +12403,30 @@ begin
         message = format('stream "%s" does not exist', stream),
         hint = format('create it with: select postbus.create_stream(%L)', stream);
 end
+$$;
+
+create or replace function postbus_data.stream_defaults()
+returns jsonb
+language sql
+immutable
+as $$
+/* The settings of a stream that was created without any. */
+    select jsonb_build_object(
+        'data_type', 'json'::text,
+        'one_message_per_key', false,
+        'partitions', 8,
+        'max_message_bytes', 8388608,
+        'segment_bytes', 268435456,
+        'segment_age', interval '1 day',
+        'retain_up_to', null,
+        'retain_at_least', null,
+        'max_messages', null,
+        'max_storage', null,
+        'until_acked', false,
+        'when_full', 'evict'::text,
+        'dedup_window', null,
+        'process_unmodified', false
+    )
 $$;
 
 create or replace function postbus_data.stream_id(stream text)
@@ -13248,8 +13388,8 @@ as $function$
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('76b51ae8abf1a7bf')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (9, 'creates_that_accept_what_exists') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('9a22eebfbbdf5f1b')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

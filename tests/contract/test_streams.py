@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -155,3 +156,49 @@ async def test_the_number_of_partitions_can_be_changed(bus: Any, name: str) -> N
         batch = await consumer.receive(1, wait=5)
         assert [delivery.data for delivery in batch] == [expected]
         await consumer.ack(batch)
+
+
+async def test_creating_what_exists_is_accepted_if_its_settings_are_those_that_are_given(bus: Any, name: str) -> None:
+    for _ in range(2):
+        await bus.create_stream(name, partitions=4, retain_up_to=3600, exist_ok=True)
+        await bus.create_consumer(name, "billing", max_deliver=3, backoff=[1, 2], filter="a.>", exist_ok=True)
+        await bus.create_group(name, "readers", keep_unread=True, exist_ok=True)
+        await bus.create_queue(f"{name}-q", max_deliver=7, exist_ok=True)
+    await bus.publish(name, key="a.b", data=1)
+    await bus.consumer(name, "billing").receive()
+
+    # What was not given may have been altered since, and where it stands stays.
+    await bus.alter_stream(name, max_messages=10)
+    await bus.create_stream(name, exist_ok=True)
+    await bus.create_consumer(name, "billing", exist_ok=True)
+    assert (await bus.stream_info(name)).max_messages == 10
+    assert (await bus.consumer(name, "billing").stats()).in_flight == 1
+
+
+async def test_creating_what_exists_with_other_settings_says_which_and_changes_nothing(bus: Any, name: str) -> None:
+    await bus.create_stream(name, partitions=4, retain_up_to=3600)
+    await bus.create_consumer(name, "billing", max_deliver=3)
+    await bus.create_group(name, "readers")
+    await bus.create_queue(f"{name}-q")
+
+    with pytest.raises(postbus.Conflict, match="partitions is 4, not 2; retain_up_to is 01:00:00, not 02:00:00"):
+        await bus.create_stream(name, partitions=2, retain_up_to=7200, exist_ok=True)
+    with pytest.raises(postbus.Conflict, match="max_deliver is 3, not 5"):
+        await bus.create_consumer(name, "billing", max_deliver=5, exist_ok=True)
+    with pytest.raises(postbus.Conflict, match=r"filter_key_pattern is none, not a\.>"):
+        await bus.create_consumer(name, "billing", filter="a.>", exist_ok=True)
+    with pytest.raises(postbus.Conflict, match=r'group "readers" of stream ".*" already exists'):
+        await bus.create_consumer(name, "readers", order="partition", exist_ok=True)
+    with pytest.raises(postbus.Conflict, match=r'consumer "billing" of stream ".*" already exists'):
+        await bus.create_group(name, "billing", exist_ok=True)
+    with pytest.raises(postbus.Conflict, match="max_deliver is none, not 2"):
+        await bus.create_queue(f"{name}-q", max_deliver=2, exist_ok=True)
+    with pytest.raises(postbus.Conflict, match="until_acked is false, not true"):
+        await bus.create_queue(name, exist_ok=True)
+    assert (await bus.stream_info(name)).partitions == 4
+    assert (await bus.consumer(f"{name}-q", f"{name}-q").info()).max_deliver is None
+
+
+async def test_several_may_create_the_same_at_once(bus: Any, name: str) -> None:
+    await asyncio.gather(*(bus.create_queue(name, max_deliver=3, exist_ok=True) for _ in range(8)))
+    assert [info.name for info in await bus.list_consumers(name)] == [name]

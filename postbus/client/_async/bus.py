@@ -74,6 +74,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         start: Start | None = None,
         from_seq: int | None = None,
         from_time: datetime | None = None,
+        exist_ok: bool = False,
         connection: Connection | None = None,
         **settings: Unpack[ConsumerSettings],
     ) -> AsyncConsumer:
@@ -85,13 +86,15 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
             start: "earliest" (the default) or "latest".
             from_seq: Start with this message.
             from_time: Start with messages published at or after this time.
+            exist_ok: Leave a consumer that exists as it is, where it stands. Settings that you give, other than their defaults,
+                must be its own.
             connection: Your own connection, to create it in your transaction.
             settings: See `postbus.ConsumerSettings`.
 
         Raises:
             InvalidInput: A name or setting is not valid; the error gives the range.
             NotFound: There is no such stream.
-            Conflict: The consumer exists.
+            Conflict: The consumer exists; with `exist_ok`, it has other settings.
         """
         call = consumers.create(
             stream,
@@ -100,6 +103,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
             start=start,
             from_seq=from_seq,
             from_time=from_time,
+            exist_ok=exist_ok,
         )
         await self._transport.run(call, connection)
         return self.consumer(stream, consumer)
@@ -110,6 +114,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         *,
         partitions: int = 1,
         data_type: DataType = "json",
+        exist_ok: bool = False,
         **settings: Unpack[ConsumerSettings],
     ) -> AsyncQueue:
         """Create a queue: a stream that keeps messages until they are acked, and its one consumer of the same name.
@@ -121,18 +126,20 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
             partitions: With one, receivers take turns. With more, they work beside each other, and messages are in order within
                 each partition only.
             data_type: What messages hold: json, text or bytes.
+            exist_ok: Leave a queue that exists as it is. Settings that you give, other than their defaults, must be its own.
             **settings: As for `create_consumer`. `order` is "none" unless it is given.
 
         Raises:
             InvalidInput: A name or setting is not valid.
-            Conflict: A stream of that name exists.
+            Conflict: A stream of that name exists; with `exist_ok`, it is no queue, or has other settings.
         """
         chosen: ConsumerSettings = {"order": "none", **settings}
-        await self.create_stream(name, partitions=partitions, data_type=data_type, until_acked=True)
+        await self.create_stream(name, partitions=partitions, data_type=data_type, until_acked=True, exist_ok=exist_ok)
         try:
-            await self.create_consumer(name, name, **chosen)
+            await self.create_consumer(name, name, exist_ok=exist_ok, **chosen)
         except BaseException:
-            await self.drop_stream(name)
+            if not exist_ok:
+                await self.drop_stream(name)
             raise
         return self.queue(name)
 
@@ -146,6 +153,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         start: Start | None = None,
         from_seq: int | None = None,
         from_time: datetime | None = None,
+        exist_ok: bool = False,
     ) -> AsyncGroup:
         """Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks.
 
@@ -159,11 +167,12 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
             start: "earliest" (the default) or "latest".
             from_seq: Start with this message.
             from_time: Start with messages published at or after this time.
+            exist_ok: Leave a group that exists as it is, where it stands. Settings that you give must be its own.
 
         Raises:
             InvalidInput: A name or setting is not valid.
             NotFound: There is no such stream.
-            Conflict: A group or consumer of that name exists.
+            Conflict: A group or consumer of that name exists; with `exist_ok`, a consumer, or a group with other settings.
         """
         call = groups.create(
             stream,
@@ -173,6 +182,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
             start=start,
             from_seq=from_seq,
             from_time=from_time,
+            exist_ok=exist_ok,
         )
         await self._transport.run(call)
         return self.group(stream, group)

@@ -76,6 +76,7 @@ class Bus(Streams, Publishing, Reading):
         start: Start | None = None,
         from_seq: int | None = None,
         from_time: datetime | None = None,
+        exist_ok: bool = False,
         connection: Connection | None = None,
         **settings: Unpack[ConsumerSettings],
     ) -> Consumer:
@@ -87,13 +88,15 @@ class Bus(Streams, Publishing, Reading):
             start: "earliest" (the default) or "latest".
             from_seq: Start with this message.
             from_time: Start with messages published at or after this time.
+            exist_ok: Leave a consumer that exists as it is, where it stands. Settings that you give, other than their defaults,
+                must be its own.
             connection: Your own connection, to create it in your transaction.
             settings: See `postbus.ConsumerSettings`.
 
         Raises:
             InvalidInput: A name or setting is not valid; the error gives the range.
             NotFound: There is no such stream.
-            Conflict: The consumer exists.
+            Conflict: The consumer exists; with `exist_ok`, it has other settings.
         """
         call = consumers.create(
             stream,
@@ -102,6 +105,7 @@ class Bus(Streams, Publishing, Reading):
             start=start,
             from_seq=from_seq,
             from_time=from_time,
+            exist_ok=exist_ok,
         )
         self._transport.run(call, connection)
         return self.consumer(stream, consumer)
@@ -112,6 +116,7 @@ class Bus(Streams, Publishing, Reading):
         *,
         partitions: int = 1,
         data_type: DataType = "json",
+        exist_ok: bool = False,
         **settings: Unpack[ConsumerSettings],
     ) -> Queue:
         """Create a queue: a stream that keeps messages until they are acked, and its one consumer of the same name.
@@ -123,18 +128,20 @@ class Bus(Streams, Publishing, Reading):
             partitions: With one, receivers take turns. With more, they work beside each other, and messages are in order within
                 each partition only.
             data_type: What messages hold: json, text or bytes.
+            exist_ok: Leave a queue that exists as it is. Settings that you give, other than their defaults, must be its own.
             **settings: As for `create_consumer`. `order` is "none" unless it is given.
 
         Raises:
             InvalidInput: A name or setting is not valid.
-            Conflict: A stream of that name exists.
+            Conflict: A stream of that name exists; with `exist_ok`, it is no queue, or has other settings.
         """
         chosen: ConsumerSettings = {"order": "none", **settings}
-        self.create_stream(name, partitions=partitions, data_type=data_type, until_acked=True)
+        self.create_stream(name, partitions=partitions, data_type=data_type, until_acked=True, exist_ok=exist_ok)
         try:
-            self.create_consumer(name, name, **chosen)
+            self.create_consumer(name, name, exist_ok=exist_ok, **chosen)
         except BaseException:
-            self.drop_stream(name)
+            if not exist_ok:
+                self.drop_stream(name)
             raise
         return self.queue(name)
 
@@ -148,6 +155,7 @@ class Bus(Streams, Publishing, Reading):
         start: Start | None = None,
         from_seq: int | None = None,
         from_time: datetime | None = None,
+        exist_ok: bool = False,
     ) -> Group:
         """Create a group: a consumer that is read by position, with claim, fetch and commit, instead of by acks.
 
@@ -161,11 +169,12 @@ class Bus(Streams, Publishing, Reading):
             start: "earliest" (the default) or "latest".
             from_seq: Start with this message.
             from_time: Start with messages published at or after this time.
+            exist_ok: Leave a group that exists as it is, where it stands. Settings that you give must be its own.
 
         Raises:
             InvalidInput: A name or setting is not valid.
             NotFound: There is no such stream.
-            Conflict: A group or consumer of that name exists.
+            Conflict: A group or consumer of that name exists; with `exist_ok`, a consumer, or a group with other settings.
         """
         call = groups.create(
             stream,
@@ -175,6 +184,7 @@ class Bus(Streams, Publishing, Reading):
             start=start,
             from_seq=from_seq,
             from_time=from_time,
+            exist_ok=exist_ok,
         )
         self._transport.run(call)
         return self.group(stream, group)

@@ -24,20 +24,26 @@ class Streams(Client):
     """The part of a bus that manages streams."""
 
     def create_stream(
-        self, stream: str, *, connection: Connection | None = None, **settings: Unpack[StreamSettings]
+        self,
+        stream: str,
+        *,
+        exist_ok: bool = False,
+        connection: Connection | None = None,
+        **settings: Unpack[StreamSettings],
     ) -> None:
         """Create a stream.
 
         Args:
             stream: Its name: 1 to 63 letters, digits, "_" or "-".
+            exist_ok: Leave a stream that exists as it is. Settings that you give, other than their defaults, must be its own.
             connection: Your own connection, to create it in your transaction.
             settings: See `postbus.StreamSettings`.
 
         Raises:
             InvalidInput: A name or setting is not valid.
-            Conflict: The stream exists.
+            Conflict: The stream exists; with `exist_ok`, it has other settings.
         """
-        self._transport.run(streams.create(stream, given(StreamSettings, settings)), connection)
+        self._transport.run(streams.create(stream, given(StreamSettings, settings), exist_ok=exist_ok), connection)
 
     def alter_stream(
         self,

@@ -73,6 +73,7 @@ class NewConsumer(Struct, forbid_unknown_fields=True):
     start: Start | UnsetType = UNSET
     from_seq: Seq | UnsetType = UNSET
     from_time: Time | UnsetType = UNSET
+    exist_ok: bool = False
 
 
 class ConsumerEdit(Struct, forbid_unknown_fields=True):
@@ -156,7 +157,10 @@ async def list_consumers(call: Call) -> Data[list[responses.Consumer]]:
 
 @endpoints.add(consumers.CREATE, invalid_status=422)
 async def create_consumer(call: Call, body: NewConsumer) -> Data[responses.Consumer]:
-    """Create a consumer."""
+    """Create a consumer.
+
+    With `exist_ok`, one that exists is left as it is, if it has the settings that are given.
+    """
     created = await call.bus.create_consumer(
         call.stream,
         body.name,
@@ -166,6 +170,7 @@ async def create_consumer(call: Call, body: NewConsumer) -> Data[responses.Consu
         start=given(body.start),
         from_seq=given(body.from_seq),
         from_time=moment(body.from_time),
+        exist_ok=body.exist_ok,
     )
     if body.status == "disabled":
         await created.pause()

@@ -49,6 +49,7 @@ class NewGroup(Struct, forbid_unknown_fields=True):
     start: Start | UnsetType = UNSET
     from_seq: Seq | UnsetType = UNSET
     from_time: Time | UnsetType = UNSET
+    exist_ok: bool = False
 
 
 class NewClaim(Struct, forbid_unknown_fields=True):
@@ -125,7 +126,10 @@ async def list_groups(call: Call) -> Data[list[responses.Consumer]]:
 
 @endpoints.add(groups.CREATE, invalid_status=422)
 async def create_group(call: Call, body: NewGroup) -> Data[responses.Consumer]:
-    """Create a group."""
+    """Create a group.
+
+    With `exist_ok`, one that exists is left as it is, if it has the settings that are given.
+    """
     await call.bus.create_group(
         call.stream,
         body.name,
@@ -134,6 +138,7 @@ async def create_group(call: Call, body: NewGroup) -> Data[responses.Consumer]:
         start=given(body.start),
         from_seq=given(body.from_seq),
         from_time=moment(body.from_time),
+        exist_ok=body.exist_ok,
     )
     call.state.names.forget(call.stream)
     return Data(responses.consumer(await call.bus.consumer(call.stream, body.name).info(), await call.stream_id()))

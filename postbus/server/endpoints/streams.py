@@ -25,6 +25,7 @@ class NewStream(Struct, forbid_unknown_fields=True):
     """
 
     name: Name
+    exist_ok: bool = False
 
 
 class StreamEdit(Struct, forbid_unknown_fields=True):
@@ -60,9 +61,12 @@ async def list_streams(call: Call) -> Data[list[responses.Stream]]:
 
 @endpoints.add(streams.CREATE, invalid_status=422)
 async def create_stream(call: Call, body: NewStream) -> Data[responses.Stream]:
-    """Create a stream."""
+    """Create a stream.
+
+    With `exist_ok`, one that exists is left as it is, if it has the settings that are given.
+    """
     call.demand("manage", body.name)
-    await call.bus.create_stream(body.name, **given_settings(StreamSettings, body))
+    await call.bus.create_stream(body.name, exist_ok=body.exist_ok, **given_settings(StreamSettings, body))
     call.state.names.forget(body.name)
     return Data(responses.stream(await call.bus.stream_info(body.name)))
 

@@ -25,7 +25,8 @@ create or replace function postbus.create_consumer(
     filter_data text default null,
     "start" text default null,
     from_seq bigint default null,
-    from_time timestamptz default null
+    from_time timestamptz default null,
+    exist_ok boolean default false
 )
 returns void
 language plpgsql
@@ -55,18 +56,16 @@ backoff          how long a message waits after each failure; backoff_factor, _c
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
                  have; a JSON path that must yield an item other than false and null. Other messages are skipped.
 start            earliest (the default) or latest; or give from_seq or from_time instead.
+exist_ok         A consumer that exists is left as it is, and where it stands. Settings that are given must be its own.
 
-Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when the consumer exists. With start =>
+Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when the consumer exists (with exist_ok: when a setting
+         that is given differs). With start =>
          'latest', PB412 outside READ COMMITTED and PB503 on a standby.
 Touches  consumer (insert).
 */
 declare
     settings postbus_data.consumer;
-    first_segment postbus_data.segment;
-    new_id integer;
 begin
-    perform postbus_data.check_name('consumer', consumer);
-    settings.stream_id := postbus_data.stream_id(stream);
     -- <consumer settings: assignments>
     settings.ordering := ordering;
     settings.ack_wait := ack_wait;
@@ -86,40 +85,9 @@ begin
     settings.backoff_cap := backoff_cap;
     settings.backoff_jitter := backoff_jitter;
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
-    perform postbus_data.check_consumer(settings);
-    if ordering = 'none' and (select s.one_message_per_key from postbus_data.stream as s where s.id = settings.stream_id) then
-        raise exception using
-            errcode = 'PB400',
-            message = 'a stream with one message per key needs consumers in order "key" or "partition"',
-            hint = 'in order "none" a later version could overtake one that is in flight';
-    end if;
-    if num_nonnulls("start", from_seq, from_time) = 0 then
-        "start" := 'earliest';
-    end if;
-    settings.start_after := postbus_data.start_position(settings.stream_id, "start", from_seq, from_time);
-    first_segment := postbus_data.first_segment(settings.stream_id, settings.start_after);
-
-    insert into postbus_data.consumer as c (
-        stream_id, stream_name, name, start_after, partition_base, partition_count, backoff, backoff_factor, backoff_cap, backoff_jitter,
-        filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
-        -- <consumer settings: names>
-        ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
-        expire_after, keep_history
-        -- </consumer settings>
-    )
-    values (
-        settings.stream_id, stream, consumer, settings.start_after, first_segment.partition_base, first_segment.partition_count,
-        settings.backoff, settings.backoff_factor, settings.backoff_cap, settings.backoff_jitter,
-        settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
-        -- <consumer settings: values>
-        settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
-        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history
-        -- </consumer settings>
-    )
-    on conflict (stream_name, name) do nothing
-    returning c.id into new_id;
-    if new_id is null then
-        raise exception using errcode = 'PB409', message = format('consumer "%s" of stream "%s" already exists', consumer, stream);
-    end if;
+    settings.is_group := false;
+    settings.stream_name := stream;
+    settings.name := consumer;
+    perform postbus_data.add_consumer(settings, "start", from_seq, from_time, exist_ok);
 end
 $$;

@@ -5,7 +5,8 @@ create or replace function postbus.create_group(
     expire_after interval default null,
     "start" text default null,
     from_seq bigint default null,
-    from_time timestamptz default null
+    from_time timestamptz default null,
+    exist_ok boolean default false
 )
 returns void
 language plpgsql
@@ -19,18 +20,20 @@ settings.
 A group gets every message of the log, including messages whose time to live is over and, in a stream with one message per key,
 versions that were replaced.
 
-Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when a group or consumer of that name exists.
+Raises   PB400 for an invalid name or setting, PB404 for an unknown stream, PB409 when a group or consumer of that name exists
+         (with exist_ok: a consumer, or a group with other settings).
          With start => 'latest', PB412 outside READ COMMITTED and PB503 on a standby.
 Touches  consumer (insert).
 */
+declare
+    settings postbus_data.consumer := jsonb_populate_record(null::postbus_data.consumer, postbus_data.consumer_defaults());
 begin
-    perform postbus.create_consumer(
-        stream, "group", ordering => 'partition', keep_unread => keep_unread, expire_after => expire_after, "start" => "start",
-        from_seq => from_seq, from_time => from_time
-    );
-    update postbus_data.consumer as c
-    set is_group = true
-    where c.stream_name = create_group.stream
-        and c.name = create_group."group";
+    settings.stream_name := stream;
+    settings.name := "group";
+    settings.is_group := true;
+    settings.ordering := 'partition';
+    settings.keep_unread := keep_unread;
+    settings.expire_after := expire_after;
+    perform postbus_data.add_consumer(settings, "start", from_seq, from_time, exist_ok);
 end
 $$;

@@ -14,8 +14,9 @@ create or replace function postbus.create_stream(
     until_acked boolean default false,
     when_full text default 'evict',
     dedup_window interval default null,
-    process_unmodified boolean default false
+    process_unmodified boolean default false,
     -- </stream settings>
+    exist_ok boolean default false
 )
 returns void
 language plpgsql
@@ -42,14 +43,18 @@ dedup_window         A message whose dedup_id was published this recently is not
 process_unmodified   With one message per key: publish a message even if its data has not changed.
 -- </stream settings>
 
+exist_ok             A stream that exists is left as it is. Settings that are given must be its own.
+
 A consumer too slow for the limits misses messages, and its stats say so, unless it has keep_unread. Space is freed by dropping whole
 segments of the log.
 
-Raises   PB400 for an invalid name or setting, PB409 when the stream exists.
+Raises   PB400 for an invalid name or setting, PB409 when the stream exists (with exist_ok: when a setting that is given
+         differs).
 Touches  stream, segment (insert); creates the stream's sequences, functions and tables.
 */
 declare
     settings postbus_data.stream;
+    existing postbus_data.stream;
     id integer;
 begin
     perform postbus_data.check_name('stream', stream);
@@ -88,8 +93,20 @@ begin
     )
     on conflict (name) do nothing
     returning s.id into id;
-    if id is null then
+    if id is null and not exist_ok then
         raise exception using errcode = 'PB409', message = format('stream "%s" already exists', stream);
+    end if;
+    if id is null then
+        select s.* into existing from postbus_data.stream as s where s.name = stream;
+        perform postbus_data.check_same_settings(
+            format('stream "%s"', stream),
+            to_jsonb(existing) || jsonb_build_object(
+                'partitions', postbus_data.layout_count(pg_sequence_last_value(to_regclass('postbus_data.layout_' || existing.id)))
+            ),
+            to_jsonb(settings) || jsonb_build_object('partitions', partitions),
+            postbus_data.stream_defaults()
+        );
+        return;
     end if;
 
     -- From 0, so that an unused stream's horizon (0) is below its first message (1). CACHE 1: a cached, lower number would
