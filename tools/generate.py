@@ -14,10 +14,11 @@ import tokenize
 from pathlib import Path
 
 from postbus import sql
-from tools import settings_reference, settings_sql
+from tools import http_reference, settings_reference, settings_sql
 from tools.cli_reference import reference
 
 ROOT = Path(__file__).resolve().parent.parent
+HTTP_PAGE = ROOT / "docs" / "reference" / "http.md"
 # Where async code lives, and where its twin goes.
 TWINS = {
     str(folder.relative_to(ROOT)): str((folder.parent / "_sync").relative_to(ROOT))
@@ -87,6 +88,7 @@ def generated() -> dict[Path, str]:
     wanted = {
         ROOT / "postbus" / "sql" / "install.sql": sql.install_script(),
         ROOT / "docs" / "reference" / "cli.md": reference(),
+        HTTP_PAGE: http_reference.with_requests(HTTP_PAGE.read_text()),
         ROOT / "docs" / "reference" / "settings.md": settings_reference.reference(),
     }
     for source_folder, twin_folder in TWINS.items():

@@ -161,6 +161,25 @@ def peek(
     output.emit(page, columns, empty="no messages")
 
 
+def peek_at(
+    stream: StreamName,
+    consumer: ConsumerName,
+    seq: Annotated[int, typer.Argument(min=1, help="The seq of the message.")],
+) -> None:
+    """Show one message as a consumer sees it, by its seq, without changing anything.
+
+    Example: postbus consumer peek-at orders billing 17
+    """
+    with open_consumer(stream, consumer) as found:
+        message = found.peek_at(seq)
+    if output.as_json():
+        output.emit_json(message)
+    elif message is None:
+        output.say(f"{consumer} has finished or skipped message {seq}, or there is no such message")
+    else:
+        output.emit_one(message)
+
+
 def history(
     stream: StreamName,
     consumer: ConsumerName,
@@ -235,6 +254,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "extend": extend,
     "terminate": terminate,
     "peek": peek,
+    "peek-at": peek_at,
     "history": history,
     "seek": seek,
     "replay": replay,

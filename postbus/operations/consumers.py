@@ -23,6 +23,7 @@ SEEK: Final = Route("POST", _PATH + "/{consumer}/seek", "manage")
 STATS: Final = Route("GET", _PATH + "/{consumer}/stats", "manage", also=("consume",))
 HISTORY: Final = Route("GET", _PATH + "/{consumer}/history", "consume")
 PEEK: Final = Route("GET", _PATH + "/{consumer}/messages", "consume")
+PEEK_AT: Final = Route("GET", _PATH + "/{consumer}/message", "consume")
 
 
 def create(
@@ -205,6 +206,24 @@ select p.* from postbus.peek($1, $2, state => $3, key_pattern => $4, after_seq =
                 "after_seq": after_seq or None,
                 "limit": max_messages,
             },
+        ),
+        repeatable=True,
+    )
+
+
+def peek_at(stream: str, consumer: str, seq: int) -> Call[Peeked | None]:
+    return Call(
+        DataSql(
+            stream,
+            "select p.* from postbus.peek_at($1, $2, $3) as p",
+            (stream, consumer, seq),
+            lambda data_type, found: rows.peeked(data_type, found[0]) if found else None,
+        ),
+        Http(
+            PEEK_AT,
+            (stream, consumer),
+            lambda answer: None if answer.data is None else answers.peeked(answer.data),
+            query={"seq": seq},
         ),
         repeatable=True,
     )

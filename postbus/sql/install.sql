@@ -388,6 +388,9 @@ create table postbus_data.due (
     primary key (consumer_id, epoch, n)
 );
 
+-- To find a message by its seq.
+create index due_seq on postbus_data.due ((consumer_id + 0), seq);
+
 -- A row is a message that a consumer gave up, with a copy of it.
 create table postbus_data.dead_letter (
     consumer_id integer not null,
@@ -2524,6 +2527,41 @@ as $$
     delete from postbus_data.consumer_use as p where p.consumer_id = forget.consumer_id;
 $$;
 
+create or replace function postbus_data.held_states(consumer_id integer, epoch integer, now_at timestamptz)
+returns table (partition integer, seq bigint, attempts integer, until timestamptz, reason text, state text, ack_id text)
+language sql
+stable
+as $$
+/*
+The state of each message that a consumer holds: leased, failed, parked behind its key, or due for redelivery. Postgres inlines this, so a
+condition on partition and seq is an index probe in all tables but lease.
+*/
+    select
+        l.partition, m.seq, coalesce(m.attempt, 1), l.deadline, null::text,
+        case when l.deadline > now_at then 'delivered' else 'available' end,
+        case when l.deadline > now_at then lpad(to_hex(l.token), 16, '0') || '-' || m.seq end
+    from postbus_data.lease as l
+    cross join lateral unnest(l.seqs, l.attempts) as m (seq, attempt)
+    where l.consumer_id = held_states.consumer_id
+        and l.epoch = held_states.epoch
+        and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+    union all
+    select
+        w.partition, w.seq, w.attempts, w.due_at, w.reason, case when w.due_at > now_at then 'waiting' else 'available' end, null
+    from postbus_data.waiting as w
+    where w.consumer_id = held_states.consumer_id
+    union all
+    select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting', null
+    from postbus_data.parked as p
+    where p.consumer_id = held_states.consumer_id
+        and p.epoch = held_states.epoch
+    union all
+    select d.partition, d.seq, d.attempts, null, null, 'available', null
+    from postbus_data.due as d
+    where d.consumer_id + 0 = held_states.consumer_id
+        and d.epoch = held_states.epoch
+$$;
+
 create or replace function postbus_data.history_bounds(stream text, caller postbus.caller default postbus.current_caller())
 returns table (
     consumer_id integer,
@@ -2651,37 +2689,11 @@ declare
     held record;
 begin
     for held in
-        select h.partition, array_agg(h.seq) as seqs, array_agg(h.attempt) as attempts, array_agg(h.state) as states,
+        select h.partition, array_agg(h.seq) as seqs, array_agg(h.attempts) as attempts, array_agg(h.state) as states,
             array_agg(h.until) as untils, array_agg(h.reason) as reasons, array_agg(h.ack_id) as ack_ids
         from (
             select h.*
-            from (
-                select
-                    l.partition, m.seq, coalesce(m.attempt, 1) as attempt, l.deadline as until, null::text as reason,
-                    case when l.deadline > now_at then 'delivered' else 'available' end as state,
-                    case when l.deadline > now_at then lpad(to_hex(l.token), 16, '0') || '-' || m.seq end as ack_id
-                from postbus_data.lease as l
-                cross join lateral unnest(l.seqs, l.attempts) as m (seq, attempt)
-                where l.consumer_id = reader.id
-                    and l.epoch = reader.epoch
-                    and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
-                union all
-                select
-                    w.partition, w.seq, w.attempts, w.due_at, w.reason,
-                    case when w.due_at > now_at then 'waiting' else 'available' end, null
-                from postbus_data.waiting as w
-                where w.consumer_id = reader.id
-                union all
-                select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting', null
-                from postbus_data.parked as p
-                where p.consumer_id = reader.id
-                    and p.epoch = reader.epoch
-                union all
-                select d.partition, d.seq, d.attempts, null, null, 'available', null
-                from postbus_data.due as d
-                where d.consumer_id = reader.id
-                    and d.epoch = reader.epoch
-            ) as h
+            from postbus_data.held_states(reader.id, reader.epoch, now_at) as h
             where h.seq > after_seq
             order by h.seq
             limit max_messages
@@ -2932,6 +2944,76 @@ begin
         and (regex is null or p.key ~ regex)
     order by p.seq
     limit max_messages;
+end
+$$;
+
+create or replace function postbus.peek_at(
+    stream text,
+    consumer text,
+    seq bigint,
+    caller postbus.caller default postbus.current_caller()
+)
+returns setof postbus.peeked
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The message with this seq as a consumer sees it: see peek. No row if the consumer has finished it or skipped it, or if the stream has no
+such message. Changes nothing.
+
+Its cost does not depend on the depth of the stream or the backlog of the consumer: it takes one index probe for each partition and each
+table, and looks through the leases in flight of the message's partition.
+
+Raises   PB400 for a seq below 1, PB403 without the right to consume, PB404 for an unknown stream or consumer.
+*/
+#variable_conflict use_variable
+declare
+    asked postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
+    message postbus.delivery := postbus_data.find_message(asked.stream_id, seq);
+    is_wanted boolean := postbus_data.passes(asked, message) and postbus_data.superseded(asked.stream_id, array[message]) = '{}';
+    -- A call within the query would keep Postgres from inlining held_states.
+    now_at timestamptz := clock_timestamp();
+begin
+    if seq is null or seq < 1 then
+        raise exception using errcode = 'PB400', message = format('seq = %s is not at least 1', coalesce(seq::text, 'null'));
+    end if;
+    -- One statement, so one snapshot: a message that moves from one table to another meanwhile is seen in exactly one.
+    return query
+    select
+        d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason, null::text
+    from postbus_data.dead_letter as d
+    where d.consumer_id = asked.id
+        and d.seq = seq
+    union all
+    select
+        message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, h.state, h.attempts,
+        h.until, h.reason, h.ack_id
+    from postbus_data.held_states(asked.id, asked.epoch, now_at) as h
+    where h.partition = message.partition
+        and h.seq = seq
+    union all
+    select
+        message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
+        null, null, null
+    from postbus_data.stream as s
+    where s.id = asked.stream_id
+        and seq >= s.start_seq
+        and is_wanted
+        and message.partition >= asked.partition_base
+        and seq > coalesce(
+            (
+                select p.read_to_seq
+                from postbus_data.position as p
+                where p.consumer_id = asked.id
+                    and p.epoch = asked.epoch
+                    and p.partition = message.partition
+                order by p.read_to_seq desc
+                limit 1
+            ),
+            asked.start_after
+        );
 end
 $$;
 
@@ -7758,6 +7840,63 @@ begin
         exit when layout = pg_sequence_last_value(register);
         layout := pg_sequence_last_value(register);
     end loop;
+end
+$$;
+
+create or replace function postbus_data.find_message(stream_id integer, seq bigint)
+returns postbus.delivery
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/*
+The message with this seq, from the log or from what is kept of dropped segments; null if there is none. It may be above the horizon. It
+takes one index probe for each partition.
+*/
+#variable_conflict use_variable
+declare
+    segment record;
+    message postbus.delivery;
+begin
+    for segment in
+        select g.number, g.partition_base, g.partition_count, s.data_type = 'bytes' as has_bytes
+        from postbus_data.segment as g
+        join postbus_data.stream as s on s.id = g.stream_id
+        where g.stream_id = stream_id
+            and g.after_seq < seq
+            and (g.sealed_at is null or g.last_seq >= seq)
+    loop
+        execute format(
+            'select null::text, null::integer, l.seq, l.partition, l.key, %s, l.headers, l.published_at
+            from postbus_data.log_%s_%s as l
+            where l.partition = any (array(select generate_series($1, $2))) and l.seq = $3',
+            case when segment.has_bytes then 'null::text, l.data' else 'l.data::text, null::bytea' end,
+            stream_id,
+            segment.number
+        )
+        into message
+        using segment.partition_base, segment.partition_base + segment.partition_count - 1, seq;
+        exit when message.seq is not null;
+    end loop;
+    if message.seq is null then
+        select null::text, null::integer, k.seq, k.partition, k.key, k.data, k.bytes, k.headers, k.published_at
+        into message
+        from (
+            with recursive p (n) as (
+                select min(k.partition) from postbus_data.kept as k where k.stream_id = stream_id
+                union all
+                select (select min(k.partition) from postbus_data.kept as k where k.stream_id = stream_id and k.partition > p.n)
+                from p
+                where p.n is not null
+            )
+            select p.n from p
+        ) as p
+        cross join lateral (
+            select k.* from postbus_data.kept as k where k.stream_id = stream_id and k.partition = p.n and k.seq = seq
+        ) as k;
+    end if;
+    return message;
 end
 $$;
 
@@ -13388,8 +13527,8 @@ as $function$
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('9a22eebfbbdf5f1b')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('2016a4440747f597')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -157,6 +157,8 @@ def test_the_printed_curl_command_does_what_the_command_does(
     step("consumer", "receive", "orders", "billing")
     ours, theirs = step("consumer", "peek", "orders", "billing", "--state", "waiting")
     assert len(theirs[0]["data"]) == len(ours) == 1
+    ours, theirs = step("consumer", "peek-at", "orders", "billing", "7")
+    assert theirs[0]["data"]["message"]["seq"] == ours[0]["seq"] == 7
     ours, theirs = step("consumer", "history", "orders", "billing")
     assert len(theirs[0]["data"]) == len(ours) > 0
     ours, theirs = step("dead", "ls", "orders", "billing")

@@ -144,8 +144,49 @@ async def test_stats_and_peek_show_how_far_a_consumer_has_come(bus: Any, stream:
     (held,) = await billing.peek(state="delivered")
     assert held.ack_id == leased.ack_id
     assert {each.ack_id for each in await billing.peek() if each.state != "delivered"} == {None}
+    assert [await billing.peek_at(seq) for seq in seqs] == [states[seq] for seq in seqs]
     assert (await billing.ack(held.ack_id), await billing.peek(state="delivered")) == (1, [])
     assert await billing.peek(after_seq=seqs[-1]) == []
+    assert await billing.peek_at(held.seq) is None
+
+
+async def test_a_message_is_found_by_its_seq_until_the_consumer_is_done_with_it(bus: Any, stream: str) -> None:
+    billing = await bus.create_consumer(stream, "billing", filter="orders.>")
+    skipped = await bus.publish(stream, key="refunds.a", data=0)
+    first, second = [await bus.publish(stream, key="orders.a", data=number) for number in (1, 2)]
+
+    async def state_of(seq: int) -> str | None:
+        found = await billing.peek_at(seq)
+        return None if found is None else str(found.state)
+
+    assert [await state_of(seq) for seq in (skipped, first, second, second + 1)] == [
+        None,
+        "available",
+        "available",
+        None,
+    ]
+    (delivery,) = await billing.receive()
+    assert [await state_of(seq) for seq in (first, second)] == ["delivered", "available"]
+    await billing.nack(delivery, delay=60, reason="later")
+    await billing.receive()
+    waiting, parked = [await billing.peek_at(seq) for seq in (first, second)]
+    assert (waiting.state, waiting.reason, waiting.attempts) == ("waiting", "later", 1)
+    assert (parked.state, parked.reason) == ("waiting", "an earlier message of its key is not done")
+
+    await billing.seek("earliest")
+    await billing.ack(await billing.receive(10))
+    assert [await state_of(seq) for seq in (first, second)] == [None, None]
+
+    await billing.replay_page(from_seq=second, max_messages=10)
+    assert [await state_of(seq) for seq in (first, second)] == [None, "available"]
+
+
+@pytest.mark.parametrize("seq", [-1, 2**63])
+async def test_a_seq_that_cannot_be_has_no_message(bus: Any, stream: str, seq: int) -> None:
+    billing = await bus.create_consumer(stream, "billing")
+
+    with pytest.raises(postbus.InvalidInput):
+        await billing.peek_at(seq)
 
 
 async def test_dead_letters_are_listed_redriven_and_discarded(bus: Any, stream: str, name: str) -> None:

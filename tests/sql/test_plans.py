@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from typing import Any
 
 import psycopg
@@ -15,7 +16,8 @@ STATISTICS = ["missing", "fresh", "stale"]
 @pytest.fixture(scope="module", params=STATISTICS)
 def deep(request: pytest.FixtureRequest, url: str) -> Any:
     """A connection and a stream of 50,000 messages over two segments, with statistics of one kind."""
-    stream = f"deep-{request.param}"
+    # Beside tests of other folders, pytest may set it up more than once.
+    stream = f"deep-{request.param}-{secrets.token_hex(4)}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("select postbus.create_stream(%s, segment_bytes => 65536)", (stream,))
         table = connection.execute(
@@ -40,6 +42,30 @@ def deep(request: pytest.FixtureRequest, url: str) -> Any:
                 for _ in range(3):
                     connection.execute("select postbus.maintain(%s)", (stream,))
         yield connection, stream
+
+
+@pytest.fixture(scope="module")
+def busy(deep: Any) -> Any:
+    """The same, with a consumer that has read all, and has 10,000 messages in its redelivery log."""
+    connection, stream = deep
+    connection.execute(
+        "select postbus.create_consumer(%s, 'busy', ordering => 'none', max_ack_pending => 100000)", (stream,)
+    )
+    for _ in range(40):
+        connection.execute(
+            "select postbus.ack(%s, 'busy', array(select ack_id from postbus.receive(%s, 'busy', 5000)))",
+            (stream, stream),
+        )
+    connection.execute("select postbus.replay(%s, 'busy', from_seq => 1, max_messages => 10000)", (stream,))
+    for _ in range(10):
+        connection.execute("select postbus.sweep(%s)", (stream,))
+    counted = connection.execute(
+        "select count(*) from postbus_data.due as d join postbus_data.consumer as c on c.id = d.consumer_id"
+        " where c.stream_name = %s",
+        (stream,),
+    ).fetchone()
+    assert counted == (10_000,)
+    return connection, stream
 
 
 def buffers(connection: psycopg.Connection[Any], statement: str, parameters: tuple[Any, ...]) -> int:
@@ -94,3 +120,10 @@ def test_dead_rows_at_the_end_of_the_log_do_not_slow_a_page(deep: Any) -> None:
     connection.execute("select postbus.publish(%s, 'k', '1')", (stream,))
     statement = "select count(*) from postbus.read(%s, from_seq => 49990, max_messages => 11)"
     assert buffers(connection, statement, (stream,)) < 1500
+
+
+@pytest.mark.parametrize("seq", [1, 9_900, 49_900])
+def test_a_message_of_a_consumer_is_found_by_its_seq_at_the_same_cost_whatever_waits(busy: Any, seq: int) -> None:
+    connection, stream = busy
+    # A probe for each of 8 partitions, the tables of the consumer, and the catalog.
+    assert buffers(connection, "select count(*) from postbus.peek_at(%s, 'busy', %s)", (stream, seq)) < 80

@@ -313,6 +313,14 @@ class AsyncConsumer(AsyncRedelivery):
         )
         return await self._transport.run(call)
 
+    async def peek_at(self, seq: int) -> Peeked | None:
+        """The message with this seq as it sees it. Nothing changes.
+
+        None means that the message is done: it was finished, or skipped by a filter, a seek or its time to live. None is also the
+        result for a seq without a message. It is cheap however long the backlog is.
+        """
+        return await self._transport.run(consumers.peek_at(self.stream, self.name, seq))
+
     async def drop(self) -> None:
         """Remove the consumer with its position, leases and dead letters."""
         await self._transport.run(consumers.drop(self.stream, self.name))

@@ -75,6 +75,10 @@ class Peek(Struct):
     after_seq: Seq = 0
 
 
+class PeekAt(Struct):
+    seq: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+
+
 @endpoints.add(deliveries.RECEIVE, leases=True)
 async def receive_messages(call: Call, query: Receive) -> Data[list[responses.Received]]:
     """Receive messages. Each is leased until it is acked or its lease expires."""
@@ -124,6 +128,13 @@ async def peek_messages(call: Call, query: Peek) -> Data[list[responses.PeekedMe
     found = await (_newest(call, query) if query.sort == "seq_desc" else _peek(call, query, query.after_seq))
     stream_id = await call.stream_id()
     return Data([responses.peeked(each, stream_id) for each in found])
+
+
+@endpoints.add(consumers.PEEK_AT)
+async def peek_message(call: Call, query: PeekAt) -> Data[responses.PeekedMessage | None]:
+    """Get a message and its state, by its seq; null if the consumer has finished or skipped it."""
+    found = await call.reader.peek_at(query.seq)
+    return Data(None if found is None else responses.peeked(found, await call.stream_id()))
 
 
 def _settled(call: Call, count: int) -> Success:

@@ -133,8 +133,7 @@ async def get_message_consumer_info(call: Call) -> Data[responses.MessageConsume
 
 
 async def _standing(call: Call, consumer: ConsumerInfo, seq: int) -> responses.MessageConsumer:
-    found = await call.bus.consumer(call.stream, consumer.name).peek(after_seq=seq - 1, max_messages=1)
-    return responses.message_consumer(consumer, found[0] if found and found[0].seq == seq else None)
+    return responses.message_consumer(consumer, await call.bus.consumer(call.stream, consumer.name).peek_at(seq))
 
 
 async def _demand_bytes(call: Call) -> None:

@@ -213,6 +213,9 @@ create table postbus_data.due (
     primary key (consumer_id, epoch, n)
 );
 
+-- To find a message by its seq.
+create index due_seq on postbus_data.due ((consumer_id + 0), seq);
+
 -- A row is a message that a consumer gave up, with a copy of it.
 create table postbus_data.dead_letter (
     consumer_id integer not null,

@@ -36,6 +36,7 @@ ASKING: Final = {
         *(
             "overview",
             "peek",
+            "peek_at",
             "publish",
             "publish_many",
             "publish_rate",
@@ -102,6 +103,7 @@ ELSEWHERE: Final = {
     "list_scheduled": "postbus.list_scheduled('other')",
     "nack": "postbus.nack('other', 'c', {tokens})",
     "peek": "postbus.peek('other', 'c')",
+    "peek_at": "postbus.peek_at('other', 'c', 1)",
     "publish": "postbus.publish('other', 'a', '1')",
     "publish_many": "postbus.publish_many('other', array['a'], array['1'])",
     "publish_rate": "postbus.publish_rate('other')",

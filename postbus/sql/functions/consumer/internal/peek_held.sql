@@ -14,37 +14,11 @@ declare
     held record;
 begin
     for held in
-        select h.partition, array_agg(h.seq) as seqs, array_agg(h.attempt) as attempts, array_agg(h.state) as states,
+        select h.partition, array_agg(h.seq) as seqs, array_agg(h.attempts) as attempts, array_agg(h.state) as states,
             array_agg(h.until) as untils, array_agg(h.reason) as reasons, array_agg(h.ack_id) as ack_ids
         from (
             select h.*
-            from (
-                select
-                    l.partition, m.seq, coalesce(m.attempt, 1) as attempt, l.deadline as until, null::text as reason,
-                    case when l.deadline > now_at then 'delivered' else 'available' end as state,
-                    case when l.deadline > now_at then lpad(to_hex(l.token), 16, '0') || '-' || m.seq end as ack_id
-                from postbus_data.lease as l
-                cross join lateral unnest(l.seqs, l.attempts) as m (seq, attempt)
-                where l.consumer_id = reader.id
-                    and l.epoch = reader.epoch
-                    and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
-                union all
-                select
-                    w.partition, w.seq, w.attempts, w.due_at, w.reason,
-                    case when w.due_at > now_at then 'waiting' else 'available' end, null
-                from postbus_data.waiting as w
-                where w.consumer_id = reader.id
-                union all
-                select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting', null
-                from postbus_data.parked as p
-                where p.consumer_id = reader.id
-                    and p.epoch = reader.epoch
-                union all
-                select d.partition, d.seq, d.attempts, null, null, 'available', null
-                from postbus_data.due as d
-                where d.consumer_id = reader.id
-                    and d.epoch = reader.epoch
-            ) as h
+            from postbus_data.held_states(reader.id, reader.epoch, now_at) as h
             where h.seq > after_seq
             order by h.seq
             limit max_messages
