@@ -15,7 +15,7 @@ class PipelineInfo:
 
     Attributes:
         name: Its name, such as "archive orders". A run of that name goes on where the last one ended.
-        kind: What it does: archive, replay, upkeep, ingest, backfill, ….
+        kind: What it does: archive, replay, compact, ingest, backfill, ….
         stream: The stream that it works on.
         state: running, done, stopped (by a signal), failed, or lost: it was running, and has said nothing for a minute.
         message_count: How many messages it has done in all its runs,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from postbus.spark.missing import explained
 
 if TYPE_CHECKING:
-    from postbus.pipelines.archive.compaction import CompactionResult, UpkeepOptions, tend_archive
+    from postbus.pipelines.archive.compaction import CompactionOptions, CompactionResult, compact_archive
     from postbus.pipelines.archive.pipeline import ArchiveOptions, archive_stream
     from postbus.pipelines.archive.verification import Verified, verify_archive
     from postbus.pipelines.backfill.pipeline import Backfilled, BackfillOptions, backfill_table
@@ -34,6 +34,7 @@ __all__ = [
     "ArchiveOptions",
     "BackfillOptions",
     "Backfilled",
+    "CompactionOptions",
     "CompactionResult",
     "DeclarativeOptions",
     "IngestOptions",
@@ -44,17 +45,16 @@ __all__ = [
     "ReportOptions",
     "TransformOptions",
     "Transformed",
-    "UpkeepOptions",
     "Verified",
     "archive_stream",
     "backfill_table",
+    "compact_archive",
     "ingest_files",
     "materialize_stream",
     "read_snapshot",
     "replay_stream",
     "report_streams",
     "run_declarative",
-    "tend_archive",
     "transform_streams",
     "verify_archive",
 ]
@@ -82,8 +82,8 @@ _HOMES = {
     "TransformOptions": "postbus.pipelines.transform.pipeline",
     "transform_streams": "postbus.pipelines.transform.pipeline",
     "CompactionResult": "postbus.pipelines.archive.compaction",
-    "UpkeepOptions": "postbus.pipelines.archive.compaction",
-    "tend_archive": "postbus.pipelines.archive.compaction",
+    "CompactionOptions": "postbus.pipelines.archive.compaction",
+    "compact_archive": "postbus.pipelines.archive.compaction",
     "Verified": "postbus.pipelines.archive.verification",
     "verify_archive": "postbus.pipelines.archive.verification",
 }

@@ -1,4 +1,4 @@
-"""`postbus pipeline run archive|replay|upkeep`: a stream's archive."""
+"""`postbus pipeline run archive|replay|compact`: a stream's archive."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def replay(
     output.emit_number(count, text, name="replayed")
 
 
-@run_app.command("upkeep")
-def upkeep(
+@run_app.command("compact")
+def compact(
     stream: StreamName,
     file_bytes: Annotated[str | None, typer.Option(help="The target size of files, such as 128M.")] = None,
     keep: Annotated[
@@ -131,9 +131,9 @@ def upkeep(
     master: Master = None,
     remote: Remote = None,
 ) -> None:
-    """Maintain an archive: compact small files, expire old messages, delete files that are no longer used.
+    """Compact an archive: merge small files, expire old messages, delete files that are no longer used.
 
-    Example: postbus pipeline run upkeep orders --keep 730d
+    Example: postbus pipeline run compact orders --keep 730d
     """
     values = collect({"file_bytes": file_bytes, "keep": keep, "grace": grace}, options)
     for name in ("keep", "grace"):
@@ -142,10 +142,10 @@ def upkeep(
     if "file_bytes" in values:
         values["file_bytes"] = size(str(values["file_bytes"]))
     with started(stream, master, remote) as (spark, database):
-        from postbus.pipelines import UpkeepOptions, tend_archive
+        from postbus.pipelines import CompactionOptions, compact_archive
 
-        chosen = build(UpkeepOptions, stream, values)
-        done = tend_archive(database, chosen, spark=spark, show=shown())
+        chosen = build(CompactionOptions, stream, values)
+        done = compact_archive(database, chosen, spark=spark, show=shown())
     output.emit_one(done)
 
 

@@ -1,4 +1,4 @@
-"""upkeep of an archive: merges small files, expires old messages, and deletes files that are no longer listed.
+"""compact: merges small files, expires old messages, and deletes files that are no longer listed.
 
 Safe beside a running archive and readers: files are replaced in one transaction of the manifest, which proves by count and
 checksum that the new ones hold the same, and are deleted a day later, when nobody reads them any more.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepOptions:
+class CompactionOptions:
     """How an archive is kept.
 
     Attributes:
@@ -57,7 +57,7 @@ class UpkeepOptions:
         """
         if self.file_bytes < 1 or self.grace < 0 or (self.keep is not None and self.keep <= 0):
             raise InvalidInput(
-                "options of upkeep are out of range", "file_bytes and keep are above 0, grace is not below"
+                "options of compact are out of range", "file_bytes and keep are above 0, grace is not below"
             )
 
 
@@ -78,10 +78,10 @@ class CompactionResult:
     deleted: int
 
 
-def tend_archive(
-    url: str, options: UpkeepOptions, *, spark: SparkSession, show: Show | None = None
+def compact_archive(
+    url: str, options: CompactionOptions, *, spark: SparkSession, show: Show | None = None
 ) -> CompactionResult:
-    """Look after an archive once.
+    """Compact an archive once: merge small files, expire old messages, delete files that are no longer listed.
 
     Raises:
         NotFound: The stream, or its archive, does not exist.
@@ -89,7 +89,7 @@ def tend_archive(
     """
     options.check()
     own = spark_session.of_its_own(spark)
-    with running(url, f"upkeep {options.stream}", "upkeep", options.stream, options, show=show) as run:
+    with running(url, f"compact {options.stream}", "compact", options.stream, options, show=show) as run:
         expired = _expire(run, options)
         delta.mirror(url, options.stream)
         compacted = into = 0
@@ -103,7 +103,7 @@ def tend_archive(
     return CompactionResult(compacted=compacted, into=into, expired=expired, deleted=deleted)
 
 
-def _expire(run: Run, options: UpkeepOptions) -> int:
+def _expire(run: Run, options: CompactionOptions) -> int:
     if options.keep is None:
         return 0
     before = datetime.now(UTC) - timedelta(seconds=options.keep)
@@ -111,7 +111,7 @@ def _expire(run: Run, options: UpkeepOptions) -> int:
         return int(database.value(EXPIRE_ARCHIVE, (options.stream, before)))
 
 
-def _compact(run: Run, spark: SparkSession, options: UpkeepOptions) -> Iterator[tuple[int, int]]:
+def _compact(run: Run, spark: SparkSession, options: CompactionOptions) -> Iterator[tuple[int, int]]:
     """Make one of several files, group by group; how many they were and became."""
     with session.transaction(run.url) as database:
         data_type = state_of(database, options.stream).data_type
@@ -171,7 +171,7 @@ def _has_more_columns(known: Archive, group: Iterable[manifest.Listed], data_typ
     return any(set(parquet.read_schema(f"{folder}/{file.path}", filesystem=system).names) - names for file in group)
 
 
-def _delete(run: Run, options: UpkeepOptions) -> int:
+def _delete(run: Run, options: CompactionOptions) -> int:
     """Delete what does not count since the grace began: files that were replaced, and folders of steps that were cut short."""
     before = datetime.now(UTC) - timedelta(seconds=options.grace)
     with session.transaction(run.url) as database:

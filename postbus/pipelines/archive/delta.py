@@ -1,7 +1,7 @@
 """An archive as a Delta table: a log in its folder, which follows the manifest and decides nothing.
 
 The mirror compares what the manifest lists with what the table has, and commits the difference. Whoever is killed before that
-leaves it to the next run of archive or upkeep.
+leaves it to the next run of archive or compact.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ import pytest
 
 import postbus
 import postbus.pipelines.archive.manifest as lake_module
-from postbus.pipelines import CompactionResult, UpkeepOptions, tend_archive, verify_archive
+from postbus.pipelines import CompactionOptions, CompactionResult, compact_archive, verify_archive
 from tests.spark.pipelines.test_archive import files, to_lake
 from tests.spark.test_read import publish, read, seqs_of
 
 
 def tend(spark: Any, url: str, stream: str, **options: Any) -> CompactionResult:
-    return tend_archive(url, UpkeepOptions(stream=stream, **options), spark=spark)
+    return compact_archive(url, CompactionOptions(stream=stream, **options), spark=spark)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 import postbus
-from postbus.pipelines import ArchiveOptions, UpkeepOptions, archive_stream, tend_archive
+from postbus.pipelines import ArchiveOptions, CompactionOptions, archive_stream, compact_archive
 from postbus.pipelines.archive import delta
 from tests.cli.shell import Shell
 from tests.spark.pipelines.test_archive import files, info, to_lake
@@ -79,7 +79,7 @@ def test_the_table_has_each_archived_message_once_with_all_it_has(
     assert known[2]["max.published_at"] == messages[-1].published_at
 
 
-def test_an_archive_of_parquet_becomes_a_table_that_upkeep_keeps_in_step(
+def test_an_archive_of_parquet_becomes_a_table_that_compacting_keeps_in_step(
     spark: Any, bus: postbus.Bus, url: str, stream: str, tmp_path: Path
 ) -> None:
     for _ in range(3):
@@ -89,14 +89,14 @@ def test_an_archive_of_parquet_becomes_a_table_that_upkeep_keeps_in_step(
 
     assert to_lake(spark, url, stream, tmp_path, format="delta") == 0
     assert seqs(tmp_path, stream) == list(range(1, 31))
-    assert tend_archive(url, UpkeepOptions(stream=stream), spark=spark).compacted == 3
+    assert compact_archive(url, CompactionOptions(stream=stream), spark=spark).compacted == 3
     assert seqs(tmp_path, stream) == list(range(1, 31))
     assert len(DeltaTable(tmp_path / stream).file_uris()) == 1
     # Who follows the table need not know.
     assert commit(tmp_path, stream) == [("add", False), *[("remove", False)] * 3]
 
     # Replaced files and folders that nobody lists go; the table's log is not one of them.
-    tend_archive(url, UpkeepOptions(stream=stream, grace=0), spark=spark)
+    compact_archive(url, CompactionOptions(stream=stream, grace=0), spark=spark)
     assert len(files(tmp_path)) == 1
     assert seqs(tmp_path, stream) == list(range(1, 31))
 
@@ -108,7 +108,7 @@ def test_an_archive_of_parquet_becomes_a_table_that_upkeep_keeps_in_step(
         )
     publish(bus, stream, 5)
     to_lake(spark, url, stream, tmp_path)
-    assert tend_archive(url, UpkeepOptions(stream=stream, keep=86400 * 5, grace=0), spark=spark).expired == 30
+    assert compact_archive(url, CompactionOptions(stream=stream, keep=86400 * 5, grace=0), spark=spark).expired == 30
     assert seqs(tmp_path, stream) == list(range(31, 36))
     assert commit(tmp_path, stream) == [("remove", True)]
 
@@ -138,9 +138,9 @@ def test_files_listed_before_a_kill_are_in_the_table_after_the_next_run(
     step(10)
     with monkeypatch.context() as patched:
         patched.setattr(delta, "mirror", lambda *_: None)
-        assert tend_archive(url, UpkeepOptions(stream=stream), spark=spark).compacted == 2
+        assert compact_archive(url, CompactionOptions(stream=stream), spark=spark).compacted == 2
     assert seqs(tmp_path, stream) == list(range(1, 11))
-    assert tend_archive(url, UpkeepOptions(stream=stream), spark=spark).compacted == 0
+    assert compact_archive(url, CompactionOptions(stream=stream), spark=spark).compacted == 0
     assert seqs(tmp_path, stream) == list(range(1, 21))
     # One file has what the table had and what it lacked.
     assert commit(tmp_path, stream) == [("add", True), ("remove", True)]
@@ -170,7 +170,7 @@ def test_mirrors_that_meet_add_each_file_once_and_none_that_was_replaced(
         found = real(*arguments)
         if not slow:
             slow.append(found)
-            assert tend_archive(url, UpkeepOptions(stream=stream), spark=spark).compacted == 3
+            assert compact_archive(url, CompactionOptions(stream=stream), spark=spark).compacted == 3
         return found
 
     publish(bus, stream, 5)
@@ -204,7 +204,7 @@ def test_folders_by_key_are_columns_and_bytes_are_binary(
 
     bus.publish(name, key="a%b/c:dé.y", data=b"2")
     to_lake(spark, url, name, lake, key_tokens=2)
-    tend_archive(url, UpkeepOptions(stream=name, grace=0), spark=spark)
+    compact_archive(url, CompactionOptions(stream=name, grace=0), spark=spark)
     assert [row["key_1"] for row in rows(lake, name)] == ["a%b/c:dé", None, "a%b/c:dé"]
 
 
@@ -212,7 +212,7 @@ def test_a_stream_without_messages_is_an_empty_table(spark: Any, url: str, strea
     assert to_lake(spark, url, stream, tmp_path, format="delta", key_tokens=2) == 0
     assert rows(tmp_path, stream) == []
     assert DeltaTable(tmp_path / stream).metadata().partition_columns == ["date", "key_1", "key_2"]
-    assert tend_archive(url, UpkeepOptions(stream=stream, grace=0), spark=spark).deleted == 0
+    assert compact_archive(url, CompactionOptions(stream=stream, grace=0), spark=spark).deleted == 0
     assert DeltaTable(tmp_path / stream).version() == 0
 
 
