@@ -26,7 +26,7 @@ def ls(
     reason: Reason = None,
     after_seq: Annotated[int, typer.Option("--after", help="Only those after this seq.")] = 0,
     count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")
+        int, typer.Option("-n", "--max-messages", min=1, max=10_000, help="The largest number of results.")
     ] = 100,
 ) -> None:
     """List dead letters.

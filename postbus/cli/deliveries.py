@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from postbus import Batch, Consumer
 
 AckIds = Annotated[list[str], typer.Argument(help="The ack ids that receive printed.")]
-Count = Annotated[int, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")]
+Count = Annotated[int, typer.Option("-n", "--max-messages", min=1, max=10_000, help="The largest number of results.")]
 Wait = Annotated[str, typer.Option(help="How long to wait for a message, such as 10s.")]
 Ack = Annotated[bool, typer.Option("--ack", help="Ack the messages after printing them.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep receiving until Ctrl-C.")]
@@ -45,7 +45,7 @@ def receive(
     stream: StreamName,
     consumer: ConsumerName,
     count: Annotated[
-        int | None, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")
+        int | None, typer.Option("-n", "--max-messages", min=1, max=10_000, help="The largest number of results.")
     ] = None,
     wait: Wait = "0s",
     ack: Ack = False,

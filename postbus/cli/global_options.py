@@ -13,6 +13,8 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
+from postbus.cli.option_aliases import translated
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -97,13 +99,21 @@ class Commands(typer.Typer):
         self._shared = shared
 
     def command(self, name: str | None = None, **more: Any) -> Callable[[_Function], _Function]:
-        register = super().command(name, **more)
+        register = super().command(name, cls=Command, **more)
 
         def add(function: _Function) -> _Function:
             register(with_options(function, self._shared))
             return function
 
         return add
+
+
+class Command(typer.core.TyperCommand):
+    """A command that also takes options by the names that other tools have for them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {name for each in self.params for name in (*each.opts, *each.secondary_opts)}
+        return super().parse_args(ctx, list(translated(args, known)))
 
 
 class Group(typer.core.TyperGroup):

@@ -68,7 +68,7 @@ def claim(
     stream: StreamName,
     group: GroupName,
     count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of messages.")
+        int, typer.Option("-n", "--max-messages", min=1, max=10_000, help="The largest number of messages.")
     ] = 100,
     lease: Annotated[
         str | None,

@@ -18,6 +18,7 @@ from postbus.cli.global_options import (
     ALL,
     OUTPUT,
     TARGET,
+    Command,
     Commands,
     GlobalOptions,
     Group,
@@ -81,7 +82,8 @@ def _add(app: typer.Typer, name: str, entry: _Entry, *, whole: bool) -> None:
         group: Commands = module.app
         app.add_typer(group, name=name, help=entry.help)
     else:
-        app.command(name, short_help=entry.help)(with_options(getattr(module, entry.function), entry.shared))
+        function = with_options(getattr(module, entry.function), entry.shared)
+        app.command(name, cls=Command, short_help=entry.help)(function)
 
 
 def _nothing() -> None:

@@ -121,7 +121,7 @@ def send(
 def receive(
     queue: QueueName,
     count: Annotated[
-        int | None, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")
+        int | None, typer.Option("-n", "--max-messages", min=1, max=10_000, help="The largest number of results.")
     ] = None,
     wait: deliveries.Wait = "0s",
     ack: deliveries.Ack = False,

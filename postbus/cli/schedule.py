@@ -20,7 +20,7 @@ def ls(
     stream: StreamName,
     key_pattern: KeyPattern = None,
     count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")
+        int, typer.Option("-n", "--max-messages", min=1, max=10_000, help="The largest number of results.")
     ] = 100,
 ) -> None:
     """List scheduled messages, earliest first.

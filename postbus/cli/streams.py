@@ -104,7 +104,7 @@ def read(
     start: Annotated[str | None, typer.Option("--from", help="A seq, a time, or 10m for ten minutes ago.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="A seq, a time, or a duration ago.")] = None,
     key_pattern: KeyPattern = None,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="The largest number of results.")] = 100,
+    count: Annotated[int, typer.Option("-n", "--max-messages", min=1, help="The largest number of results.")] = 100,
     backwards: Annotated[bool, typer.Option("--backwards", help="The newest first.")] = False,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print new messages until Ctrl-C; with --from, begin there.")
@@ -150,7 +150,7 @@ def state(
     key_pattern: KeyPattern = None,
     after_key: Annotated[str, typer.Option("--after", help="Only keys behind this one.")] = "",
     count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=10_000, help="The largest number of results.")
+        int, typer.Option("-n", "--max-messages", min=1, max=10_000, help="The largest number of results.")
     ] = 100,
 ) -> None:
     """The present version of each key, in a stream that keeps one message per key.

@@ -81,12 +81,13 @@ def test_a_walk_through_streams_messages_and_consumers(shell: Shell, tmp_path: P
     assert shell("consumer", "extend", "orders", "billing", second["ack_id"], "--ack-wait", "1m") == "1\n"
     assert shell("consumer", "nack", "orders", "billing", second["ack_id"], "--reason", "no luck") == "1\n"
     assert len(shell.objects("consumer", "peek", "orders", "billing")) == 3
+    assert shell.objects("consumer", "peek", "orders", "billing", "--pending", "--limit=1") == []
     shell("consumer", "edit", "orders", "billing", "--ack-wait", "2m", "--unset", "filter-key-pattern")
     shell("consumer", "pause", "orders", "billing")
     assert shell.objects("receive", "orders", "billing") == []
     shell("consumer", "resume", "orders", "billing")
     received = []
-    while batch := shell.objects("receive", "orders", "billing", "-n", "10", "--ack"):
+    while batch := shell.objects("receive", "orders", "billing", "--batch-size=10", "--ack"):
         received += batch
     assert {first["seq"], 1, 3, 4, 5} - {each["seq"] for each in received} == {first["seq"]}
     assert shell("consumer", "replay", "orders", "billing", "--from", "1", "--to", "3") != "0\n"
