@@ -18,7 +18,7 @@ from postbus.db import migrations
 from postbus.db.embedded import EmbeddedServer
 
 FOLDER: Final = Path(__file__).parents[1] / "postbus" / "sql" / "rendered"
-FUNCTIONS: Final = ("publish_1", "publish_many_1", "ack_and_receive_1", "claim_1_1")
+FUNCTIONS: Final = ("publish_1", "publish_many_1", "ack_and_receive_1", "ack_1", "claim_1_1")
 _HEADER: Final = (
     "-- Made from ../templates by `make generate`, for stream 1 with 8 partitions and segment 1; do not edit.\n"
 )

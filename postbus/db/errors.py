@@ -44,7 +44,7 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
     if sqlstate in _BY_SQLSTATE:
         detail = error.diag.message_detail
         return _BY_SQLSTATE[sqlstate](f"{message}: {detail}" if detail else message, error.diag.message_hint)
-    if sqlstate == "42883" and ("postbus_data.publish_" in message or "postbus_data.ack_and_receive_" in message):
+    if sqlstate == "42883" and ("postbus_data.publish_" in message or "postbus_data.ack_" in message):
         return errors.NotFound("the stream was dropped")
     if _is_of_segment(message, sqlstate):
         return errors.Unavailable(f"a segment of the log was dropped meanwhile: {message}", "try again")

@@ -62,8 +62,14 @@ def receive_from(stream_id: int, statement: str) -> str:
     return statement.replace("postbus_data.ack_and_receive(", f"postbus_data.ack_and_receive_{stream_id:d}(")
 
 
+def ack_in(stream_id: int) -> str:
+    """An ack by a stream's own function, which has no caller to look up."""
+    return f"select postbus_data.ack_{stream_id:d}($1, $2, $3)"
+
+
 def in_any_session(statement: str) -> str:
     """The same statement where the session is not the library's own, and lacks its settings."""
+    statement = re.sub(r"postbus_data\.ack_\d+\(", "postbus.ack(", statement)
     return re.sub(r"postbus_data\.ack_and_receive(_\d+)?\(", "postbus_data.ack_and_receive_in_any_session(", statement)
 
 

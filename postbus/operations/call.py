@@ -60,6 +60,8 @@ class Sql(Generic[Result]):
         next_page: The parameters of the next statement, given the result of this one; None when there is no more. The
             results are added up.
         afterwards: Another operation to run after this one has been committed.
+        own: The stream, and the same statement by a function of that stream's own, given its id: faster, and gone when the
+            stream is.
     """
 
     statement: str
@@ -67,6 +69,7 @@ class Sql(Generic[Result]):
     decode: Callable[[list[Row]], Result]
     next_page: Callable[[Result], Sequence[Any] | None] | None = None
     afterwards: Callable[[], Call[Any]] | None = None
+    own: tuple[str, Callable[[int], str]] | None = None
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postbus.codec import parameters
+from postbus.db import statements
 from postbus.model.duration import Duration, as_milliseconds, as_timedelta
 from postbus.operations.call import Call, Http, Route, Sql, counted, first
 
@@ -20,7 +21,12 @@ TERMINATE: Final = Route("POST", _PATH + "/terminate", "consume")
 
 def ack(stream: str, consumer: str, ids: Sequence[str]) -> Call[int]:
     return Call(
-        Sql("select postbus.ack($1, $2, $3)", (stream, consumer, parameters.text_array(ids)), first),
+        Sql(
+            "select postbus.ack($1, $2, $3)",
+            (stream, consumer, parameters.text_array(ids)),
+            first,
+            own=(stream, statements.ack_in),
+        ),
         Http(ACK, (stream, consumer), counted, body={"ack_ids": ids}),
     )
 

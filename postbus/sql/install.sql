@@ -42,6 +42,7 @@ create table postbus_data.installation (
 --                              functions that publish to it; see functions/message/internal/create_publish_functions.sql
 --   postbus_data.ack_and_receive_<id>
 --                              a function that receives from it; see functions/delivery/internal/create_receive_function.sql
+--   postbus_data.ack_<id>      a function that acks its deliveries; see functions/delivery/internal/create_ack_function.sql
 --   postbus_data.dedup_<id>    with a dedup_window: a register like layout_<id>, which names the table that takes message ids,
 --                              dedup_<id>_<n>
 --   postbus_data.state_<id>    with one_message_per_key: which version of each key is current
@@ -5187,6 +5188,30 @@ begin
 end
 $$;
 
+create or replace function postbus_data.create_ack_function(stream_id integer)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Write the function postbus_data.ack_<stream id>, which acks deliveries of one stream as postbus.ack does.
+
+It runs with the rights of its owner, and asks nobody: who may call it is a matter of grants, see apply_grants. So it has no
+caller to look up. Its argument stream is not used: it is there so that a call can be sent to postbus.ack instead. It does not
+depend on segments or settings, so it is written once, when the stream is created.
+*/
+begin
+    execute postbus_data.render(
+        postbus_data.ack_template(),
+        (
+            select jsonb_build_object('stream_id', s.id, 'stream_name', quote_literal(s.name))
+            from postbus_data.stream as s
+            where s.id = create_ack_function.stream_id
+        )
+    );
+end
+$$;
+
 create or replace function postbus_data.create_receive_function(stream_id integer)
 returns void
 language plpgsql
@@ -10058,7 +10083,8 @@ as $$
         values
             ('publish_' || stream_id, array['publish']),
             ('publish_many_' || stream_id, array['publish']),
-            ('ack_and_receive_' || stream_id, array['consume'])
+            ('ack_and_receive_' || stream_id, array['consume']),
+            ('ack_' || stream_id, array['consume'])
         union all
         select 'claim_' || stream_id || '_' || g.number, '{}'::text[]
         from postbus_data.segment as g
@@ -12362,6 +12388,7 @@ begin
     end if;
     perform postbus_data.create_publish_functions(id);
     perform postbus_data.create_receive_function(id);
+    perform postbus_data.create_ack_function(id);
     perform postbus_data.apply_grants(id);
 end
 $$;
@@ -12403,7 +12430,10 @@ begin
     -- In the order in which publishers lock: sequences first, tables last. Maintenance must not be running.
     perform from postbus_data.stream as s where s.id = dropped for update;
     perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(0), dropped);
-    execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.publish_many_%1$s, postbus_data.ack_and_receive_%1$s', dropped);
+    execute format(
+        'drop function if exists postbus_data.publish_%1$s, postbus_data.publish_many_%1$s, postbus_data.ack_and_receive_%1$s, postbus_data.ack_%1$s',
+        dropped
+    );
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
     execute format('drop table if exists postbus_data.state_%s', dropped);
@@ -12852,6 +12882,56 @@ begin
     return found;
 end
 $$;
+
+create or replace function postbus_data.ack_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/ack.sql. */
+    select $template$
+-- What postbus.ack does, for one stream. See create_ack_function.
+create or replace function postbus_data.ack_{stream_id}(stream text, consumer text, ack_ids text[])
+returns integer
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $body$
+#variable_conflict use_variable
+declare
+    token bigint;
+    acked integer;
+    reader postbus_data.consumer;
+begin
+    -- As ack_lease does. For a whole lease this is all.
+    delete from postbus_data.lease as l
+    using postbus_data.consumer as c
+    where l.token = postbus_data.parse_token(ack_ids[1])
+        and l.piece = 0
+        and l.consumer_id + 0 = c.id
+        and l.epoch = c.epoch
+        and not l.has_history
+        and not l.is_split
+        and c.stream_name = {stream_name}
+        and c.name = consumer
+        and cardinality(ack_ids) = 1
+        and current_setting('transaction_isolation'::text) = 'read committed'::text
+    returning l.token, cardinality(l.seqs) into token, acked;
+    if token is null then
+        reader := postbus_data.find_consumer({stream_name}, consumer);
+        perform postbus_data.check_isolation();
+        return postbus_data.ack_deliveries(reader.id, reader.epoch, ack_ids);
+    elsif exists (select from postbus_data.settled as s where s.token = token) then
+        -- In a later statement: the first has waited for whoever was settling some of its messages.
+        with settled as (delete from postbus_data.settled as s where s.token = token returning s.seq)
+        select acked - count(*) into acked from settled as s;
+    end if;
+    return acked;
+end
+$body$;
+$template$
+$function$;
 
 create or replace function postbus_data.claim_template()
 returns text
@@ -13528,12 +13608,13 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('2016a4440747f597')
+insert into postbus_data.installation (functions_digest) values ('108162f5fa0e94f2')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
 -- The functions that are written for each stream and segment may have changed with their templates.
-select postbus_data.create_publish_functions(s.id), postbus_data.create_receive_function(s.id) from postbus_data.stream as s;
+select postbus_data.create_publish_functions(s.id), postbus_data.create_receive_function(s.id), postbus_data.create_ack_function(s.id)
+from postbus_data.stream as s;
 select postbus_data.create_claim_function(g.stream_id, g.number, s.data_type)
 from postbus_data.segment as g
 join postbus_data.stream as s on s.id = g.stream_id;

@@ -141,6 +141,10 @@ class _Attacker:
                 f"postbus.peek({of}{{}})",
                 f"postbus.read('{self._stream}'{{}})",
                 f"postbus_data.ack_and_receive_1({of}, 10, null, null, null, false)",
+                # Its own stream is the second.
+                f"postbus_data.ack_and_receive_2({of}, 10, null, null, {tokens}, false)",
+                f"postbus_data.ack_1({of}, {tokens})",
+                f"postbus_data.ack_2({of}, {tokens})",
                 "postbus_data.publish_1('a', '{{}}', null)",
                 f"postbus_data.ack_and_receive({of}, 10, null, null, {tokens}, false{{}})",
                 f"postbus.seek({of}, 'latest')",

@@ -81,6 +81,7 @@ def test_a_role_may_do_what_it_was_granted_on_one_stream_and_nothing_else(roles:
                 lambda: as_publisher.publish("other", key="k", data=1),
                 lambda: as_publisher.read("mine"),
                 lambda: as_publisher.consumer("mine", "c").receive(),
+                lambda: as_publisher.consumer("mine", "c").ack(["0" * 16]),
                 lambda: as_publisher.drop_stream("mine"),
             )
 
@@ -100,6 +101,7 @@ def test_a_role_may_do_what_it_was_granted_on_one_stream_and_nothing_else(roles:
             _all_refused(
                 lambda: as_consumer.publish("mine", key="k", data=1),
                 lambda: as_consumer.consumer("other", "c").receive(),
+                lambda: as_consumer.consumer("other", "c").ack(["0" * 16]),
                 lambda: as_consumer.consumer("other", "c").dead_letters(),
                 lambda: as_consumer.create_consumer("mine", "d"),
             )

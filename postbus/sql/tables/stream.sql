@@ -7,6 +7,7 @@
 --                              functions that publish to it; see functions/message/internal/create_publish_functions.sql
 --   postbus_data.ack_and_receive_<id>
 --                              a function that receives from it; see functions/delivery/internal/create_receive_function.sql
+--   postbus_data.ack_<id>      a function that acks its deliveries; see functions/delivery/internal/create_ack_function.sql
 --   postbus_data.dedup_<id>    with a dedup_window: a register like layout_<id>, which names the table that takes message ids,
 --                              dedup_<id>_<n>
 --   postbus_data.state_<id>    with one_message_per_key: which version of each key is current

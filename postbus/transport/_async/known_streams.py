@@ -78,6 +78,18 @@ class AsyncKnownStreams:
             statement, parameters(known.data_type), connection=connection, repeatable=repeatable
         )
 
+    async def run_own(
+        self, stream: str, own: Callable[[int], str], statement: str, parameters: Sequence[Any]
+    ) -> list[Row]:
+        """Run a statement by the stream's own function if possible, which is faster."""
+        known = self._streams.get(stream) or await self._learn(stream, None)
+        if known.own_id is not None:
+            try:
+                return await self._database.rows(own(known.own_id), parameters)
+            except NotFound:
+                self.forget(stream)  # It was dropped, and perhaps created again.
+        return await self._database.rows(statement, parameters)
+
     async def receive(
         self,
         stream: str,

@@ -63,7 +63,10 @@ class AsyncPostgresTransport:
         sql = call.sql
         if isinstance(sql, DataSql):
             return await self._run_with_data(sql, connection, repeatable=call.repeatable)
-        result = await self.run_sql(sql, connection, repeatable=call.repeatable)
+        if sql.own is not None and connection is None:
+            result = sql.decode(await self._streams.run_own(*sql.own, sql.statement, sql.parameters))
+        else:
+            result = await self.run_sql(sql, connection, repeatable=call.repeatable)
         if call.redelivers:
             self._wakeups.expect_redelivery()
         if sql.afterwards is not None and connection is None:

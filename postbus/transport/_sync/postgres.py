@@ -65,7 +65,10 @@ class PostgresTransport:
         sql = call.sql
         if isinstance(sql, DataSql):
             return self._run_with_data(sql, connection, repeatable=call.repeatable)
-        result = self.run_sql(sql, connection, repeatable=call.repeatable)
+        if sql.own is not None and connection is None:
+            result = sql.decode(self._streams.run_own(*sql.own, sql.statement, sql.parameters))
+        else:
+            result = self.run_sql(sql, connection, repeatable=call.repeatable)
         if call.redelivers:
             self._wakeups.expect_redelivery()
         if sql.afterwards is not None and connection is None:

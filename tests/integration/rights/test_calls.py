@@ -50,7 +50,10 @@ def test_the_functions_of_a_stream_do_nothing_to_another_that_they_are_told_to_u
 ) -> None:
     before = of_consumers(owner, "other")
     assert before["postbus_data.lease"]
+    tokens = [lease for (lease,) in execute(owner, "select lpad(to_hex(token), 16, '0') from postbus_data.lease")]
     calls = (
+        f"postbus_data.ack_{place.stream_id}('other', 'c', array{tokens})",
+        *(f"postbus_data.ack_{place.stream_id}('other', 'c', array['{token}'])" for token in tokens),
         f"postbus_data.ack_and_receive_{place.stream_id}('other', 'c', 10, null, 'json', null, false)",
         f"postbus_data.ack_and_receive_{place.stream_id}('other', 'g', 10, null, 'json', null, true)",
     )

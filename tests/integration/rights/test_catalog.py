@@ -77,7 +77,7 @@ def test_a_role_may_call_only_functions_that_ask_what_it_may_do(
 
     own = {
         "publish": {f"postbus_data.{name}_{place.stream_id}" for name in ("publish", "publish_many")},
-        "consume": {f"postbus_data.ack_and_receive_{place.stream_id}"},
+        "consume": {f"postbus_data.{name}_{place.stream_id}" for name in ("ack_and_receive", "ack")},
     }
     if right == "none":
         ((third,),) = execute(owner, "select id from postbus.describe_stream('third')")

@@ -134,6 +134,7 @@ begin
     end if;
     perform postbus_data.create_publish_functions(id);
     perform postbus_data.create_receive_function(id);
+    perform postbus_data.create_ack_function(id);
     perform postbus_data.apply_grants(id);
 end
 $$;

@@ -18,7 +18,10 @@ begin
     -- In the order in which publishers lock: sequences first, tables last. Maintenance must not be running.
     perform from postbus_data.stream as s where s.id = dropped for update;
     perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(0), dropped);
-    execute format('drop function if exists postbus_data.publish_%1$s, postbus_data.publish_many_%1$s, postbus_data.ack_and_receive_%1$s', dropped);
+    execute format(
+        'drop function if exists postbus_data.publish_%1$s, postbus_data.publish_many_%1$s, postbus_data.ack_and_receive_%1$s, postbus_data.ack_%1$s',
+        dropped
+    );
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
     execute format('drop table if exists postbus_data.state_%s', dropped);

@@ -14,7 +14,8 @@ as $$
         values
             ('publish_' || stream_id, array['publish']),
             ('publish_many_' || stream_id, array['publish']),
-            ('ack_and_receive_' || stream_id, array['consume'])
+            ('ack_and_receive_' || stream_id, array['consume']),
+            ('ack_' || stream_id, array['consume'])
         union all
         select 'claim_' || stream_id || '_' || g.number, '{}'::text[]
         from postbus_data.segment as g
