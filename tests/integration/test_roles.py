@@ -120,6 +120,32 @@ def test_a_role_may_do_what_it_was_granted_on_one_stream_and_nothing_else(roles:
             as_publisher.publish("mine", key="k", data=1)
 
 
+def test_a_right_that_is_missing_is_named_also_where_the_streams_own_functions_are_used(roles: Any) -> None:
+    create, url_of, admin, _ = roles
+    publisher, consumer = create("pub"), create("con")
+    with postbus.connect(url_of(admin)) as bus, psycopg.connect(url_of(admin), autocommit=True) as connection:
+        bus.create_stream("mine")
+        bus.create_consumer("mine", "c")
+        connection.execute("select postbus.grant_stream('mine', %s, 'publish')", (publisher,))
+        connection.execute("select postbus.grant_stream('mine', %s, 'consume')", (consumer,))
+    with postbus.connect(url_of(publisher)) as bus:
+        bus.publish("mine", data=1)
+        for refused in (
+            lambda: bus.consumer("mine", "c").ack(["0" * 16]),
+            lambda: bus.consumer("mine", "c").receive(),
+        ):
+            with pytest.raises(postbus.NotAllowed, match=f'role "{publisher}" may not consume stream "mine"'):
+                refused()
+    with postbus.connect(url_of(consumer)) as bus:
+        bus.consumer("mine", "c").receive()
+        for denied in (
+            lambda: bus.publish("mine", data=1),
+            lambda: bus.publish_many("mine", [Message(data=1)]),
+        ):
+            with pytest.raises(postbus.NotAllowed, match=f'role "{consumer}" may not publish to stream "mine"'):
+                denied()
+
+
 def test_members_of_the_ready_made_roles_use_all_streams_and_owners_look_after_them(roles: Any) -> None:
     create, url_of, admin, root = roles
     with psycopg.connect(url_of(admin), autocommit=True) as connection, postbus.connect(url_of(admin)) as bus:

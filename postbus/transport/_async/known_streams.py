@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from postbus.codec.rows import Row
 from postbus.db import statements
 from postbus.db._async.database import AsyncDatabase, Connection
-from postbus.model.errors import Conflict, NotFound
+from postbus.model.errors import Conflict, NotAllowed, NotFound
 from postbus.model.stream import DataType
 
 _Loaded = TypeVar("_Loaded")
@@ -18,6 +18,9 @@ _Loaded = TypeVar("_Loaded")
 # Each is a prepared statement and a compiled function in the memory of every session.
 _MAX_OWN_FUNCTIONS: Final = 100
 _LARGE_BATCH: Final = 50
+# A stream's own function is gone because the stream was dropped, and perhaps created again. Or the caller may not call it: then
+# the public function says in its own words which right is missing.
+NO_OWN_FUNCTION: Final = (NotFound, NotAllowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,8 @@ class AsyncKnownStreams:
         if known.own_id is not None:
             try:
                 return await self._database.rows(own(known.own_id), parameters)
-            except NotFound:
-                self.forget(stream)  # It was dropped, and perhaps created again.
+            except NO_OWN_FUNCTION:
+                self.forget(stream)
         return await self._database.rows(statement, parameters)
 
     async def receive(
@@ -113,8 +116,8 @@ class AsyncKnownStreams:
                         partial(load, known.data_type), own, parameters(known.data_type)
                     )
                 return load(known.data_type, await self._database.rows(own, parameters(known.data_type)))
-            except NotFound:
-                self.forget(stream)  # It was dropped, and perhaps created again.
+            except NO_OWN_FUNCTION:
+                self.forget(stream)
         return load(*await self.run(stream, connection, statement, parameters))
 
     async def _learn(self, stream: str, connection: Connection | None) -> KnownStream:

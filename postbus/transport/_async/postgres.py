@@ -15,14 +15,14 @@ from postbus.db._async.transactions import AsyncTransactions
 from postbus.db.embedded import EmbeddedServer
 from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.duration import Duration, as_timedelta
-from postbus.model.errors import NotFound, Unavailable
+from postbus.model.errors import Unavailable
 from postbus.model.group import Claim, Fetched
 from postbus.model.message import Message, Seq
 from postbus.model.stream import DataType
 from postbus.operations import deliveries, groups
 from postbus.operations.call import DATA_TYPE, Call, DataSql, Sql
 from postbus.transport._async.batches import AsyncPostgresBatches
-from postbus.transport._async.known_streams import AsyncKnownStreams, is_large
+from postbus.transport._async.known_streams import NO_OWN_FUNCTION, AsyncKnownStreams, is_large
 from postbus.transport._async.waiting import AsyncPostgresWaiting
 from postbus.transport._async.wakeups import AsyncWakeups
 
@@ -120,8 +120,8 @@ class AsyncPostgresTransport:
                     statements.publish_to(known.own_id), parameters.publisher_parameters(known.data_type, message)
                 )
                 return _answered(found[0][0], message)
-            except NotFound:
-                self._streams.forget(stream)  # It was dropped, and perhaps created again: look it up again.
+            except NO_OWN_FUNCTION:
+                self._streams.forget(stream)  # Look it up again.
         later = (as_timedelta(ttl), deliver_at, as_timedelta(delay))
         _, found = await self._streams.run(
             stream,
@@ -148,7 +148,7 @@ class AsyncPostgresTransport:
                     statements.publish_many_to(known.own_id), parameters.publisher_arrays(known.data_type, messages)
                 )
                 return _all_answered(found[0][0], messages)
-            except NotFound:
+            except NO_OWN_FUNCTION:
                 self._streams.forget(stream)
         later = (as_timedelta(ttl), deliver_at, as_timedelta(delay))
         _, found = await self._streams.run(

@@ -17,14 +17,14 @@ from postbus.db._sync.transactions import Transactions
 from postbus.db.embedded import EmbeddedServer
 from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.duration import Duration, as_timedelta
-from postbus.model.errors import NotFound, Unavailable
+from postbus.model.errors import Unavailable
 from postbus.model.group import Claim, Fetched
 from postbus.model.message import Message, Seq
 from postbus.model.stream import DataType
 from postbus.operations import deliveries, groups
 from postbus.operations.call import DATA_TYPE, Call, DataSql, Sql
 from postbus.transport._sync.batches import PostgresBatches
-from postbus.transport._sync.known_streams import KnownStreams, is_large
+from postbus.transport._sync.known_streams import NO_OWN_FUNCTION, KnownStreams, is_large
 from postbus.transport._sync.waiting import PostgresWaiting
 from postbus.transport._sync.wakeups import Wakeups
 
@@ -114,8 +114,8 @@ class PostgresTransport:
                     statements.publish_to(known.own_id), parameters.publisher_parameters(known.data_type, message)
                 )
                 return _answered(found[0][0], message)
-            except NotFound:
-                self._streams.forget(stream)  # It was dropped, and perhaps created again: look it up again.
+            except NO_OWN_FUNCTION:
+                self._streams.forget(stream)  # Look it up again.
         later = (as_timedelta(ttl), deliver_at, as_timedelta(delay))
         _, found = self._streams.run(
             stream,
@@ -142,7 +142,7 @@ class PostgresTransport:
                     statements.publish_many_to(known.own_id), parameters.publisher_arrays(known.data_type, messages)
                 )
                 return _all_answered(found[0][0], messages)
-            except NotFound:
+            except NO_OWN_FUNCTION:
                 self._streams.forget(stream)
         later = (as_timedelta(ttl), deliver_at, as_timedelta(delay))
         _, found = self._streams.run(
