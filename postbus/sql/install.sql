@@ -3367,6 +3367,49 @@ begin
 end
 $$;
 
+create or replace function postbus_data.find_missing(stream_id integer, partitions integer[], seqs bigint[])
+returns bigint[]
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+/*
+Which of these messages are neither in the log nor kept, given the partition and the seq of each.
+
+Looks at their keys only, so it does not matter how large they are.
+
+Locks    the segments that may have them, against being dropped until the transaction ends.
+*/
+declare
+    conditions text;
+    missing bigint[];
+begin
+    select string_agg(
+        format(
+            ' and not exists (select from postbus_data.log_%s_%s as l where l.partition = m.partition and l.seq = m.seq)', g.stream_id, g.number
+        ),
+        ''
+    )
+    into conditions
+    from postbus_data.segment as g
+    where g.stream_id = find_missing.stream_id
+        and (g.sealed_at is null or g.last_seq >= (select min(s) from unnest(seqs) as s))
+        and g.after_seq < (select max(s) from unnest(seqs) as s);
+    execute format(
+        'select array_agg(m.seq)
+        from unnest($1, $2) as m (partition, seq)
+        where not exists (select from postbus_data.kept as k where k.stream_id = $3 and k.partition = m.partition and k.seq = m.seq)%s',
+        conditions
+    )
+    into missing
+    using partitions, seqs, stream_id;
+    return missing;
+end
+$$;
+
 create or replace function postbus_data.match_dead(
     consumer_id integer,
     seqs bigint[],
@@ -3435,11 +3478,16 @@ declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     source postbus_data.stream;
     letter postbus_data.dead_letter;
-    moved integer := 0;
+    partitions integer[];
+    moved_seqs bigint[];
+    missing bigint[];
 begin
     select s.* into source from postbus_data.stream as s where s.id = reader.stream_id;
-    for letter in
-        select d.*
+    -- Only their seqs: all together may be larger than what fits into memory.
+    select array_agg(l.seq), array_agg(l.partition)
+    into moved_seqs, partitions
+    from (
+        select d.seq, d.partition
         from postbus_data.match_dead(
             reader.id, seqs, key_pattern, reason_like,
             -- Skip the ones that cannot go back, so that they do not fill the page.
@@ -3449,24 +3497,33 @@ begin
         join postbus_data.dead_letter as d on d.consumer_id = reader.id and d.seq = m.seq
         order by d.seq
         for update of d skip locked
-    loop
-        if to_stream is not null then
+    ) as l;
+    if moved_seqs is null then
+        return 0;
+    end if;
+    if to_stream is not null then
+        for letter in
+            select d.* from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = any (moved_seqs) order by d.seq
+        loop
             perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, caller => caller);
-        else
-            -- Its segment may be gone; the letter's copy is not.
-            if postbus_data.fetch_named(source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0) is null then
-                insert into postbus_data.kept (stream_id, partition, seq, published_at, key, data, bytes, headers)
-                values (
-                    source.id, letter.partition, letter.seq, letter.published_at, letter.key, letter.data, letter.bytes, letter.headers
-                );
-            end if;
-            insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
-            values (reader.id, letter.partition, letter.seq, letter.key, 0, clock_timestamp(), letter.reason);
-        end if;
-        delete from postbus_data.dead_letter as d where d.consumer_id = letter.consumer_id and d.seq = letter.seq;
-        moved := moved + 1;
-    end loop;
-    return moved;
+        end loop;
+    else
+        -- Their segments may be gone; the letters' copies are not.
+        missing := postbus_data.find_missing(source.id, partitions, moved_seqs);
+        insert into postbus_data.kept (stream_id, partition, seq, published_at, key, data, bytes, headers)
+        select source.id, d.partition, d.seq, d.published_at, d.key, d.data, d.bytes, d.headers
+        from postbus_data.dead_letter as d
+        where d.consumer_id = reader.id
+            and d.seq = any (missing);
+        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+        select reader.id, d.partition, d.seq, d.key, 0, clock_timestamp(), d.reason
+        from postbus_data.dead_letter as d
+        where d.consumer_id = reader.id
+            and d.seq = any (moved_seqs)
+        order by d.seq;
+    end if;
+    delete from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = any (moved_seqs);
+    return cardinality(moved_seqs);
 end
 $$;
 
@@ -13608,7 +13665,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('108162f5fa0e94f2')
+insert into postbus_data.installation (functions_digest) values ('fdd02368dc8609da')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

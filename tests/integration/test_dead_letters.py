@@ -48,6 +48,15 @@ async def test_redriven_messages_are_redelivered_with_attempts_from_one(consumer
     assert len(await consumer.dead_letters()) == 3
 
 
+async def test_what_another_redrive_has_taken_is_passed_over(consumer: Any, connect: Any, stream: str) -> None:
+    other = connect(autocommit=False)
+    assert other.execute("select postbus.redrive(%s, 'c', max_messages => 4)", (stream,)).fetchone() == (4,)
+    assert await consumer.redrive() == 2
+    other.rollback()
+    assert await consumer.redrive() == 4
+    assert sorted([d.data for d in await consumer.receive(10)]) == [0, 1, 2, 3, 4, 5]
+
+
 async def test_redriving_into_a_stream_publishes_copies(bus: Any, consumer: Any, stream: str) -> None:
     await bus.create_stream(f"{stream}-retry")
     assert await consumer.redrive(to_stream=f"{stream}-retry") == 6

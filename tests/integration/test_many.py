@@ -82,3 +82,30 @@ def test_dead_letters_are_moved_and_removed_in_steps_however_many(fresh_url: str
         assert sum(swept) == total
         own.execute(GIVE_UP.encode())
         assert consumer.discard(reason_like="no 3") + consumer.discard() == total
+
+
+def test_a_million_dead_letters_are_redriven_at_once_in_steps_and_come_again(
+    fresh_url: str, own: psycopg.Connection[Any]
+) -> None:
+    total = 1_000_000
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("orders")
+        consumer = bus.create_consumer("orders", "billing", order="none")
+        for start in range(0, total, 10_000):
+            bus.publish_many("orders", [Message(key=f"k.{n % 1000}", data=n) for n in range(start, start + 10_000)])
+        own.execute(GIVE_UP.encode())
+
+        steps = list(consumer.redrive_steps())
+
+        assert steps == list(range(1000, total + 1, 1000))
+        assert consumer.dead_letters() == []
+        assert own.execute("select count(*), count(distinct seq) from postbus_data.waiting").fetchone() == (
+            total,
+            total,
+        )
+        swept = 0
+        while step := bus.sweep():
+            assert step <= 10_000
+            swept += step
+        assert swept == total
+        assert own.execute("select count(*), count(distinct seq) from postbus_data.due").fetchone() == (total, total)

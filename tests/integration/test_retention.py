@@ -315,6 +315,29 @@ async def test_a_dead_letter_can_be_redriven_after_its_segment_is_gone(bus: Any,
     assert [(delivery.key, delivery.attempt) for delivery in found] == [("k", 1)]
 
 
+async def test_dead_letters_with_and_without_a_segment_are_redriven_together(bus: Any, name: str) -> None:
+    stream = await create(bus, name, max_messages=1)
+    consumer = await bus.create_consumer(stream, "c", order="none")
+    for n in range(1, 9):
+        await bus.publish(stream, data={"n": n}, key=f"k{n}", headers={"n": str(n)})
+        await consumer.terminate(await consumer.receive(1))
+        if n % 4 == 0 and n < 8:
+            await rolled(bus, stream)
+            await rolled(bus, stream)
+    assert len(await consumer.dead_letters()) == 8
+    assert await consumer.redrive() == 8
+    assert await consumer.dead_letters() == []
+    found: dict[int, Any] = {}
+    async with asyncio.timeout(20):
+        while len(found) < 8:
+            batch = await consumer.receive(100, wait=5)
+            found.update({delivery.data["n"]: delivery for delivery in batch if delivery.data["n"] > 0})
+            await consumer.ack(batch)
+    assert {n: (d.key, d.headers, d.attempt) for n, d in found.items()} == {
+        n: (f"k{n}", {"n": str(n)}, 1) for n in range(1, 9)
+    }
+
+
 async def test_one_failing_message_does_not_keep_a_queue_on_disk(bus: Any, name: str) -> None:
     await bus.create_queue(name, partitions=2)
     await bus.alter_stream(name, segment_bytes=65536)

@@ -32,11 +32,16 @@ declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     source postbus_data.stream;
     letter postbus_data.dead_letter;
-    moved integer := 0;
+    partitions integer[];
+    moved_seqs bigint[];
+    missing bigint[];
 begin
     select s.* into source from postbus_data.stream as s where s.id = reader.stream_id;
-    for letter in
-        select d.*
+    -- Only their seqs: all together may be larger than what fits into memory.
+    select array_agg(l.seq), array_agg(l.partition)
+    into moved_seqs, partitions
+    from (
+        select d.seq, d.partition
         from postbus_data.match_dead(
             reader.id, seqs, key_pattern, reason_like,
             -- Skip the ones that cannot go back, so that they do not fill the page.
@@ -46,23 +51,32 @@ begin
         join postbus_data.dead_letter as d on d.consumer_id = reader.id and d.seq = m.seq
         order by d.seq
         for update of d skip locked
-    loop
-        if to_stream is not null then
+    ) as l;
+    if moved_seqs is null then
+        return 0;
+    end if;
+    if to_stream is not null then
+        for letter in
+            select d.* from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = any (moved_seqs) order by d.seq
+        loop
             perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, caller => caller);
-        else
-            -- Its segment may be gone; the letter's copy is not.
-            if postbus_data.fetch_named(source.id, source.data_type, letter.partition, array[letter.seq], array[1], 0) is null then
-                insert into postbus_data.kept (stream_id, partition, seq, published_at, key, data, bytes, headers)
-                values (
-                    source.id, letter.partition, letter.seq, letter.published_at, letter.key, letter.data, letter.bytes, letter.headers
-                );
-            end if;
-            insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
-            values (reader.id, letter.partition, letter.seq, letter.key, 0, clock_timestamp(), letter.reason);
-        end if;
-        delete from postbus_data.dead_letter as d where d.consumer_id = letter.consumer_id and d.seq = letter.seq;
-        moved := moved + 1;
-    end loop;
-    return moved;
+        end loop;
+    else
+        -- Their segments may be gone; the letters' copies are not.
+        missing := postbus_data.find_missing(source.id, partitions, moved_seqs);
+        insert into postbus_data.kept (stream_id, partition, seq, published_at, key, data, bytes, headers)
+        select source.id, d.partition, d.seq, d.published_at, d.key, d.data, d.bytes, d.headers
+        from postbus_data.dead_letter as d
+        where d.consumer_id = reader.id
+            and d.seq = any (missing);
+        insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+        select reader.id, d.partition, d.seq, d.key, 0, clock_timestamp(), d.reason
+        from postbus_data.dead_letter as d
+        where d.consumer_id = reader.id
+            and d.seq = any (moved_seqs)
+        order by d.seq;
+    end if;
+    delete from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = any (moved_seqs);
+    return cardinality(moved_seqs);
 end
 $$;
