@@ -139,7 +139,7 @@ def _check_tls(settings: Settings) -> None:
 
 
 def _count_tokens(url: str) -> int:
-    with postbus.connect(url, pool_size=1, connect_timeout=5) as bus:
+    with postbus.connect(url, pool_size=1, connect_timeout=5, upkeep=False) as bus:
         return sum(token.is_valid for token in bus.tokens.list_all())
 
 

@@ -15,6 +15,7 @@ from postbus.client._async.streams import AsyncStreams
 from postbus.client._async.tokens import AsyncTokens
 from postbus.codec.settings import given
 from postbus.db.url import without_password
+from postbus.maintenance._async.background import AsyncBackgroundUpkeep
 from postbus.maintenance._async.upkeep import AsyncUpkeep
 from postbus.model.consumer import ConsumerInfo, Start
 from postbus.model.settings import ConsumerSettings
@@ -31,6 +32,9 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
     Every method raises `postbus.Unavailable` when Postgres or the server cannot be reached. Over HTTP, every method raises
     `postbus.NotAllowed` when the token does not allow it, and `connection` is not possible.
     """
+
+    # `connect` starts it.
+    _background: AsyncBackgroundUpkeep | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({without_password(self.url)!r})"
@@ -56,6 +60,8 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
 
     async def close(self) -> None:
         """Close all connections, and release the embedded Postgres."""
+        if self._background is not None:
+            await self._background.close()
         await self._transport.close()
 
     async def __aenter__(self) -> Self:
@@ -204,5 +210,8 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         return await self._transport.run(consumers.list_all(stream))
 
     def upkeep(self) -> AsyncUpkeep:
-        """A service that sweeps and maintains while it runs. Use it if neither the HTTP server nor cron does so."""
+        """A service that sweeps and maintains while it runs, for a program of its own.
+
+        Every open bus does so in the background, unless another process does or `upkeep=False` was given.
+        """
         return AsyncUpkeep(self)

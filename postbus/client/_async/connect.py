@@ -12,6 +12,7 @@ from postbus.db._async.database import AsyncDatabase, in_thread
 from postbus.db.embedded import EmbeddedServer
 from postbus.http.request import TOKEN_VARIABLE
 from postbus.http.url import is_http
+from postbus.maintenance._async.background import AsyncBackgroundUpkeep
 from postbus.model.errors import Error, InvalidInput
 from postbus.transport._async.http import AsyncHttpTransport
 from postbus.transport._async.postgres import AsyncPostgresTransport
@@ -24,6 +25,7 @@ async def connect_async(
     data_dir: Path | str | None = None,
     pool_size: int = 10,
     connect_timeout: float = 30,
+    upkeep: bool = True,
 ) -> AsyncBus:
     """Connect to Postbus: in a Postgres, or behind a server.
 
@@ -34,6 +36,8 @@ async def connect_async(
         data_dir: The directory of the embedded Postgres. None takes POSTBUS_DATA_DIR or `~/.local/share/postbus`.
         pool_size: The largest number of connections.
         connect_timeout: How many seconds to wait for a connection before raising `Unavailable`.
+        upkeep: Sweep and maintain in the background while the bus is open: retention, scheduled messages, expired leases. Of all
+            programs that are connected, one at a time does it, if its role is the owner of Postbus. A server does it by itself.
 
     Raises:
         Unavailable: Postgres or the server cannot be reached.
@@ -64,12 +68,15 @@ async def connect_async(
         if server is not None:
             server.stop()
         raise
-    bus = AsyncBus(AsyncPostgresTransport(database, server=server))
+    transport = AsyncPostgresTransport(database, server=server)
+    bus = AsyncBus(transport)
     try:
         await bus.check()
     except BaseException:
         await bus.close()
         raise
+    if upkeep:
+        bus._background = AsyncBackgroundUpkeep(transport)
     return bus
 
 

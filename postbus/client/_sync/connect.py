@@ -14,6 +14,7 @@ from postbus.db._sync.database import Database, in_thread
 from postbus.db.embedded import EmbeddedServer
 from postbus.http.request import TOKEN_VARIABLE
 from postbus.http.url import is_http
+from postbus.maintenance._sync.background import BackgroundUpkeep
 from postbus.model.errors import Error, InvalidInput
 from postbus.transport._sync.http import HttpTransport
 from postbus.transport._sync.postgres import PostgresTransport
@@ -26,6 +27,7 @@ def connect(
     data_dir: Path | str | None = None,
     pool_size: int = 10,
     connect_timeout: float = 30,
+    upkeep: bool = True,
 ) -> Bus:
     """Connect to Postbus: in a Postgres, or behind a server.
 
@@ -36,6 +38,8 @@ def connect(
         data_dir: The directory of the embedded Postgres. None takes POSTBUS_DATA_DIR or `~/.local/share/postbus`.
         pool_size: The largest number of connections.
         connect_timeout: How many seconds to wait for a connection before raising `Unavailable`.
+        upkeep: Sweep and maintain in the background while the bus is open: retention, scheduled messages, expired leases. Of all
+            programs that are connected, one at a time does it, if its role is the owner of Postbus. A server does it by itself.
 
     Raises:
         Unavailable: Postgres or the server cannot be reached.
@@ -66,12 +70,15 @@ def connect(
         if server is not None:
             server.stop()
         raise
-    bus = Bus(PostgresTransport(database, server=server))
+    transport = PostgresTransport(database, server=server)
+    bus = Bus(transport)
     try:
         bus.check()
     except BaseException:
         bus.close()
         raise
+    if upkeep:
+        bus._background = BackgroundUpkeep(transport)
     return bus
 
 
