@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from postbus.cli import as_curl
 from postbus.cli.global_options import current
 from postbus.cli.target import find_target
+from postbus.model.amounts import DURATION, bytes_of, seconds_of
 from postbus.model.errors import Error, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -40,11 +40,6 @@ NewName = Annotated[str, typer.Argument(help="Its name: letters, digits, _ and -
 KeyPattern = Annotated[str | None, typer.Option("--filter", help="Only keys that match, such as 'orders.>'.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 ExistOk = Annotated[bool, typer.Option("--exist-ok", help="Accept one that exists, if it has these settings.")]
-
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
-_SIZES: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 
 @contextmanager
@@ -111,12 +106,7 @@ def seconds(text: str | None) -> float | None:
     Raises:
         InvalidInput: The text is not valid.
     """
-    if text is None:
-        return None
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise InvalidInput(f'"{text}" is not a duration', "write it as 30s, 10m, 2h or 7d")
-    return float(found[1]) * _UNITS[found[2] or "s"]
+    return None if text is None else seconds_of(text)
 
 
 def size(text: str | None) -> int | None:
@@ -125,12 +115,7 @@ def size(text: str | None) -> int | None:
     Raises:
         InvalidInput: The text is not valid.
     """
-    if text is None:
-        return None
-    found = _SIZE.fullmatch(text)
-    if found is None:
-        raise InvalidInput(f'"{text}" is not a size', "write it as 1000, 64k, 10M or 1.5G")
-    return round(float(found[1]) * _SIZES[found[2].lower()])
+    return None if text is None else bytes_of(text)
 
 
 def moment(text: str | None) -> datetime | None:
@@ -141,7 +126,7 @@ def moment(text: str | None) -> datetime | None:
     """
     if text is None:
         return None
-    if _DURATION.fullmatch(text):
+    if DURATION.fullmatch(text):
         return datetime.now(UTC) - timedelta(seconds=seconds(text) or 0)
     try:
         found = datetime.fromisoformat(text)

@@ -92,3 +92,20 @@ def test_the_how_to_publishes_with_psycopg_and_sqlalchemy(fresh_url: str) -> Non
         scope["bus"].close()
         assert [m.data for m in bus.scan("orders")] == [{"invoice": 7}, {"invoice": 8}]
     engine.dispose()
+
+
+def test_the_how_to_declares_streams(
+    fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POSTBUS_URL", fresh_url)
+    (file,) = snippets("docs/how-to/declare-streams.md", "toml")
+    (tmp_path / "bus.toml").write_text(file)
+    with postbus.connect(fresh_url) as bus:
+        assert {each.action for each in bus.apply(tmp_path / "bus.toml")} == {"create"}
+    scope: dict[str, Any] = {}
+    (snippet,) = snippets("docs/how-to/declare-streams.md", "python")
+    exec(snippet, scope)
+    scope["bus"].close()
+    made, *others = eval(capsys.readouterr().out)
+    assert made == ("create", "payments")
+    assert others[0] == ("create", "payments/audit")

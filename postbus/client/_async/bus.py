@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
+from postbus.client._async.applying import AsyncApplying
 from postbus.client._async.consumer import AsyncConsumer
 from postbus.client._async.group import AsyncGroup
 from postbus.client._async.publishing import AsyncPublishing
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from postbus.db._async.database import Connection
 
 
-class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
+class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
     """A connection to Postbus; get one from `postbus.connect_async`. Safe to share between tasks.
 
     Every method raises `postbus.Unavailable` when Postgres or the server cannot be reached. Over HTTP, every method raises

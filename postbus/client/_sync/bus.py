@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
+from postbus.client._sync.applying import Applying
 from postbus.client._sync.consumer import Consumer
 from postbus.client._sync.group import Group
 from postbus.client._sync.publishing import Publishing
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from postbus.db._sync.database import Connection
 
 
-class Bus(Streams, Publishing, Reading):
+class Bus(Streams, Publishing, Reading, Applying):
     """A connection to Postbus; get one from `postbus.connect`. Safe to share between threads.
 
     Every method raises `postbus.Unavailable` when Postgres or the server cannot be reached. Over HTTP, every method raises
