@@ -106,7 +106,7 @@ async def test_a_queue_is_made_altered_and_exported(bus: Any, name: str) -> None
     info, (consumer,) = await bus.stream_info(name), await bus.list_consumers(name)
     assert (info.until_acked, info.partitions, consumer.order, consumer.max_deliver) == (True, 1, "none", 5)
 
-    wanted["queues"][name] |= {"max_message_bytes": 1000, "ack_wait": 60}  # type: ignore[dict-item]
+    wanted["queues"][name] |= {"max_message_bytes": 1000, "ack_wait": 60}
     assert mine(await bus.apply(wanted), name)[name] == (
         "change",
         {"max_message_bytes": ("8M", 1000), "ack_wait": ("30s", "1m")},
