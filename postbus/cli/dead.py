@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.global_options import Commands, current
-from postbus.cli.options import ConsumerName, KeyPattern, StreamName, Yes, confirm, open_consumer
+from postbus.cli.options import ConsumerName, KeyPattern, StreamName, Yes, confirm, has_json_texts, open_consumer
 
 app = Commands("Dead letters: list, redrive, discard.")
 Seqs = Annotated[list[int] | None, typer.Option("--seq", help="Only the dead letter with this seq; may be repeated.")]
@@ -38,7 +38,8 @@ def ls(
         letters = found.dead_letters(
             seqs=seqs, key_pattern=key_pattern, reason_like=reason, after_seq=after_seq, max_messages=count
         )
-    output.emit(letters, columns, empty="no dead letters")
+        quoted = has_json_texts(found, stream, letters)
+    output.emit(letters, columns, empty="no dead letters", quoted=quoted)
 
 
 @app.command("redrive")
@@ -57,10 +58,11 @@ def redrive(
     """
     count = 0
     with open_consumer(stream, consumer) as found:
-        for count in found.redrive_steps(
+        steps = found.redrive_steps(
             seqs=seqs, key_pattern=key_pattern, reason_like=reason, to_stream=to_stream, rate=rate
-        ):
-            output.say(output.counted(count, "message"))
+        )
+        for count in output.with_progress(steps, "message"):  # noqa: B007
+            pass
     output.emit_number(count, f"redrove {output.counted(count, 'dead letter')}", name="redriven")
 
 

@@ -9,22 +9,31 @@ import base64
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import typer
 
 from postbus.cli.global_options import current
+from postbus.model.amounts import written_duration
 
 
-def emit(values: Iterable[Any], columns: Sequence[str], *, empty: str) -> None:
-    """Print dataclasses or mappings: these attributes as columns, or all of them as JSON."""
+def emit(values: Iterable[Any], columns: Sequence[str], *, empty: str, quoted: bool = False) -> None:
+    """Print dataclasses or mappings: these attributes as columns, or all of them as JSON.
+
+    Args:
+        values: What to print.
+        columns: The names of attributes.
+        empty: What to say if there are none.
+        quoted: Data that is a text is a JSON string, and is shown as one.
+    """
     if current().as_json:
         for value in values:
             emit_json(value)
         return
-    rows = [[cell(_attributes(value)[column]) for column in columns] for value in values]
+    shown = {name: _quoted if quoted and name == "data" else cell for name in columns}
+    rows = [[shown[column](_attributes(value)[column]) for column in columns] for value in values]
     if not rows:
         say(empty)
         return
@@ -49,23 +58,29 @@ def emit_json(value: Any) -> None:
     typer.echo(json.dumps(_plain(value), default=_plain, ensure_ascii=False))
 
 
-def emit_line(message: Any) -> None:
+def emit_line(message: Any, *, quoted: bool = False) -> None:
     """Print a message in a line."""
     if current().as_json:
         emit_json(message)
     else:
-        typer.echo(f"{message.seq}  {cell(message.key)}  {cell(message.data)}")
+        data = _quoted(message.data) if quoted else cell(message.data)
+        typer.echo(f"{message.seq}  {cell(message.key)}  {data}")
 
 
 def emit_number(number: int, text: str, *, name: str) -> None:
     """Print a number: with its meaning to people, alone to a program that reads stdout, or as JSON."""
     if current().as_json:
         emit_json({name: number})
-    elif sys.stdout.isatty() and not current().quiet:
+    elif is_for_people() and not current().quiet:
         typer.echo(text)
     else:
         typer.echo(number)
         say(text)
+
+
+def is_for_people() -> bool:
+    """Whether stdout is a terminal."""
+    return sys.stdout.isatty()
 
 
 def done(text: str, **facts: Any) -> None:
@@ -82,6 +97,16 @@ def say(text: str) -> None:
         typer.echo(text, err=True)
 
 
+def with_progress(counts: Iterable[int], noun: str) -> Iterator[int]:
+    """The counts of a loop with many steps; each is reported but the last, which the result says."""
+    before: int | None = None
+    for count in counts:
+        if before is not None and count != before:
+            say(f"{counted(before, noun)} so far")
+        before = count
+        yield count
+
+
 def counted(count: int, noun: str) -> str:
     """A number of things: "1 message", "10,000 messages"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -94,7 +119,7 @@ def cell(value: Any) -> str:
     if isinstance(value, datetime):
         return value.astimezone().isoformat(sep=" ", timespec="milliseconds")
     if isinstance(value, timedelta):
-        return f"{value.total_seconds():g}s"
+        return written_duration(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, bytes):
@@ -104,6 +129,10 @@ def cell(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     return json.dumps(value, default=_plain, ensure_ascii=False)
+
+
+def _quoted(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False) if isinstance(data, str) else cell(data)
 
 
 def _attributes(value: Any) -> dict[str, Any]:

@@ -214,7 +214,7 @@ def test_problems_of_streams_and_consumers_are_found(shell: Shell) -> None:
     assert "problem: sequence seq_1 caches 5 numbers" in texts
     assert "warning: the log of stream orders is not maintained" in texts
     assert "warning: consumer billing of orders is paused, and the stream keeps what it has not read" in texts
-    assert "note: consumer billing of orders has 1 dead letters" in texts
+    assert "note: consumer billing of orders has 1 dead letter" in texts
     assert all(each.advice for each in found if each.level != "ok")
 
 
@@ -223,7 +223,7 @@ def test_a_database_that_nobody_maintains_is_a_warning_until_somebody_does(
 ) -> None:
     # The server of the tests may just have been started.
     started = diagnosis._OF_POSTBUS["upkeep"].replace("pg_postmaster_start_time()", "'-infinity'")
-    monkeypatch.setitem(diagnosis._OF_POSTBUS, "upkeep", started)  # type: ignore[arg-type]
+    monkeypatch.setitem(diagnosis._OF_POSTBUS, "upkeep", started)
     assert shell.url is not None
     with psycopg.connect(shell.url, autocommit=True) as connection:
         connection.execute("update postbus_data.upkeep set created_at = now() - interval '3 hours'")

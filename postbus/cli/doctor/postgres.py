@@ -222,7 +222,7 @@ def _deliveries(facts: Facts) -> Iterator[Finding]:
         )
     for row in facts.rows.get("dead", ()):
         count = "10,000 or more" if row["count"] >= 10_000 else f"{row['count']:,}"
-        text = f"consumer {row['name']} of {row['stream']} has {count} dead letters"
+        text = f"consumer {row['name']} of {row['stream']} has {count} dead letter{'' if row['count'] == 1 else 's'}"
         advice = f"see why: postbus dead ls {row['stream']} {row['name']}; then redrive or discard them"
         yield Finding("deliveries", "note", text, advice)
 
