@@ -109,3 +109,17 @@ def test_the_how_to_declares_streams(
     made, *others = eval(capsys.readouterr().out)
     assert made == ("create", "payments")
     assert others[0] == ("create", "payments/audit")
+
+
+def test_the_tutorial_in_python_prints_what_it_says(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POSTBUS_URL", fresh_url)
+    page = (ROOT / "docs/tutorial/python.md").read_text()
+    blocks = re.findall(r"```(python|text)\n(.*?)```", page, re.S)
+    assert len(blocks) > 15
+    scope: dict[str, Any] = {}
+    for (language, block), (following, printed) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
+        if language == "python":
+            exec(block, scope)
+            assert capsys.readouterr().out == (printed if following == "text" else ""), block
