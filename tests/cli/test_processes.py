@@ -18,6 +18,7 @@ import pytest
 
 import postbus
 from tests import servers
+from tests.server.serving import serving
 from tests.waiting import until
 
 COMMAND = [str(Path(sys.executable).with_name("postbus"))]
@@ -144,6 +145,17 @@ def test_help_is_there_at_once_because_nothing_heavy_is_imported() -> None:
     assert "typer" in loaded
     for heavy in ("psycopg", "asyncio", "textual", "pyspark", "uvicorn", "orjson", "postbus.client"):
         assert heavy not in loaded
+
+
+@pytest.mark.newest_server
+def test_a_client_of_a_server_imports_no_driver(fresh_url: str) -> None:
+    program = "import sys, postbus; postbus.connect(sys.argv[1]).close(); print(*sys.modules)"
+    with serving(fresh_url) as api:
+        command = [sys.executable, "-c", program, api.url]
+        loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert "httpx" in loaded
+    for unneeded in ("psycopg", "postbus.db._sync.database", "postbus.worker._sync.worker"):
+        assert unneeded not in loaded
 
 
 @pytest.mark.newest_server
