@@ -8,6 +8,7 @@ import pytest
 
 import postbus
 from postbus.cli import output
+from postbus.db.embedded.locks import FileLock
 from tests import servers
 from tests.cli.shell import Shell
 from tests.server.serving import serving
@@ -59,7 +60,8 @@ def test_data_that_is_a_json_string_is_shown_as_one(shell: Shell) -> None:
 
 
 def test_a_postgres_that_is_started_for_a_command_is_named(capfd: pytest.CaptureFixture[str]) -> None:
-    with servers.data_directory() as data_dir:
+    with servers.data_directory() as folder:
+        data_dir = folder / "new"
         here = Shell(None)
         first = here.run("stream", "ls", "--data-dir", str(data_dir))
         assert f"no program uses the embedded Postgres of {data_dir}" in first.err
@@ -67,6 +69,7 @@ def test_a_postgres_that_is_started_for_a_command_is_named(capfd: pytest.Capture
         assert here.run("stream", "ls", "--data-dir", str(data_dir), "--quiet").err == ""
         with postbus.connect(data_dir=data_dir):
             assert "no program uses" not in here.run("stream", "ls", "--data-dir", str(data_dir)).err
+        FileLock(data_dir / "supervisor.lock").acquire(shared=False, seconds=60)  # Until it has stopped.
 
 
 def test_the_hint_for_a_missing_token_is_for_the_command_line(fresh_url: str) -> None:
