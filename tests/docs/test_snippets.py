@@ -59,6 +59,10 @@ def test_the_readme_publishes_in_python(
     assert state == "{'cents': 990}"
     assert int(read) > 1000
 
+    for snippet in snippets("README.md", "python"):
+        exec(snippet, scope)  # A second time.
+    scope["bus"].close()
+
 
 def test_the_how_to_reads_by_position(
     fresh_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
