@@ -61,7 +61,7 @@ def test_nothing_is_removed_but_with_prune_and_a_yes(shell: Shell, file: Path) -
     said = shell.run("apply", str(file))
     assert "not in file  stream old" in said.out
     assert "not in file  consumer orders/odd" in said.out
-    with pytest.raises(postbus.InvalidInput, match="stream old") as caught:
+    with pytest.raises(postbus.InvalidInput, match="stream old with all its messages") as caught:
         shell("apply", str(file), "--prune")
     assert "consumer orders/odd" in caught.value.message
     assert "emails" not in caught.value.message
