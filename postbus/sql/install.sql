@@ -11492,9 +11492,10 @@ declare
             and postbus_data.has_right(caller, s.id, 'consume', 'read')
     );
 begin
-    dropped := first_kept > after_seq + 1 and after_seq < (
-        select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id
-    );
+    -- Above the last message of all that was dropped, there are seqs without a message: of duplicates, or rolled back.
+    dropped := first_kept > after_seq + 1
+        and after_seq < (select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id)
+        and coalesce(after_seq < (select max(d.last_seq) from postbus_data.dropped as d where d.stream_id = spark_lost.stream_id), true);
     purged := dropped or (
         first_kept > after_seq + 1 and coalesce(postbus_data.next_seq(stream_id, after_seq) < first_kept, false)
     );
@@ -13665,7 +13666,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('fdd02368dc8609da')
+insert into postbus_data.installation (functions_digest) values ('fb0b0f87f742cbc2')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
