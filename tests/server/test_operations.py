@@ -81,6 +81,8 @@ def test_pipelines_are_among_the_metrics(fresh_url: str) -> None:
         "postbus_pipeline_failed": 0,
         "postbus_pipeline_messages": 7,
         "postbus_pipeline_lag_messages": 0,
+        "postbus_pipeline_aside": 0,
+        "postbus_pipeline_late": 0,
     }
 
 
