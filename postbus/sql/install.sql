@@ -2725,9 +2725,13 @@ volatile
 as $$
 /*
 The sum of a consumer's positions, scaled as if it had 1,024 partitions. Partitions share one range of seqs, so the sum grows by
-about 1,024 for each message delivered, and by at least 1. One probe for each partition, however many dead rows there are.
+about 1,024 for each message delivered, and by at least 1. One probe for each partition, however many dead rows there are. Null
+when the stream got other partitions since the reader was looked up: its positions are all at the end.
 */
-    select coalesce(sum(coalesce(place.read_to_seq, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
+    select case
+        when max(place.read_to_seq) = 9223372036854775807 then null
+        else coalesce(sum(coalesce(place.read_to_seq, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
+    end
     from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
     left join lateral (
         select r.read_to_seq
@@ -9225,7 +9229,7 @@ begin
         where s.consumer_id = reader.id
             and s.epoch = reader.epoch
             and s.swept_to = state.swept_to;
-        positions := postbus_data.position_sum(reader);
+        positions := coalesce(postbus_data.position_sum(reader), state.position_sum);
         insert into postbus_data.sweep_state (consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate)
         values (
             reader.id, reader.epoch, swept_to,
@@ -9677,7 +9681,7 @@ begin
 
         last_use := postbus_data.last_use_of(reader);
         positions := postbus_data.position_sum(reader);
-        if last_use.used_at is null or positions <> last_use.position_sum then
+        if last_use.used_at is null or positions is distinct from last_use.position_sum then
             perform postbus_data.note_use(reader, positions);
         elsif last_use.used_at < clock_timestamp() - reader.expire_after then
             perform postbus.drop_consumer(reader.stream_name, reader.name);
@@ -13666,7 +13670,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('fb0b0f87f742cbc2')
+insert into postbus_data.installation (functions_digest) values ('a87ab6e497ece1c3')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
