@@ -66,6 +66,10 @@ Touches  consumer (insert).
 declare
     settings postbus_data.consumer;
 begin
+    settings.is_group := false;
+    settings.stream_id := postbus_data.stream_id(stream);
+    settings.stream_name := stream;
+    settings.name := consumer;
     -- <consumer settings: assignments>
     settings.ordering := ordering;
     settings.ack_wait := ack_wait;
@@ -85,9 +89,6 @@ begin
     settings.backoff_cap := backoff_cap;
     settings.backoff_jitter := backoff_jitter;
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
-    settings.is_group := false;
-    settings.stream_name := stream;
-    settings.name := consumer;
     perform postbus_data.add_consumer(settings, "start", from_seq, from_time, exist_ok);
 end
 $$;
