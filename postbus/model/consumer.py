@@ -81,6 +81,7 @@ class ConsumerInfo:
         keep_unread: Whether the stream keeps what it has not finished.
         expire_after: It is removed when nobody has received from it for so long; None never.
         keep_history: For how long `history` knows what became of each delivery; None for not at all.
+        dead_letters_to: The stream that a copy of each new dead letter is published to; None for none.
         is_group: Whether it is a group, read by position.
         paused: Whether it gives no messages.
         created_at: When it was created.
@@ -109,6 +110,7 @@ class ConsumerInfo:
     keep_unread: bool
     expire_after: timedelta | None
     keep_history: timedelta | None
+    dead_letters_to: str | None
     is_group: bool
     paused: bool
     created_at: datetime

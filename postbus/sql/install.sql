@@ -239,6 +239,8 @@ create table postbus_data.consumer (
         and filter_headers_not is null
         and filter_data is null
     ) stored,
+    -- A copy of each dead letter is published to this stream; null: to none.
+    dead_letters_to text collate "C",
     unique (stream_name, name)
 );
 
@@ -790,7 +792,8 @@ create type postbus.consumer_info as (
     on_expired text,
     keep_unread boolean,
     expire_after interval,
-    keep_history interval
+    keep_history interval,
+    dead_letters_to text
 );
 
 -- What a receive has found out so far, passed from one step to the next.
@@ -1891,6 +1894,7 @@ create or replace function postbus.alter_consumer(
     keep_unread boolean default null,
     expire_after interval default null,
     keep_history interval default null,
+    dead_letters_to text default null,
     backoff interval[] default null,
     backoff_factor double precision default null,
     backoff_cap interval default null,
@@ -1927,7 +1931,7 @@ begin
     from unnest(unset) as u
     where u not in (
         'backoff', 'backoff_factor', 'backoff_cap', 'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data',
-        'max_deliver', 'retain_dead', 'max_per_key', 'expire_after', 'keep_history'
+        'max_deliver', 'retain_dead', 'max_per_key', 'expire_after', 'keep_history', 'dead_letters_to'
     )
     limit 1;
     if unknown is not null then
@@ -1972,6 +1976,7 @@ begin
         keep_unread = coalesce(alter_consumer.keep_unread, c.keep_unread),
         expire_after = case when 'expire_after' = any (unset) then null else coalesce(alter_consumer.expire_after, c.expire_after) end,
         keep_history = case when 'keep_history' = any (unset) then null else coalesce(alter_consumer.keep_history, c.keep_history) end,
+        dead_letters_to = case when 'dead_letters_to' = any (unset) then null else coalesce(alter_consumer.dead_letters_to, c.dead_letters_to) end,
         backoff = settings.backoff,
         backoff_factor = settings.backoff_factor,
         backoff_cap = settings.backoff_cap,
@@ -2088,6 +2093,7 @@ create or replace function postbus.create_consumer(
     keep_unread boolean default false,
     expire_after interval default null,
     keep_history interval default null,
+    dead_letters_to text default null,
     backoff interval[] default '{}',
     backoff_factor double precision default null,
     backoff_cap interval default null,
@@ -2123,6 +2129,7 @@ on_expired       A message past its time to live is skipped (skip), or becomes a
 keep_unread      The stream keeps what it has not finished, whatever its retention.
 expire_after     It is removed when nobody has received from it for this long.
 keep_history     How long history keeps the outcome of each delivery.
+dead_letters_to  A stream that a copy of each new dead letter is published to.
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
                  have; a JSON path that must yield an item other than false and null. Other messages are skipped.
@@ -2153,6 +2160,7 @@ begin
     settings.keep_unread := keep_unread;
     settings.expire_after := expire_after;
     settings.keep_history := keep_history;
+    settings.dead_letters_to := dead_letters_to;
     settings.backoff := backoff;
     settings.backoff_factor := backoff_factor;
     settings.backoff_cap := backoff_cap;
@@ -2309,14 +2317,15 @@ begin
         stream_id, stream_name, name, is_group, start_after, partition_base, partition_count, backoff, backoff_factor, backoff_cap, backoff_jitter,
         filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
         ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
-        expire_after, keep_history
+        expire_after, keep_history, dead_letters_to
     )
     values (
         settings.stream_id, settings.stream_name, settings.name, settings.is_group, settings.start_after, first_segment.partition_base,
         first_segment.partition_count, settings.backoff, settings.backoff_factor, settings.backoff_cap, settings.backoff_jitter,
         settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
         settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
-        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history
+        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history,
+        settings.dead_letters_to
     )
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;
@@ -2390,6 +2399,18 @@ begin
             then format('backoff_cap = %s is not between 0 and 30 days', settings.backoff_cap)
         when (settings.backoff_jitter between 0 and 1) is not true
             then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
+        when settings.dead_letters_to = settings.stream_name
+            then 'dead_letters_to is the stream of the consumer itself'
+        when settings.dead_letters_to is not null and not exists (
+            select
+            from postbus_data.stream as own
+            join postbus_data.stream as other on other.data_type = own.data_type and not other.one_message_per_key
+            where own.id = settings.stream_id
+                and other.name = settings.dead_letters_to
+        )
+            then format(
+                'dead_letters_to = %L is not a stream with the same data_type that keeps every message', settings.dead_letters_to
+            )
     end;
     if problem is not null then
         raise exception using errcode = 'PB400', message = problem;
@@ -2417,7 +2438,8 @@ as $$
         'on_expired', 'skip'::text,
         'keep_unread', false,
         'expire_after', null,
-        'keep_history', null
+        'keep_history', null,
+        'dead_letters_to', null
     )
 $$;
 
@@ -2860,7 +2882,7 @@ begin
         (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
         c.filter_data::text,
         c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.on_expired,
-        c.keep_unread, c.expire_after, c.keep_history
+        c.keep_unread, c.expire_after, c.keep_history, c.dead_letters_to
     from postbus_data.consumer as c
     where c.stream_id = listed
     order by c.name;
@@ -8866,18 +8888,33 @@ language plpgsql
 volatile
 as $$
 /*
-Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter.
+Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter. With dead_letters_to, another copy is
+published to that stream, in the same transaction; if the stream does not take it, the reason says so.
 
-Touches  dead_letter (insert).
+Touches  dead_letter (insert), and what postbus.publish touches.
+Locks    with dead_letters_to, what postbus.publish locks.
 */
 declare
     data_type text;
     message postbus.delivery;
+    headers jsonb;
 begin
     select s.data_type into data_type from postbus_data.stream as s where s.id = reader.stream_id;
     message := (postbus_data.fetch_named(reader.stream_id, data_type, partition, array[seq], array[attempts], 0))[1];
     if message.seq is null then
         return;
+    end if;
+    if reader.dead_letters_to is not null then
+        headers := coalesce(message.headers, '{}') || jsonb_strip_nulls(jsonb_build_object(
+            'postbus-dead-stream', reader.stream_name, 'postbus-dead-consumer', reader.name, 'postbus-dead-seq', seq::text,
+            'postbus-dead-attempts', attempts::text, 'postbus-dead-reason', left(reason, 1000)
+        ));
+        begin
+            perform postbus.publish(reader.dead_letters_to, message.key, message.data, headers, message.bytes);
+        exception
+            when sqlstate 'PB400' or sqlstate 'PB404' or sqlstate 'PB409' or sqlstate 'PB413' or sqlstate 'PB507' then
+                reason := concat_ws('; ', reason, format('no copy in stream "%s": %s', reader.dead_letters_to, sqlerrm));
+        end;
     end if;
     insert into postbus_data.dead_letter (
         consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason
@@ -13682,8 +13719,8 @@ as $function$
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('1353942cc0e079d4')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (15, 'dead_letters_to') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('ce1bfb7381ae1802')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

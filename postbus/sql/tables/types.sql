@@ -130,7 +130,8 @@ create type postbus.consumer_info as (
     on_expired text,
     keep_unread boolean,
     expire_after interval,
-    keep_history interval
+    keep_history interval,
+    dead_letters_to text
     -- </consumer settings>
 );
 

@@ -40,7 +40,7 @@ def publish_and_maintain(url: str, begin: int) -> None:
 
 
 def _oldest(bus: postbus.Bus) -> int:
-    return next((message.seq for message in bus.scan(STREAM)), 1 << 62)
+    return next((message.seq or 0 for message in bus.scan(STREAM)), 1 << 62)
 
 
 def assert_all_there(spark: Any, url: str, count: int) -> None:

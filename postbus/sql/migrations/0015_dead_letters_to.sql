@@ -1,0 +1,5 @@
+-- Copies of a consumer's dead letters are published to another stream.
+
+alter table postbus_data.consumer add column dead_letters_to text collate "C";
+alter type postbus.consumer_info add attribute dead_letters_to text;
+drop function if exists postbus.create_consumer, postbus.alter_consumer;
