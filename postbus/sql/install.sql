@@ -5341,8 +5341,8 @@ begin
         end
     );
     execute postbus_data.render(
-        postbus_data.receive_template(),
-        names || jsonb_build_object('receive_from_many', postbus_data.render(postbus_data.receive_from_many_template(), names))
+        postbus_data.ack_and_receive_template(),
+        names || jsonb_build_object('ack_and_receive_from_many', postbus_data.render(postbus_data.ack_and_receive_from_many_template(), names))
     );
 end
 $$;
@@ -10563,7 +10563,7 @@ declare
 begin
     select s.* into stream from postbus_data.stream as s where s.id = stream_id;
     execute postbus_data.render(
-        postbus_data.claim_template(),
+        postbus_data.claim_segment_template(),
         jsonb_build_object(
             'stream_id', stream_id,
             'segment', number,
@@ -13045,255 +13045,14 @@ $body$;
 $template$
 $function$;
 
-create or replace function postbus_data.claim_template()
+create or replace function postbus_data.ack_and_receive_template()
 returns text
 language sql
 immutable
 as $function$
-/* The text of templates/claim.sql. */
+/* The text of templates/ack_and_receive.sql. */
     select $template$
--- Leases messages of one partition in one segment, or only reads them. See create_claim_function.
-create or replace function postbus_data.claim_{stream_id}_{segment}(reader postbus_data.consumer, claim postbus_data.receive_state)
-returns postbus_data.batch
-language plpgsql
-volatile
-as $body$
-#variable_conflict use_variable
-declare
-    partition integer := (claim.place).partition;
-    after_seq bigint := claim.after_seq;
-    to_seq bigint := claim.to_seq;
-    wanted integer := claim.wanted;
-    has_expired boolean;
-    seqs bigint[];
-    keys text[];
-    expired bigint[];
-    last_seq bigint;
-    scanned integer;
-    picked postbus_data.chosen_messages;
-    batch postbus_data.batch;
-begin
-    if claim.scan is null and claim.blocked is null and ({is_unversioned} or claim.lease_until is null) then
-        if wanted > {array_limit} then
-            -- An array holds less than 1 GiB.
-            select greatest(count(*), 1)
-            into wanted
-            from (
-                select sum(octet_length(l.data::{data_type})) over (order by l.seq) as size
-                from {log_table} as l
-                where l.partition = partition
-                    and l.seq > after_seq
-                    and l.seq <= to_seq
-                order by l.seq
-                limit wanted
-            ) as m
-            where m.size < 268435456;
-        end if;
-        select
-            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
-            bool_or(m.expires_at <= clock_timestamp())
-        into batch.seqs, batch.keys, batch.{data_column}, batch.headers, batch.published_at, has_expired
-        from (
-            select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at, l.expires_at
-            from {log_table} as l
-            where l.partition = partition
-                and l.seq > after_seq
-                and l.seq <= to_seq
-            order by l.seq
-            limit wanted
-        ) as m;
-        batch.partition := partition;
-        -- Whoever has no lease to give only wants to look.
-        if batch.seqs is null or claim.lease_until is null then
-            return batch;
-        end if;
-        if has_expired is not true then
-            batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
-            return batch;
-        end if;
-    end if;
-
-    -- Some may be filtered out, parked or expired.
-    select
-        array_agg(m.seq) filter (where m.matches and not m.expired),
-        array_agg(m.key) filter (where m.matches and not m.expired),
-        array_agg(m.seq) filter (where m.matches and m.expired),
-        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
-        count(*)
-    into seqs, keys, expired, last_seq, scanned
-    from (
-        select
-            l.seq,
-            l.key,
-            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
-            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
-            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
-            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
-            and {matches_data}
-            and {is_current} as matches
-        from {log_table} as l
-        where l.partition = partition
-            and l.seq > after_seq
-            and l.seq <= to_seq
-        order by l.seq
-        limit coalesce(claim.scan, wanted)
-    ) as m;
-    picked := postbus_data.choose_messages(reader, claim, seqs, keys, expired, last_seq);
-    if picked.seqs is null then
-        if picked.last_seq > (picked.place).read_to_seq then
-            perform postbus_data.advance_position(picked.place, picked.last_seq);
-        end if;
-        -- It has moved on by itself, and says how many it looked at.
-        batch := null;
-        batch.attempts := array[scanned];
-        return batch;
-    end if;
-    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
-    into batch.seqs, batch.keys, batch.{data_column}, batch.headers, batch.published_at
-    from (
-        select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at
-        from {log_table} as l
-        where l.partition = partition
-            and l.seq = any (picked.seqs)
-        order by l.seq
-    ) as m;
-    batch.partition := partition;
-    claim.place := picked.place;
-    batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, picked.last_seq);
-    return batch;
-end
-$body$;
-$template$
-$function$;
-
-create or replace function postbus_data.publish_template()
-returns text
-language sql
-immutable
-as $function$
-/* The text of templates/publish.sql. */
-    select $template$
--- What postbus.publish does, for one stream whose table, partitions and limits are known. See create_publish_functions.
-create or replace function postbus_data.publish_{stream_id}(key text, data {data_type}, headers jsonb)
-returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $body$
-#variable_conflict use_variable
-declare
-    hash bytea := sha256(convert_to(key, 'UTF8'::name));
-    seq bigint;
-begin
-    if {is_refused}
-        or (
-            case
-                when pg_current_xact_id_if_assigned() is null
-                then pg_try_advisory_xact_lock_shared({lock_class}, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass)))
-                else postbus_data.lock_horizon({stream_id}, 'postbus_data.seq_{stream_id}'::regclass)
-            end
-        ) is not true
-        or (pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint) is not true
-        or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
-        or (octet_length(data) <= {max_message_bytes}) is not true
-        or headers is not null
-    then
-        return postbus.publish({stream_name}, key, {data_argument} => data, headers => headers);
-    end if;
-    seq := nextval('postbus_data.seq_{stream_id}'::regclass);
-    if pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) <> {layout}::bigint then
-        -- See publish. This number stays unused.
-        return postbus.publish({stream_name}, key, {data_argument} => data);
-    end if;
-    insert into {log_table} (seq, published_at, partition, key, data)
-    values (
-        seq,
-        clock_timestamp(),
-        {partition_base} + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), {partition_count}), mod(seq, {partition_count}::bigint)::integer),
-        key,
-        {content}
-    );
-    return seq;
-end
-$body$;
-$template$
-$function$;
-
-create or replace function postbus_data.publish_many_template()
-returns text
-language sql
-immutable
-as $function$
-/* The text of templates/publish_many.sql. */
-    select $template$
--- What postbus.publish_many does, for one stream whose table, partitions and limits are known. See create_publish_functions.
-create or replace function postbus_data.publish_many_{stream_id}(keys text[], data {data_type}[], headers jsonb[])
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $body$
-#variable_conflict use_variable
-declare
-    message_count integer := cardinality(data);
-    published_at timestamptz;
-    seqs bigint[];
-begin
-    if {is_refused}
-        or (
-            case
-                when pg_current_xact_id_if_assigned() is null
-                then pg_try_advisory_xact_lock_shared({lock_class}, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass)))
-                else postbus_data.lock_horizon({stream_id}, 'postbus_data.seq_{stream_id}'::regclass)
-            end
-        ) is not true
-        or (pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint) is not true
-        or (message_count between 1 and 10000) is not true
-        or (cardinality(keys) = message_count) is not true
-        or array_ndims(keys) + array_ndims(data) > 2
-        or (postbus_data.tokens_are_valid(array_to_string(keys, '.'::text)) is false and num_nonnulls(variadic keys) > 0)
-        or headers is not null
-        or (
-            select max(length(m.key)) > 255
-                or count(m.data) < message_count
-                or max(octet_length(m.data)) > {max_message_bytes}
-            from (select unnest(keys) as key, unnest(data) as data) as m
-        )
-    then
-        return postbus.publish_many({stream_name}, keys, {data_argument} => data, headers => headers);
-    end if;
-    select array_agg(nextval('postbus_data.seq_{stream_id}'::regclass)) into seqs from generate_series(1, message_count);
-    if pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) <> {layout}::bigint then
-        -- See publish. These numbers stay unused.
-        return postbus.publish_many({stream_name}, keys, {data_argument} => data);
-    end if;
-    published_at := clock_timestamp();
-    insert into {log_table} (seq, published_at, partition, key, data)
-    select
-        m.seq,
-        published_at,
-        {partition_base} + coalesce(mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), {partition_count}), mod(m.seq, {partition_count}::bigint)::integer),
-        m.key,
-        {contents}
-    from (
-        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
-        from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
-        offset 0
-    ) as m;
-    return seqs;
-end
-$body$;
-$template$
-$function$;
-
-create or replace function postbus_data.receive_template()
-returns text
-language sql
-immutable
-as $function$
-/* The text of templates/receive.sql. */
-    select $template$
--- What ack_and_receive does, for one stream and its newest segment. See create_receive_function.
+-- What ack_and_receive does, for one stream and its newest segment: this is where most messages are claimed. See create_receive_function.
 create or replace function postbus_data.ack_and_receive_{stream_id}(
     stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[], by_position boolean
 )
@@ -13572,7 +13331,7 @@ begin
     end if;
 
     remaining := max_messages;
-{receive_from_many}
+{ack_and_receive_from_many}
     return query
     select acked, b.*
     from postbus_data.receive_with_decisions(postbus_data.find_consumer({stream_name}, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
@@ -13585,12 +13344,12 @@ $body$;
 $template$
 $function$;
 
-create or replace function postbus_data.receive_from_many_template()
+create or replace function postbus_data.ack_and_receive_from_many_template()
 returns text
 language sql
 immutable
 as $function$
-/* The text of templates/receive_from_many.sql. */
+/* The text of templates/ack_and_receive_from_many.sql. */
     select $template$
     -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
     -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
@@ -13719,8 +13478,250 @@ as $function$
 $template$
 $function$;
 
+create or replace function postbus_data.claim_segment_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/claim_segment.sql. */
+    select $template$
+-- Leases messages of one partition in one segment, or only reads them, where ack_and_receive's fast path does not serve. See
+-- create_claim_function.
+create or replace function postbus_data.claim_{stream_id}_{segment}(reader postbus_data.consumer, claim postbus_data.receive_state)
+returns postbus_data.batch
+language plpgsql
+volatile
+as $body$
+#variable_conflict use_variable
+declare
+    partition integer := (claim.place).partition;
+    after_seq bigint := claim.after_seq;
+    to_seq bigint := claim.to_seq;
+    wanted integer := claim.wanted;
+    has_expired boolean;
+    seqs bigint[];
+    keys text[];
+    expired bigint[];
+    last_seq bigint;
+    scanned integer;
+    picked postbus_data.chosen_messages;
+    batch postbus_data.batch;
+begin
+    if claim.scan is null and claim.blocked is null and ({is_unversioned} or claim.lease_until is null) then
+        if wanted > {array_limit} then
+            -- An array holds less than 1 GiB.
+            select greatest(count(*), 1)
+            into wanted
+            from (
+                select sum(octet_length(l.data::{data_type})) over (order by l.seq) as size
+                from {log_table} as l
+                where l.partition = partition
+                    and l.seq > after_seq
+                    and l.seq <= to_seq
+                order by l.seq
+                limit wanted
+            ) as m
+            where m.size < 268435456;
+        end if;
+        select
+            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+            bool_or(m.expires_at <= clock_timestamp())
+        into batch.seqs, batch.keys, batch.{data_column}, batch.headers, batch.published_at, has_expired
+        from (
+            select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at, l.expires_at
+            from {log_table} as l
+            where l.partition = partition
+                and l.seq > after_seq
+                and l.seq <= to_seq
+            order by l.seq
+            limit wanted
+        ) as m;
+        batch.partition := partition;
+        -- Whoever has no lease to give only wants to look.
+        if batch.seqs is null or claim.lease_until is null then
+            return batch;
+        end if;
+        if has_expired is not true then
+            batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
+            return batch;
+        end if;
+    end if;
+
+    -- Some may be filtered out, parked or expired.
+    select
+        array_agg(m.seq) filter (where m.matches and not m.expired),
+        array_agg(m.key) filter (where m.matches and not m.expired),
+        array_agg(m.seq) filter (where m.matches and m.expired),
+        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
+        count(*)
+    into seqs, keys, expired, last_seq, scanned
+    from (
+        select
+            l.seq,
+            l.key,
+            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+            and {matches_data}
+            and {is_current} as matches
+        from {log_table} as l
+        where l.partition = partition
+            and l.seq > after_seq
+            and l.seq <= to_seq
+        order by l.seq
+        limit coalesce(claim.scan, wanted)
+    ) as m;
+    picked := postbus_data.choose_messages(reader, claim, seqs, keys, expired, last_seq);
+    if picked.seqs is null then
+        if picked.last_seq > (picked.place).read_to_seq then
+            perform postbus_data.advance_position(picked.place, picked.last_seq);
+        end if;
+        -- It has moved on by itself, and says how many it looked at.
+        batch := null;
+        batch.attempts := array[scanned];
+        return batch;
+    end if;
+    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
+    into batch.seqs, batch.keys, batch.{data_column}, batch.headers, batch.published_at
+    from (
+        select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at
+        from {log_table} as l
+        where l.partition = partition
+            and l.seq = any (picked.seqs)
+        order by l.seq
+    ) as m;
+    batch.partition := partition;
+    claim.place := picked.place;
+    batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, picked.last_seq);
+    return batch;
+end
+$body$;
+$template$
+$function$;
+
+create or replace function postbus_data.publish_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/publish.sql. */
+    select $template$
+-- What postbus.publish does, for one stream whose table, partitions and limits are known. See create_publish_functions.
+create or replace function postbus_data.publish_{stream_id}(key text, data {data_type}, headers jsonb)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $body$
+#variable_conflict use_variable
+declare
+    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    seq bigint;
+begin
+    if {is_refused}
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared({lock_class}, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass)))
+                else postbus_data.lock_horizon({stream_id}, 'postbus_data.seq_{stream_id}'::regclass)
+            end
+        ) is not true
+        or (pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint) is not true
+        or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
+        or (octet_length(data) <= {max_message_bytes}) is not true
+        or headers is not null
+    then
+        return postbus.publish({stream_name}, key, {data_argument} => data, headers => headers);
+    end if;
+    seq := nextval('postbus_data.seq_{stream_id}'::regclass);
+    if pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) <> {layout}::bigint then
+        -- See publish. This number stays unused.
+        return postbus.publish({stream_name}, key, {data_argument} => data);
+    end if;
+    insert into {log_table} (seq, published_at, partition, key, data)
+    values (
+        seq,
+        clock_timestamp(),
+        {partition_base} + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), {partition_count}), mod(seq, {partition_count}::bigint)::integer),
+        key,
+        {content}
+    );
+    return seq;
+end
+$body$;
+$template$
+$function$;
+
+create or replace function postbus_data.publish_many_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/publish_many.sql. */
+    select $template$
+-- What postbus.publish_many does, for one stream whose table, partitions and limits are known. See create_publish_functions.
+create or replace function postbus_data.publish_many_{stream_id}(keys text[], data {data_type}[], headers jsonb[])
+returns bigint[]
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $body$
+#variable_conflict use_variable
+declare
+    message_count integer := cardinality(data);
+    published_at timestamptz;
+    seqs bigint[];
+begin
+    if {is_refused}
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared({lock_class}, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass)))
+                else postbus_data.lock_horizon({stream_id}, 'postbus_data.seq_{stream_id}'::regclass)
+            end
+        ) is not true
+        or (pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint) is not true
+        or (message_count between 1 and 10000) is not true
+        or (cardinality(keys) = message_count) is not true
+        or array_ndims(keys) + array_ndims(data) > 2
+        or (postbus_data.tokens_are_valid(array_to_string(keys, '.'::text)) is false and num_nonnulls(variadic keys) > 0)
+        or headers is not null
+        or (
+            select max(length(m.key)) > 255
+                or count(m.data) < message_count
+                or max(octet_length(m.data)) > {max_message_bytes}
+            from (select unnest(keys) as key, unnest(data) as data) as m
+        )
+    then
+        return postbus.publish_many({stream_name}, keys, {data_argument} => data, headers => headers);
+    end if;
+    select array_agg(nextval('postbus_data.seq_{stream_id}'::regclass)) into seqs from generate_series(1, message_count);
+    if pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) <> {layout}::bigint then
+        -- See publish. These numbers stay unused.
+        return postbus.publish_many({stream_name}, keys, {data_argument} => data);
+    end if;
+    published_at := clock_timestamp();
+    insert into {log_table} (seq, published_at, partition, key, data)
+    select
+        m.seq,
+        published_at,
+        {partition_base} + coalesce(mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), {partition_count}), mod(m.seq, {partition_count}::bigint)::integer),
+        m.key,
+        {contents}
+    from (
+        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
+        from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
+        offset 0
+    ) as m;
+    return seqs;
+end
+$body$;
+$template$
+$function$;
+
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (15, 'dead_letters_to') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('ce1bfb7381ae1802')
+insert into postbus_data.installation (functions_digest) values ('7bcad60385a83af1')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
