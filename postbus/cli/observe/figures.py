@@ -22,6 +22,11 @@ def count(number: float | None) -> str:
     return f"{number / 1e3:.0f}k"
 
 
+def about(number: int | None, *, is_exact: bool) -> str:
+    """A number, or an estimate as ~12,300."""
+    return f"{'' if is_exact or number is None else '~'}{count(number)}"
+
+
 def rate(per_second: float | None) -> str:
     if per_second is None:
         return "·"
