@@ -140,6 +140,7 @@ begin
     end loop;
     estimate := estimate + (select sum(f) from unnest(found_in) as f)
         * greatest(1.0, (newest_seq - lowest_seq)::float8 / greatest(1, reached_seq - lowest_seq));
-    message_count := greatest(message_count, round(estimate)::bigint, 1);
+    -- Each has a seq of its own.
+    message_count := greatest(message_count, least(round(estimate)::bigint, newest_seq - lowest_seq), 1);
 end
 $$;
