@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from postbus.cli import output
+from postbus.cli.observe.figures import rounded
 
 if TYPE_CHECKING:
     from postbus.model.consumer import ConsumerInfo, ConsumerStats
@@ -23,8 +24,7 @@ def about(number: int, *, is_exact: bool) -> str:
     """A number as it is, or, of an estimate, its first three digits: ~12,300."""
     if is_exact:
         return f"{number:,}"
-    unit = 10 ** max(0, len(str(number)) - 3)
-    return f"~{round(number / unit) * unit:,}"
+    return f"~{rounded(number):,}"
 
 
 def capped(number: int) -> str:

@@ -24,7 +24,15 @@ def count(number: float | None) -> str:
 
 def about(number: int | None, *, is_exact: bool) -> str:
     """A number, or an estimate as ~12,300."""
-    return f"{'' if is_exact or number is None else '~'}{count(number)}"
+    if is_exact or number is None:
+        return count(number)
+    return f"~{count(rounded(number))}"
+
+
+def rounded(number: int) -> int:
+    """A number with no more than three digits that are not 0."""
+    unit = int(10 ** max(0, len(str(number)) - 3))
+    return round(number / unit) * unit
 
 
 def rate(per_second: float | None) -> str:
