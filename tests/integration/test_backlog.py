@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+import postbus
 from postbus import Filter, Message
 from postbus.client._async.consumer import AsyncConsumer
 
@@ -205,3 +209,32 @@ async def test_one_overview_has_the_consumers_of_all_streams(bus: Any, stream: s
         last = page[0]
         pages.append(last)
     assert pages == [(each.stream, each.name) for each in await bus.consumer_overview()]
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_a_message_that_moves_meanwhile_is_counted_once(fresh_url: str, order: Any) -> None:
+    """Workers take messages and give them back all the time, so their number stays the same at every moment."""
+    over = threading.Event()
+
+    def work() -> None:
+        with postbus.connect(fresh_url) as own:
+            mine = own.consumer("orders", "c")
+            while not over.is_set():
+                mine.nack(mine.receive(7), delay=0)
+
+    with postbus.connect(fresh_url) as bus, ThreadPoolExecutor(3) as workers:
+        bus.create_stream("orders", partitions=2)
+        consumer = bus.create_consumer("orders", "c", order=order)
+        bus.publish_many("orders", messages(200))
+        running = [workers.submit(work) for _ in range(3)]
+        try:
+            deadline = time.monotonic() + 3
+            seen = [consumer.stats().backlog]
+            while time.monotonic() < deadline:
+                seen.append(consumer.stats().backlog)
+        finally:
+            over.set()
+        for each in running:
+            each.result()
+    assert len(seen) > 50
+    assert set(seen) == {200}
