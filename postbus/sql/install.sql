@@ -675,6 +675,8 @@ create type postbus.stream_info as (
     message_estimate bigint,
     bytes bigint,
     segment_count integer,
+    scheduled bigint,
+    next_scheduled_at timestamptz,
     created_at timestamptz,
     data_type text,
     one_message_per_key boolean,
@@ -849,7 +851,8 @@ create type postbus.dead_letter as (
 );
 
 -- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when the lease ends or the retry is
--- due. ack_id names the delivery in flight, so that an operator can settle it if its worker never will.
+-- due. ack_id names the delivery in flight, so that an operator can settle it if its worker never will. last_delivered_at is known of a
+-- message that is in flight or whose lease has just expired.
 create type postbus.peeked as (
     seq bigint,
     partition integer,
@@ -862,7 +865,8 @@ create type postbus.peeked as (
     attempts integer,
     until timestamptz,
     reason text,
-    ack_id text
+    ack_id text,
+    last_delivered_at timestamptz
 );
 
 -- A pipeline and its progress. See list_pipelines for the fields.
@@ -2000,16 +2004,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-About how many messages a consumer or group has left to do: not delivered yet, in flight, or waiting for redelivery. One number,
-at constant cost, for autoscalers.
+How many messages a consumer or group has not finished: not delivered yet, in flight, waiting for redelivery, or parked behind their key.
+Dead letters and scheduled messages do not count. One number, for alerts and autoscalers.
 
-Returns  the estimate; 0 is exact.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED, PB503 on a
-         standby.
+Returns  exact up to 1,000 messages that are not delivered yet, an estimate beyond; stats.backlog_is_exact says which. 0 is exact.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer.
 */
-    select s.lag_estimate + s.in_flight + s.waiting
-    from postbus.stats(backlog.stream, backlog.consumer, caller) as s
-    where s.partition is null
+    select b.backlog
+    from postbus_data.count_backlog((postbus_data.permitted_consumer(caller, backlog.stream, backlog.consumer)).id) as b
 $$;
 
 create or replace function postbus.consumer_info(
@@ -2037,11 +2039,21 @@ begin
 end
 $$;
 
-create or replace function postbus.consumer_overview(stream text, caller postbus.caller default postbus.current_caller())
+create or replace function postbus.consumer_overview(
+    stream text default null,
+    after_stream text default '',
+    after_name text default '',
+    max_consumers integer default 200,
+    caller postbus.caller default postbus.current_caller()
+)
 returns table (
+    stream_name text,
     name text,
+    is_group boolean,
     ordering text,
     paused boolean,
+    backlog bigint,
+    backlog_is_exact boolean,
     lag_estimate bigint,
     in_flight bigint,
     redelivering bigint,
@@ -2056,25 +2068,34 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-One row for each consumer of a stream, in order of their names: the totals that stats reports for one.
+A page of consumers with their current figures, in order of stream and name: at most max_consumers after this stream and name. Of one
+stream, or for null of all on which the caller has the right to consume. The columns are those that stats reports for one.
 
 redelivering  how many of the messages in flight were delivered before.
 
-Raises   PB403 without the right to consume, PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a standby.
+Raises   PB403 without the right to consume, PB404 for an unknown stream.
 */
 #variable_conflict use_column
 declare
-    listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
+    listed integer := case when stream is not null then postbus_data.permitted_stream(caller, stream, 'consume') end;
 begin
     return query
     select
-        c.name, c.ordering, c.paused, s.lag_estimate, s.in_flight, postbus_data.in_flight(c.id, c.epoch, null, true), s.waiting, s.dead,
-        s.oldest_unread_at, s.oldest_in_flight_at
-    from postbus_data.consumer as c
-    cross join lateral postbus.stats(c.stream_name, c.name) as s
-    where c.stream_id = listed
-        and s.partition is null
-    order by c.name;
+        c.stream_name, c.name, c.is_group, c.ordering, c.paused, b.backlog, b.is_exact, b.unread, b.in_flight, b.redelivering, b.waiting, b.dead,
+        b.oldest_unread_at, b.oldest_in_flight_at
+    from (
+        select c.*
+        from postbus_data.consumer as c
+        where (c.stream_name, c.name) > (after_stream, after_name)
+            and case
+                when listed is null then postbus_data.has_right(caller, c.stream_id, 'consume')
+                else c.stream_id = listed
+            end
+        order by c.stream_name, c.name
+        limit max_consumers
+    ) as c
+    cross join lateral postbus_data.count_backlog(c.id) as b
+    order by c.stream_name, c.name;
 end
 $$;
 
@@ -2476,6 +2497,140 @@ second key is a stream's id, or the negated id for the stream's schedule.
     select 1610612736 + consumer_id
 $$;
 
+create or replace function postbus_data.count_backlog(
+    consumer_id integer,
+    out backlog bigint,
+    out is_exact boolean,
+    out unread bigint,
+    out in_flight bigint,
+    out redelivering bigint,
+    out waiting bigint,
+    out dead bigint,
+    out oldest_unread_at timestamptz,
+    out oldest_in_flight_at timestamptz
+)
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What a consumer has not finished: backlog = unread + in_flight + waiting.
+
+backlog              published and neither acked nor dead.
+is_exact             each was counted. Otherwise unread is an estimate, of more than 1,000 messages, or of a consumer that filters by data:
+                     such a filter can take any time, so it is not evaluated; or 10,000 or more are waiting.
+unread               not delivered yet. Messages that the filter, their time to live or a newer version of their key rules out do not count.
+in_flight            leased and not settled; redelivering is how many of them were delivered before.
+waiting              failed, due for redelivery, or parked behind their key; 10,000 means that many or more.
+dead                 given up; 10,000 means that many or more.
+
+Stable, so it has the snapshot of the query that calls it: a message that moves from one state to another meanwhile is counted once.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := (select c from postbus_data.consumer as c where c.id = consumer_id);
+    source postbus_data.stream := (select s from postbus_data.stream as s where s.id = reader.stream_id);
+    partitions integer[];
+    after_seqs bigint[];
+    conditions text[] := array['coalesce(l.expires_at > clock_timestamp(), true)'];
+    parts integer[];
+    replaced integer;
+begin
+    select array_agg(p.n order by p.n), array_agg(greatest(coalesce(place.read_to_seq, reader.start_after), source.start_seq - 1) order by p.n)
+    into partitions, after_seqs
+    from postbus_data.unread_partitions(reader) as p (n)
+    left join lateral (
+        select r.read_to_seq
+        from postbus_data.position as r
+        where r.consumer_id = reader.id
+            and r.epoch = reader.epoch
+            and r.partition = p.n
+        order by r.read_to_seq desc
+        limit 1
+    ) as place on true;
+    if reader.filter_key_regex is not null then
+        conditions := conditions || 'coalesce(l.key ~ ($4).filter_key_regex, false)'::text;
+    end if;
+    if reader.filter_headers is not null then
+        conditions := conditions || 'coalesce(l.headers @> ($4).filter_headers, false)'::text;
+    end if;
+    if reader.filter_headers_not is not null then
+        conditions := conditions || 'not coalesce(l.headers @> any (($4).filter_headers_not), false)'::text;
+    end if;
+    if source.one_message_per_key then
+        conditions := conditions
+            || format('exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)', source.id);
+    end if;
+    select c.message_count, c.is_exact and (reader.filter_data is null or c.message_count = 0), c.oldest_at
+    into unread, is_exact, oldest_unread_at
+    from postbus_data.count_messages(source.id, partitions, after_seqs, array_to_string(conditions, ' and '), reader) as c;
+
+    select
+        coalesce(sum(s.left_count), 0), coalesce(sum(s.left_count) filter (where l.attempts is not null), 0),
+        min(l.received_at) filter (where s.left_count > 0)
+    into in_flight, redelivering, oldest_in_flight_at
+    from postbus_data.lease as l
+    cross join lateral (
+        select cardinality(l.seqs) - count(*) as left_count
+        from postbus_data.settled as s
+        where s.token = l.token
+            and s.seq = any (l.seqs)
+    ) as s
+    where l.consumer_id = consumer_id
+        and l.epoch = reader.epoch;
+
+    parts := array[
+        (select count(*) from (select from postbus_data.waiting as w where w.consumer_id = consumer_id limit 10000) as w),
+        (select count(*) from (select from postbus_data.parked as p where p.consumer_id = consumer_id and p.epoch = reader.epoch limit 10000) as p),
+        (
+            select count(*)
+            from (
+                select
+                from postbus_data.due as d
+                where d.consumer_id = consumer_id
+                    and d.epoch = reader.epoch
+                    and d.n > coalesce(
+                        (
+                            select r.read_to_n
+                            from postbus_data.redelivery_position as r
+                            where r.consumer_id = consumer_id
+                                and r.epoch = reader.epoch
+                            order by r.read_to_n desc
+                            limit 1
+                        ),
+                        0
+                    )
+                limit 10000
+            ) as d
+        )
+    ];
+    waiting := least(10000, parts[1] + parts[2] + parts[3]);
+    is_exact := is_exact and waiting < 10000;
+    if source.one_message_per_key and waiting > 0 then
+        -- Those that a newer version has replaced are not delivered again. In the orders that keep no key, nobody has looked yet.
+        execute format(
+            'select count(*)
+            from (
+                (select w.key, w.seq from postbus_data.waiting as w where w.consumer_id = $1 and w.key is not null limit 10000)
+                union all
+                (select p.key, p.seq from postbus_data.parked as p where p.consumer_id = $1 and p.epoch = $2 limit 10000)
+            ) as h
+            where not exists (select from postbus_data.state_%s as t where t.key = h.key and t.seq = h.seq)',
+            source.id
+        )
+        into replaced
+        using consumer_id, reader.epoch;
+        waiting := waiting - replaced;
+        is_exact := is_exact and (reader.ordering = 'key' or waiting = 0);
+    end if;
+    select count(*) into dead
+    from (select from postbus_data.dead_letter as d where d.consumer_id = consumer_id limit 10000) as d;
+    backlog := unread + in_flight + waiting;
+end
+$$;
+
 create or replace function postbus_data.delivery_rate(state postbus_data.sweep_state, positions bigint, now_at timestamptz)
 returns double precision
 language sql
@@ -2552,7 +2707,7 @@ as $$
 $$;
 
 create or replace function postbus_data.held_states(consumer_id integer, epoch integer, now_at timestamptz)
-returns table (partition integer, seq bigint, attempts integer, until timestamptz, reason text, state text, ack_id text)
+returns table (partition integer, seq bigint, attempts integer, until timestamptz, reason text, state text, ack_id text, last_delivered_at timestamptz)
 language sql
 stable
 as $$
@@ -2563,7 +2718,8 @@ condition on partition and seq is an index probe in all tables but lease.
     select
         l.partition, m.seq, coalesce(m.attempt, 1), l.deadline, null::text,
         case when l.deadline > now_at then 'delivered' else 'available' end,
-        case when l.deadline > now_at then lpad(to_hex(l.token), 16, '0') || '-' || m.seq end
+        case when l.deadline > now_at then lpad(to_hex(l.token), 16, '0') || '-' || m.seq end,
+        l.received_at
     from postbus_data.lease as l
     cross join lateral unnest(l.seqs, l.attempts) as m (seq, attempt)
     where l.consumer_id = held_states.consumer_id
@@ -2571,16 +2727,17 @@ condition on partition and seq is an index probe in all tables but lease.
         and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
     union all
     select
-        w.partition, w.seq, w.attempts, w.due_at, w.reason, case when w.due_at > now_at then 'waiting' else 'available' end, null
+        w.partition, w.seq, w.attempts, w.due_at, w.reason, case when w.due_at > now_at then 'waiting' else 'available' end, null,
+        null
     from postbus_data.waiting as w
     where w.consumer_id = held_states.consumer_id
     union all
-    select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting', null
+    select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting', null, null
     from postbus_data.parked as p
     where p.consumer_id = held_states.consumer_id
         and p.epoch = held_states.epoch
     union all
-    select d.partition, d.seq, d.attempts, null, null, 'available', null
+    select d.partition, d.seq, d.attempts, null, null, 'available', null, null
     from postbus_data.due as d
     where d.consumer_id + 0 = held_states.consumer_id
         and d.epoch = held_states.epoch
@@ -2689,7 +2846,7 @@ begin
         );
         return query
         select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
-            null::text
+            null::text, null::timestamptz
         from unnest(messages) as m
         where postbus_data.passes(reader, m)
             and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));
@@ -2714,7 +2871,8 @@ declare
 begin
     for held in
         select h.partition, array_agg(h.seq) as seqs, array_agg(h.attempts) as attempts, array_agg(h.state) as states,
-            array_agg(h.until) as untils, array_agg(h.reason) as reasons, array_agg(h.ack_id) as ack_ids
+            array_agg(h.until) as untils, array_agg(h.reason) as reasons, array_agg(h.ack_id) as ack_ids,
+            array_agg(h.last_delivered_at) as last_delivered
         from (
             select h.*
             from postbus_data.held_states(reader.id, reader.epoch, now_at) as h
@@ -2727,9 +2885,9 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id
-        from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids)
-            as h (seq, attempt, state, until, reason, ack_id)
+            h.ack_id, h.last_delivered_at
+        from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
+            as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(
             postbus_data.fetch_named(
                 reader.stream_id,
@@ -2962,7 +3120,7 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text
+            null::text, null::timestamptz
         from postbus_data.dead_letter as d
         where d.consumer_id = reader.id
             and d.seq > after_seq
@@ -3010,21 +3168,22 @@ begin
     -- One statement, so one snapshot: a message that moves from one table to another meanwhile is seen in exactly one.
     return query
     select
-        d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason, null::text
+        d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
+        null::text, null::timestamptz
     from postbus_data.dead_letter as d
     where d.consumer_id = asked.id
         and d.seq = seq
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, h.state, h.attempts,
-        h.until, h.reason, h.ack_id
+        h.until, h.reason, h.ack_id, h.last_delivered_at
     from postbus_data.held_states(asked.id, asked.epoch, now_at) as h
     where h.partition = message.partition
         and h.seq = seq
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, null, null
+        null, null, null, null
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq
@@ -3191,6 +3350,8 @@ $$;
 create or replace function postbus.stats(stream text, consumer text, caller postbus.caller default postbus.current_caller())
 returns table (
     partition integer,
+    backlog bigint,
+    backlog_is_exact boolean,
     position_seq bigint,
     horizon_seq bigint,
     lag_estimate bigint,
@@ -3214,12 +3375,16 @@ as $$
 How far a consumer has come: one row for each partition that it reads, and one with partition null for the whole consumer. The
 cost does not depend on the length of the stream.
 
+backlog              how many messages the consumer has not finished: not delivered yet, in flight, waiting for redelivery, or parked behind
+                     their key. Dead letters and scheduled messages do not count. Null for a partition.
+backlog_is_exact     they were counted. Otherwise it is an estimate: above 1,000 messages that are not delivered yet, and for a filter by
+                     data. 0 is always exact.
 position_seq         the partition was delivered up to this seq.
-lag_estimate         about how many messages are not delivered yet. Partitions share one range of seqs, so the estimate assumes
-                     that messages are spread evenly. 0 is exact.
-oldest_unread_at     when the next message to be delivered was published.
+lag_estimate         about how many messages are not delivered yet; for the whole consumer, as exact as the backlog. For a partition it
+                     assumes that messages are spread evenly over the partitions, and passes over the filter.
+oldest_unread_at     when the oldest message that is not delivered yet was published.
 in_flight            how many messages are leased and not settled.
-waiting, dead        how many failed messages wait for redelivery, and how many were given up; 10,000 means that many or more.
+waiting, dead        how many messages have failed or are parked, and how many were given up; 10,000 means that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
 rate_estimate        about how many messages per second were delivered in the last seconds; null for a group.
@@ -3235,11 +3400,9 @@ declare
     layout bigint := postbus_data.reading_layout(reader);
     partition_count integer := postbus_data.layout_count(layout);
     end_seq bigint;
-    total_lag bigint := 0;
     total_expired bigint := 0;
     total_missed bigint := 0;
     start_seq bigint;
-    oldest timestamptz;
     next_message postbus.delivery;
     swept postbus_data.sweep_state;
 begin
@@ -3285,33 +3448,16 @@ begin
         in_flight := postbus_data.in_flight(reader.id, reader.epoch, partition, null);
         expired := coalesce(expired, 0);
         total_expired := total_expired + expired;
-        oldest := least(oldest, oldest_unread_at);
-        total_lag := total_lag + lag_estimate;
         return next;
     end loop;
 
     partition := null;
     position_seq := null;
-    lag_estimate := total_lag + horizon_seq - end_seq;
     expired := total_expired;
     missed_estimate := total_missed;
-    oldest_unread_at := oldest;
-    in_flight := postbus_data.in_flight(reader.id, reader.epoch, null, null);
-    select count(*) into waiting
-    from (
-        (select from postbus_data.waiting as w where w.consumer_id = reader.id limit 10000)
-        union all
-        (select from postbus_data.parked as p where p.consumer_id = reader.id and p.epoch = reader.epoch limit 10000)
-        union all
-        (select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch limit 10000)
-    ) as w;
-    waiting := least(waiting, 10000);
-    select count(*) into dead
-    from (select from postbus_data.dead_letter as d where d.consumer_id = reader.id limit 10000) as d;
-    select min(l.received_at) into oldest_in_flight_at
-    from postbus_data.lease as l
-    where l.consumer_id = reader.id
-        and l.epoch = reader.epoch;
+    select b.backlog, b.is_exact, b.unread, b.in_flight, b.waiting, b.dead, b.oldest_unread_at, b.oldest_in_flight_at
+    into backlog, backlog_is_exact, lag_estimate, in_flight, waiting, dead, oldest_unread_at, oldest_in_flight_at
+    from postbus_data.count_backlog(reader.id) as b;
     if not reader.is_group then
         swept := postbus_data.sweep_state_of(reader);
         -- Just after a sweep there is too little time to divide by; the sweep has recorded the rate before it.
@@ -7879,6 +8025,153 @@ begin
     if (ttl between interval '1 millisecond' and interval '3650 days') is false then
         raise exception using errcode = 'PB400', message = format('ttl = %s is not between 1 millisecond and 3650 days', ttl);
     end if;
+end
+$$;
+
+create or replace function postbus_data.count_messages(
+    stream_id integer,
+    partitions integer[],
+    after_seqs bigint[],
+    condition text,
+    reader postbus_data.consumer,
+    out message_count bigint,
+    out is_exact boolean,
+    out oldest_at timestamptz
+)
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+How many messages a stream holds in these partitions, each above its seq. It counts up to 1,000 of them one by one; if there are more, it
+estimates from the first messages of each partition, taking the rest to be as dense.
+
+partitions  in ascending order; after_seqs has the seq for each.
+condition   on l, a row of the log, which may name the reader as $4.
+
+Returns  is_exact: they were all counted. oldest_at: when the oldest of those that it looked at was published.
+
+Stable, so all its statements have the snapshot of the query that calls it, and the messages count as they were at one moment. It looks at
+no more than 1,001 messages to count, and at about 1,000 more to estimate, however many there are.
+*/
+#variable_conflict use_variable
+declare
+    most constant integer := 1000;
+    source constant text := 'from unnest($1, $2) with ordinality as p (partition, after_seq, place)
+        cross join lateral (
+            select l.seq, l.key, l.headers, l.published_at, l.expires_at
+            from %s as l
+            where l.partition = p.partition
+                and l.seq > p.after_seq
+            order by l.seq';
+    newest_seq bigint := pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_id));
+    lowest_seq bigint := (select min(a) from unnest(after_seqs) as a);
+    segment record;
+    looked_at bigint := 0;
+    here record;
+    per_partition integer;
+    found_in double precision[];
+    estimate double precision := 0;
+    reached_seq bigint;
+begin
+    message_count := 0;
+    is_exact := true;
+    for segment in
+        select postbus_data.log_table(g.stream_id, g.number) as log
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+            and g.partition_base >= partitions[1]
+            and (g.sealed_at is null or g.last_seq > lowest_seq)
+        order by g.number
+    loop
+        begin
+            execute format(
+                'select count(*) as seen, count(*) filter (where m.is_wanted) as wanted, min(m.published_at) filter (where m.is_wanted) as oldest
+                from (select %s as is_wanted, l.published_at ' || source || ') as l limit $3) as m',
+                condition,
+                segment.log
+            )
+            into here
+            using partitions, after_seqs, most + 1 - looked_at, reader;
+        exception when undefined_table then
+            -- It was dropped since: its messages are gone.
+            continue;
+        end;
+        looked_at := looked_at + here.seen;
+        message_count := message_count + here.wanted;
+        oldest_at := least(oldest_at, here.oldest);
+        is_exact := looked_at <= most;
+        exit when not is_exact;
+    end loop;
+    if is_exact then
+        return;
+    end if;
+
+    looked_at := 0;
+    per_partition := greatest(8, most / cardinality(partitions));
+    found_in := array_fill(0::float8, array[cardinality(partitions)]);
+    for segment in
+        select
+            postbus_data.log_table(g.stream_id, g.number) as log, g.after_seq, coalesce(g.last_seq, g.rolled_at_seq, newest_seq) as last_seq,
+            max(coalesce(g.last_seq, g.rolled_at_seq, newest_seq)) over (partition by g.partition_base) as end_seq
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+            and g.partition_base >= partitions[1]
+            and (g.sealed_at is null or g.last_seq > lowest_seq)
+        order by g.number
+    loop
+        begin
+            for here in execute format(
+                'select p.place, p.after_seq, s.*
+                from unnest($1, $2) with ordinality as p (partition, after_seq, place)
+                cross join lateral (
+                    select count(*) as seen, count(*) filter (where m.is_wanted) as wanted, max(m.seq) as last_seq,
+                        min(m.published_at) filter (where m.is_wanted) as oldest
+                    from (
+                        select %s as is_wanted, l.seq, l.published_at
+                        from (
+                            select l.seq, l.key, l.headers, l.published_at, l.expires_at
+                            from %s as l
+                            where l.partition = p.partition
+                                and l.seq > p.after_seq
+                            order by l.seq
+                            limit $3
+                        ) as l
+                    ) as m
+                ) as s
+                where s.seen > 0',
+                condition,
+                segment.log
+            ) using partitions, after_seqs, per_partition, reader
+            loop
+                looked_at := looked_at + here.seen;
+                oldest_at := least(oldest_at, here.oldest);
+                if here.seen < per_partition then
+                    found_in[here.place] := found_in[here.place] + here.wanted;
+                else
+                    estimate := estimate + found_in[here.place] + here.wanted * greatest(
+                        1.0,
+                        (segment.end_seq - greatest(here.after_seq, segment.after_seq))::float8
+                        / (here.last_seq - greatest(here.after_seq, segment.after_seq))
+                    );
+                    found_in[here.place] := 0;
+                    partitions[here.place] := null;
+                end if;
+            end loop;
+        exception when undefined_table then
+            continue;
+        end;
+        reached_seq := segment.last_seq;
+        -- Many small segments: what follows is like what was seen.
+        exit when looked_at > 4 * most or cardinality(array_remove(partitions, null)) = 0;
+    end loop;
+    estimate := estimate + (select sum(f) from unnest(found_in) as f)
+        * greatest(1.0, (newest_seq - lowest_seq)::float8 / greatest(1, reached_seq - lowest_seq));
+    -- Each has a seq of its own.
+    message_count := greatest(message_count, least(round(estimate)::bigint, newest_seq - lowest_seq), 1);
 end
 $$;
 
@@ -12660,6 +12953,47 @@ begin
 end
 $$;
 
+create or replace function postbus_data.count_held(stream_id integer, out message_count bigint, out bytes bigint, out segment_count integer)
+language plpgsql
+stable
+as $$
+/*
+How many messages the log of a stream holds, and what it takes on disk.
+
+message_count  exact up to 1,000. Beyond, what Postgres's statistics say, which are a second or so late; or an estimate from the first
+               messages of each partition, while the statistics know of fewer than 1,000.
+*/
+#variable_conflict use_variable
+declare
+    known bigint;
+    partitions integer[];
+    start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = stream_id);
+    is_exact boolean;
+begin
+    select count(*), coalesce(sum(pg_stat_get_live_tuples(t.log)), 0), coalesce(sum(pg_total_relation_size(t.log)), 0)
+    into segment_count, known, bytes
+    from (
+        select to_regclass(postbus_data.log_table(g.stream_id, g.number)) as log
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+    ) as t;
+    partitions := array(
+        select p.n
+        from (select distinct g.partition_base, g.partition_count from postbus_data.segment as g where g.stream_id = stream_id) as g
+        cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
+        order by p.n
+    );
+    select c.message_count, c.is_exact
+    into message_count, is_exact
+    from postbus_data.count_messages(
+        stream_id, partitions, array_fill(greatest(start_seq - 1, 0), array[cardinality(partitions)]), 'true', null
+    ) as c;
+    if not is_exact and known > 1000 then
+        message_count := known;
+    end if;
+end
+$$;
+
 create or replace function postbus_data.raise_unknown_stream(stream text)
 returns void
 language plpgsql
@@ -12757,7 +13091,9 @@ returns table (
     until_acked boolean,
     consumer_count bigint,
     message_estimate bigint,
-    bytes bigint
+    bytes bigint,
+    scheduled bigint,
+    next_scheduled_at timestamptz
 )
 language sql
 volatile
@@ -12768,30 +13104,36 @@ as $$
 A page of streams with their current figures, in order of their names, at most max_streams after after_name. For monitoring that
 asks often: far cheaper than list_streams. Only streams on which the caller has a right.
 
-sizes    also return message_estimate and bytes, which are null otherwise: it examines the files of each segment.
+sizes    also return message_estimate, bytes, scheduled and next_scheduled_at, which are null otherwise: it counts messages, and examines
+         the files of each segment. See stream_info for what they mean.
 */
     select
         s.name, s.start_seq, pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id)), s.is_full, s.until_acked,
         (select count(*) from postbus_data.consumer as c where c.stream_id = s.id),
-        case when sizes then held.message_estimate end,
-        case when sizes then held.bytes end
-    from postbus_data.stream as s
+        held.message_count, held.bytes, later.scheduled, later.next_scheduled_at
+    from (
+        select s.*
+        from postbus_data.stream as s
+        where s.name > after_name
+            and postbus_data.has_right(caller, s.id, 'publish', 'consume', 'read')
+        order by s.name
+        limit max_streams
+    ) as s
+    -- The conditions are here and not in the join, so that nothing is examined without sizes.
+    left join lateral (select h.* from postbus_data.count_held(s.id) as h where sizes) as held on true
     left join lateral (
-        select
-            coalesce(sum(pg_stat_get_live_tuples(t.log)), 0)::bigint as message_estimate,
-            coalesce(sum(pg_total_relation_size(t.log)), 0)::bigint as bytes
+        select count(*) as scheduled, min(m.deliver_at) as next_scheduled_at
         from (
-            select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
-            from postbus_data.segment as g
-            -- Here, and not in the join, so that nothing is examined without sizes.
+            select m.deliver_at
+            from postbus_data.scheduled as m
             where sizes
-                and g.stream_id = s.id
-        ) as t
-    ) as held on true
-    where s.name > after_name
-        and postbus_data.has_right(caller, s.id, 'publish', 'consume', 'read')
+                and m.stream_id = s.id
+            order by m.deliver_at
+            limit 10000
+        ) as m
+        having sizes
+    ) as later on true
     order by s.name
-    limit max_streams
 $$;
 
 create or replace function postbus.publish_rate(
@@ -12832,8 +13174,10 @@ A stream's settings and size.
 
 start_seq         messages below this seq are gone.
 last_seq          the highest seq given out, perhaps to a message that is not committed or never will be.
-message_estimate  how many messages the log holds, by Postgres's own statistics: an estimate, a second or so late.
+message_estimate  how many messages the log holds: exact up to 1,000, beyond by Postgres's own statistics, a second or so late.
 bytes             what the log takes on disk.
+scheduled         how many messages wait for their time, which is not in the log; 10,000 means that many or more. next_scheduled_at is when
+                  the next of them is due.
 
 Raises   PB404 for an unknown stream or one on which the caller has no right.
 */
@@ -12864,16 +13208,18 @@ begin
     info.dedup_window := settings.dedup_window;
     info.process_unmodified := settings.process_unmodified;
 
-    select
-        count(*),
-        coalesce(sum(pg_stat_get_live_tuples(t.log)), 0),
-        coalesce(sum(pg_total_relation_size(t.log)), 0)
+    select h.segment_count, h.message_count, h.bytes
     into info.segment_count, info.message_estimate, info.bytes
+    from postbus_data.count_held(found_id) as h;
+    select count(*), min(m.deliver_at)
+    into info.scheduled, info.next_scheduled_at
     from (
-        select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
-        from postbus_data.segment as g
-        where g.stream_id = found_id
-    ) as t;
+        select m.deliver_at
+        from postbus_data.scheduled as m
+        where m.stream_id = found_id
+        order by m.deliver_at
+        limit 10000
+    ) as m;
     return info;
 end
 $$;
@@ -13720,8 +14066,8 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (15, 'dead_letters_to') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('7bcad60385a83af1')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (15, 'dead_letters_to') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('33320ed1f77d976e')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
