@@ -51,6 +51,8 @@ def _table(title: str, kind: Any, changes: Any) -> str:
 def _allowed(kind: Any, name: str, setting: Setting) -> str:
     if setting.kind == "flag":
         return "true, false"
+    if setting.kind == "name":
+        return "a name"
     if setting.kind == "choice":
         return ", ".join(choices_of(kind, name))
     if setting.kind == "backoff":

@@ -85,7 +85,7 @@ def _column(name: str, setting: Setting) -> str:
 def _type(setting: Setting) -> str:
     if setting.kind in ("number", "bytes"):
         return "bigint" if (setting.most or 0) > _INTEGER_MOST else "integer"
-    return {"duration": "interval", "flag": "boolean", "choice": "text"}[setting.kind]
+    return {"duration": "interval", "flag": "boolean", "choice": "text", "name": "text"}[setting.kind]
 
 
 def _literal(setting: Setting, value: Any) -> str:
@@ -150,7 +150,7 @@ def _checks(noun: str, found: Mapping[str, Setting]) -> str:
             options = choices_of(_KINDS[noun][0], name)
             lines.append(f"when {value} not in ({', '.join(map(repr, options))})")
             lines.append(f"    then format('{column} = %L is not one of {', '.join(options)}', {value})")
-        elif setting.kind != "flag":
+        elif setting.kind not in ("flag", "name"):
             lines += _range(column, value, setting)
     return "".join(f"{line}\n" for line in lines)
 

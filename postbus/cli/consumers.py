@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from postbus.cli import as_curl, consumer_settings, deliveries, options, output
+from postbus.cli import as_curl, consumer_settings, deliveries, options, output, standing
 from postbus.cli.consumer_settings import Start
 from postbus.cli.global_options import Commands, current
 from postbus.cli.options import (
+    AnyStream,
     ConsumerName,
     ExistOk,
     StreamName,
@@ -58,30 +60,33 @@ def add(
 
 
 @app.command("ls")
-def ls(stream: StreamName) -> None:
-    """List the consumers of a stream.
+def ls(stream: AnyStream = None) -> None:
+    """List consumers and their backlogs: of a stream, or of all.
 
     Example: postbus consumer ls orders
     """
-    columns = ("name", "order", "ack_wait", "max_ack_pending", "max_deliver", "filter_key_pattern", "paused")
+    empty = f"no consumers yet; create one: postbus consumer add {stream or 'STREAM'} NAME"
     with open_bus() as bus:
-        found = bus.list_consumers(stream)
-    output.emit(found, columns, empty=f"no consumers yet; create one: postbus consumer add {stream} NAME")
+        if stream is None:
+            everywhere = ("stream", *standing.CONSUMER_COLUMNS)
+            output.emit(bus.consumer_overview(), everywhere, empty=empty, shown=standing.consumer)
+            return
+        found, settings = as_curl.all_of(lambda: bus.consumer_overview(stream), lambda: bus.list_consumers(stream))
+    by_name = {each.name: asdict(each) for each in settings}
+    rows = [by_name.get(each.name, {}) | asdict(each) for each in found]
+    columns = (*standing.CONSUMER_COLUMNS, "ack_wait", "max_deliver", "filter_key_pattern")
+    output.emit([each for each in rows if "ack_wait" in each], columns, empty=empty, shown=standing.consumer)
 
 
 @app.command("info")
 def info(stream: StreamName, consumer: ConsumerName) -> None:
-    """Show a consumer's settings and its progress.
+    """Show where a consumer stands, and its settings.
 
     Example: postbus consumer info orders billing
     """
     with open_consumer(stream, consumer) as found:
         settings, stats = as_curl.all_of(found.info, found.stats)
-    if output.as_json():
-        output.emit_json({"settings": settings, "stats": stats})
-        return
-    output.emit_one(settings)
-    output.emit_one(stats, leave_out=("partitions",))
+    standing.emit_consumer(settings, stats)
 
 
 @app.command("edit")

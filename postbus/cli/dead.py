@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from postbus.cli import output
+from postbus.cli import output, standing
 from postbus.cli.global_options import Commands, current
-from postbus.cli.options import ConsumerName, KeyPattern, StreamName, Yes, confirm, has_json_texts, open_consumer
+from postbus.cli.options import (
+    AnyStream,
+    ConsumerName,
+    KeyPattern,
+    StreamName,
+    Yes,
+    complete_consumer,
+    confirm,
+    has_json_texts,
+    open_bus,
+    open_consumer,
+)
+from postbus.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from postbus.model.overview import ConsumerOverview
 
 app = Commands("Dead letters: list, redrive, discard.")
+AnyConsumer = Annotated[
+    str | None, typer.Argument(help="The consumer's name; all consumers without one.", autocompletion=complete_consumer)
+]
 Seqs = Annotated[list[int] | None, typer.Option("--seq", help="Only the dead letter with this seq; may be repeated.")]
 Reason = Annotated[
     str | None, typer.Option(help="Only dead letters whose reason matches this SQL LIKE pattern, such as 'timeout%'.")
@@ -19,8 +37,8 @@ Reason = Annotated[
 
 @app.command("ls")
 def ls(
-    stream: StreamName,
-    consumer: ConsumerName,
+    stream: AnyStream = None,
+    consumer: AnyConsumer = None,
     seqs: Seqs = None,
     key_pattern: KeyPattern = None,
     reason: Reason = None,
@@ -29,10 +47,20 @@ def ls(
         int, typer.Option("-n", "--max-messages", min=1, max=10_000, help="The largest number of results.")
     ] = 100,
 ) -> None:
-    """List dead letters.
+    """List dead letters; without a consumer, the consumers that have some.
 
     Example: postbus dead ls orders billing --reason 'timeout%'
     """
+    if stream is None or consumer is None:
+        if seqs or key_pattern or reason or after_seq:
+            raise InvalidInput(
+                "which dead letters are meant takes a consumer", "postbus dead ls orders billing --seq 17"
+            )
+        with open_bus() as bus:
+            with_dead = [each for each in bus.consumer_overview(stream) if each.dead]
+        of_consumers = ("stream", "consumer", "dead", "backlog")
+        output.emit(with_dead, of_consumers, empty="no dead letters", shown=_consumer)
+        return
     columns = ("seq", "died_at", "attempts", "reason", "key", "data")
     with open_consumer(stream, consumer) as found:
         letters = found.dead_letters(
@@ -85,3 +113,7 @@ def discard(
             confirm(f"Remove dead letters of {consumer} for good?", yes)
         count = found.discard(seqs=seqs, key_pattern=key_pattern, reason_like=reason)
     output.emit_number(count, f"discarded {output.counted(count, 'dead letter')}", name="discarded")
+
+
+def _consumer(found: ConsumerOverview) -> dict[str, Any]:
+    return {"consumer": found.name, **standing.consumer(found)}

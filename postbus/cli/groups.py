@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from postbus.cli import as_curl, consumer_settings, output
+from postbus.cli import as_curl, consumer_settings, output, standing
 from postbus.cli.consumer_settings import Start
 from postbus.cli.deliveries import Wait
 from postbus.cli.global_options import Commands, current
-from postbus.cli.options import ExistOk, GroupName, NewName, StreamName, Yes, confirm, open_bus, seconds
+from postbus.cli.options import AnyStream, ExistOk, GroupName, NewName, StreamName, Yes, confirm, open_bus, seconds
 from postbus.cli.setting_options import with_settings
 from postbus.model.group import Claim
 from postbus.model.settings import ConsumerSettings
@@ -37,15 +37,16 @@ def add(
 
 
 @app.command("ls")
-def ls(stream: StreamName) -> None:
-    """List the groups of a stream.
+def ls(stream: AnyStream = None) -> None:
+    """List groups and their backlogs: of a stream, or of all.
 
     Example: postbus group ls orders
     """
     with open_bus() as bus:
-        found = [info for info in bus.list_consumers(stream) if info.is_group]
-    columns = ("name", "keep_unread", "expire_after", "paused", "created_at")
-    output.emit(found, columns, empty=f"no groups yet; create one: postbus group add {stream} NAME")
+        found = [each for each in bus.consumer_overview(stream) if each.is_group]
+    columns = (*(("stream",) if stream is None else ()), "name", "backlog", "in_flight", "oldest_unread_at", "paused")
+    empty = f"no groups yet; create one: postbus group add {stream or 'STREAM'} NAME"
+    output.emit(found, columns, empty=empty, shown=standing.consumer)
 
 
 @app.command("info")
@@ -59,7 +60,8 @@ def info(stream: StreamName, group: GroupName) -> None:
     if output.as_json():
         output.emit_json(stats)
         return
-    output.emit_one(stats, leave_out=("partitions",))
+    output.emit_one(standing.consumer(stats), leave_out=("partitions", "waiting", "dead", "rate_estimate"))
+    output.blank()
     output.emit(stats.partitions, ("partition", "position_seq", "lag_estimate", "in_flight"), empty="")
 
 

@@ -36,6 +36,9 @@ def complete_consumer(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 StreamName = Annotated[str, typer.Argument(help="The stream's name.", autocompletion=complete_stream)]
+AnyStream = Annotated[
+    str | None, typer.Argument(help="The stream's name; all streams without one.", autocompletion=complete_stream)
+]
 ConsumerName = Annotated[str, typer.Argument(help="The consumer's name.", autocompletion=complete_consumer)]
 GroupName = Annotated[str, typer.Argument(help="The group's name.", autocompletion=complete_consumer)]
 NewName = Annotated[str, typer.Argument(help="Its name: letters, digits, _ and -.")]

@@ -9,31 +9,45 @@ import base64
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import typer
 
 from postbus.cli.global_options import current
-from postbus.model.amounts import written_duration
+
+# What names something is printed so that it can be pasted into a command.
+_NAMES: Final = ("id", "seq", "pid")
+_UNITS: Final = ((3600, "h"), (60, "m"))
 
 
-def emit(values: Iterable[Any], columns: Sequence[str], *, empty: str, quoted: bool = False) -> None:
+def emit(
+    values: Iterable[Any],
+    columns: Sequence[str],
+    *,
+    empty: str,
+    shown: Callable[[Any], Mapping[str, Any]] | None = None,
+    quoted: bool = False,
+) -> None:
     """Print dataclasses or mappings: these attributes as columns, or all of them as JSON.
 
     Args:
         values: What to print.
-        columns: The names of attributes.
-        empty: What to say if there are none.
+        columns: The names of the attributes.
+        empty: What to say if there are no values.
+        shown: What the columns show of a value instead of its attributes.
         quoted: Data that is a text is a JSON string, and is shown as one.
     """
     if current().as_json:
         for value in values:
             emit_json(value)
         return
-    shown = {name: _quoted if quoted and name == "data" else cell for name in columns}
-    rows = [[shown[column](_attributes(value)[column]) for column in columns] for value in values]
+    found = [_attributes(value) if shown is None else shown(value) for value in values]
+    rows = [
+        [_quoted(each[column]) if quoted and column == "data" else cell(each[column], column) for column in columns]
+        for each in found
+    ]
     if not rows:
         say(empty)
         return
@@ -51,7 +65,12 @@ def emit_one(value: Any, *, leave_out: Sequence[str] = ()) -> None:
     fields = {name: each for name, each in _attributes(value).items() if name not in leave_out}
     width = max(map(len, fields))
     for name, each in fields.items():
-        typer.echo(f"{name.replace('_', ' ').ljust(width)}  {cell(each)}")
+        typer.echo(f"{name.replace('_', ' ').ljust(width)}  {cell(each, name)}")
+
+
+def blank() -> None:
+    """Print an empty line between parts for people."""
+    typer.echo()
 
 
 def emit_json(value: Any) -> None:
@@ -112,14 +131,14 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def cell(value: Any) -> str:
+def cell(value: Any, column: str = "") -> str:
     """A value in a column."""
     if value is None or value == ():
         return "-"
     if isinstance(value, datetime):
         return value.astimezone().isoformat(sep=" ", timespec="milliseconds")
     if isinstance(value, timedelta):
-        return written_duration(value)
+        return duration(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, bytes):
@@ -127,12 +146,23 @@ def cell(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, int | float):
-        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+        return str(value) if column in _NAMES else f"{value:,}"
     return json.dumps(value, default=_plain, ensure_ascii=False)
 
 
 def _quoted(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False) if isinstance(data, str) else cell(data)
+
+
+def duration(value: timedelta) -> str:
+    """A duration in its largest units: "1 day", "1h30m", "30s"."""
+    days, seconds = divmod(value.total_seconds(), 86400)
+    parts = ""
+    for length, unit in _UNITS:
+        whole, seconds = divmod(seconds, length)
+        parts += f"{whole:g}{unit}" if whole else ""
+    parts += f"{seconds:g}s" if seconds or not (parts or days) else ""
+    return f"{counted(int(days), 'day')} {parts}".strip() if days else parts
 
 
 def _attributes(value: Any) -> dict[str, Any]:

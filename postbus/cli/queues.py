@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from postbus.cli import as_curl, deliveries, messages, output
+from postbus.cli import as_curl, deliveries, messages, output, standing
 from postbus.cli.consumer_settings import AckWait
 from postbus.cli.global_options import Commands, current
-from postbus.cli.options import ExistOk, NewName, Yes, confirm, open_bus, open_consumer
+from postbus.cli.options import ExistOk, NewName, Yes, confirm, open_bus
 from postbus.cli.setting_options import with_settings
 from postbus.model.errors import InvalidInput
 from postbus.model.settings import ConsumerSettings
@@ -57,29 +58,40 @@ def add(
 
 @app.command("ls")
 def ls() -> None:
-    """List queues.
+    """List queues and their backlogs.
 
     Example: postbus queue ls
     """
     with open_bus() as bus:
-        found = [info for info in bus.list_streams() if info.until_acked]
-    columns = ("name", "data_type", "partitions", "message_estimate", "bytes", "created_at")
-    output.emit(found, columns, empty="no queues yet; create one: postbus queue add emails")
+        streams, consumers = as_curl.all_of(bus.list_streams, bus.consumer_overview)
+    built_in = {each.stream: asdict(each) for each in consumers if each.stream == each.name}
+    found = [asdict(info) | built_in[info.name] for info in streams if info.until_acked and info.name in built_in]
+    columns = (
+        "name",
+        "backlog",
+        "in_flight",
+        "waiting",
+        "dead",
+        "scheduled",
+        "bytes",
+        "data_type",
+        "partitions",
+        "paused",
+    )
+    output.emit(found, columns, empty="no queues yet; create one: postbus queue add emails", shown=standing.consumer)
 
 
 @app.command("info")
 def info(queue: QueueName) -> None:
-    """Settings of a queue, and where it stands.
+    """Show where a queue stands, and its settings.
 
     Example: postbus queue info emails
     """
-    with open_consumer(queue, queue) as found:
-        settings, stats = as_curl.all_of(found.info, found.stats)
-    if output.as_json():
-        output.emit_json({"settings": settings, "stats": stats})
-        return
-    output.emit_one(settings, leave_out=("stream",))
-    output.emit_one(stats, leave_out=("partitions",))
+    with open_bus() as bus:
+        found = bus.consumer(queue, queue)
+        settings, stats, stream = as_curl.all_of(found.info, found.stats, lambda: bus.stream_info(queue))
+    more = {"scheduled": stream.scheduled, "next_scheduled_at": stream.next_scheduled_at}
+    standing.emit_consumer(settings, stats, more=more)
 
 
 @app.command("rm")
@@ -90,8 +102,8 @@ def rm(queue: QueueName, yes: Yes = False) -> None:
     """
     with open_bus() as bus:
         if not yes and not current().as_curl:
-            count = bus.stream_info(queue).message_estimate
-            confirm(f"Remove queue {queue} with about {count:,} messages?", yes)
+            count = standing.messages(bus.stream_info(queue).message_estimate)
+            confirm(f"Remove queue {queue} with {count} messages?", yes)
         bus.queue(queue).drop()
     output.done(f"removed queue {queue}", removed=queue)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from postbus.cli import output
+from postbus.cli import output, standing
 from postbus.cli.global_options import Commands
-from postbus.cli.options import KeyPattern, StreamName, open_bus, seconds
+from postbus.cli.options import AnyStream, KeyPattern, StreamName, open_bus, seconds
+
+if TYPE_CHECKING:
+    from postbus.model.overview import StreamOverview
 
 app = Commands("Scheduled messages: list, cancel, reschedule.")
 Ids = Annotated[list[int], typer.Argument(help="The ids of scheduled messages, as printed when they were sent.")]
@@ -17,17 +20,23 @@ Ids = Annotated[list[int], typer.Argument(help="The ids of scheduled messages, a
 
 @app.command("ls")
 def ls(
-    stream: StreamName,
+    stream: AnyStream = None,
     key_pattern: KeyPattern = None,
     count: Annotated[
         int, typer.Option("-n", "--max-messages", min=1, max=10_000, help="The largest number of results.")
     ] = 100,
 ) -> None:
-    """List scheduled messages, earliest first.
+    """List scheduled messages, earliest first; without a stream, the streams that have some.
 
     Example: postbus schedule ls orders
     """
     with open_bus() as bus:
+        if stream is None:
+            streams = [each for each in bus.overview(sizes=True) if each.scheduled]
+            output.emit(
+                streams, ("name", "scheduled", "next_scheduled_at"), empty="nothing is scheduled", shown=_stream
+            )
+            return
         found = bus.list_scheduled(stream, key_pattern=key_pattern, max_messages=count)
     output.emit(found, ("id", "deliver_at", "key", "data"), empty="nothing is scheduled")
 
@@ -56,3 +65,11 @@ def move(
     with open_bus() as bus:
         count = bus.reschedule(stream, ids, datetime.now(UTC) + timedelta(seconds=seconds(deliver_in) or 0))
     output.emit_number(count, f"moved {count} of {len(ids)}", name="moved")
+
+
+def _stream(found: StreamOverview) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "scheduled": standing.capped(found.scheduled or 0),
+        "next_scheduled_at": found.next_scheduled_at,
+    }

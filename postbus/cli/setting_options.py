@@ -100,7 +100,7 @@ def _help(kind: Any, name: str, setting: Setting, *, is_new: bool) -> str:
             f"{each} (default)" if is_new and each == setting.default else each for each in choices_of(kind, name)
         ]
         return f"{setting.help} One of: {', '.join(choices)}."
-    if setting.kind == "flag":
+    if setting.kind in ("flag", "name"):
         return setting.help
     if is_new and setting.default is not None:
         return f"{setting.help} Default: {written(setting, setting.default)}."

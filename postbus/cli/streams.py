@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from postbus.cli import output
+from postbus.cli import output, standing
 from postbus.cli.archive_hint import say_where_older_is
 from postbus.cli.follow import follow_stream
 from postbus.cli.global_options import Commands, current
@@ -51,19 +51,21 @@ def ls() -> None:
 
     Example: postbus stream ls
     """
-    columns = ("name", "data_type", "partitions", "last_seq", "message_estimate", "bytes", "created_at")
+    columns = ("name", "messages", "last_seq", "bytes", "scheduled", "data_type", "partitions", "created_at")
+    empty = "no streams yet; create one: postbus stream add orders"
     with open_bus() as bus:
-        output.emit(bus.list_streams(), columns, empty="no streams yet; create one: postbus stream add orders")
+        output.emit(bus.list_streams(), columns, empty=empty, shown=standing.stream)
 
 
 @app.command("info")
 def info(stream: StreamName) -> None:
-    """Show a stream's settings and size.
+    """Show a stream's size and settings.
 
     Example: postbus stream info orders
     """
     with open_bus() as bus:
-        output.emit_one(bus.stream_info(stream))
+        found = bus.stream_info(stream)
+    output.emit_one(found if output.as_json() else standing.stream(found))
 
 
 @app.command("edit")
@@ -93,8 +95,8 @@ def rm(stream: StreamName, yes: Yes = False) -> None:
     """
     with open_bus() as bus:
         if not yes and not current().as_curl:
-            count = bus.stream_info(stream).message_estimate
-            confirm(f"Remove stream {stream} with about {count:,} messages?", yes)
+            count = standing.messages(bus.stream_info(stream).message_estimate)
+            confirm(f"Remove stream {stream} with {count} messages?", yes)
         bus.drop_stream(stream)
     output.done(f"removed stream {stream}", removed=stream)
 

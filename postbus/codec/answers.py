@@ -59,6 +59,8 @@ def stream_info(found: Mapping[str, Any]) -> StreamInfo:
         message_estimate=found["stats"]["message_count"],
         bytes=found["stats"]["storage_size"],
         segment_count=found["segment_count"],
+        scheduled=found["stats"]["scheduled"],
+        next_scheduled_at=_some_moment(found["stats"]["next_scheduled_at"]),
         created_at=_moment(found["inserted_at"]),
         **settings.info_values(StreamSettings, found),
     )
@@ -103,6 +105,8 @@ def consumer_info(found: Mapping[str, Any]) -> ConsumerInfo:
 @_understood
 def consumer_stats(found: Mapping[str, Any]) -> ConsumerStats:
     return ConsumerStats(
+        backlog=found["backlog"],
+        backlog_is_exact=found["backlog_is_exact"],
         horizon_seq=found["horizon_seq"],
         lag_estimate=found["lag_estimate"],
         oldest_unread_at=_some_moment(found["oldest_unread_at"]),
@@ -124,7 +128,8 @@ def consumer_stats(found: Mapping[str, Any]) -> ConsumerStats:
 
 @_understood
 def stream_overview(found: Mapping[str, Any]) -> StreamOverview:
-    return StreamOverview(**_known(StreamOverview, found))
+    next_at = _some_moment(found["next_scheduled_at"])
+    return StreamOverview(**{**_known(StreamOverview, found), "next_scheduled_at": next_at})
 
 
 @_understood
@@ -174,6 +179,7 @@ def peeked(found: Mapping[str, Any]) -> Peeked:
         until=_some_moment(info["not_visible_until"]),
         reason=info["reason"],
         ack_id=info["ack_id"],
+        last_delivered_at=_some_moment(info["last_delivered_at"]),
     )
 
 

@@ -159,7 +159,7 @@ def dead_letter(data_type: DataType, row: Row) -> DeadLetter:
 
 
 def peeked(data_type: DataType, row: Row) -> Peeked:
-    seq, partition, key, data, data_bytes, headers, published_at, state, attempts, until, reason, ack_id = row
+    seq, partition, key, data, data_bytes, headers, published_at, state, attempts, until, reason, ack_id, last = row
     return Peeked(
         seq=seq,
         partition=partition,
@@ -172,16 +172,18 @@ def peeked(data_type: DataType, row: Row) -> Peeked:
         until=until,
         reason=reason,
         ack_id=ack_id,
+        last_delivered_at=last,
     )
 
 
 def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
     """The rows of postbus.stats: one for each partition, then one for the consumer."""
-    (
-        *partitions,
-        (_, _, horizon, lag, oldest_unread, in_flight, waiting, dead, oldest_in_flight, expired, missed, rate),
-    ) = rows
+    *partitions, total = rows
+    _, backlog, is_exact, _, horizon, lag, oldest_unread, in_flight, waiting, dead, oldest_in_flight, *rest = total
+    expired, missed, rate = rest
     return ConsumerStats(
+        backlog=backlog,
+        backlog_is_exact=is_exact,
         horizon_seq=horizon,
         lag_estimate=lag,
         oldest_unread_at=oldest_unread,
@@ -194,7 +196,7 @@ def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
         rate_estimate=rate,
         partitions=[
             PartitionStats(
-                partition=row[0], position_seq=row[1], lag_estimate=row[3], oldest_unread_at=row[4], in_flight=row[5]
+                partition=row[0], position_seq=row[3], lag_estimate=row[5], oldest_unread_at=row[6], in_flight=row[7]
             )
             for row in partitions
         ],

@@ -81,6 +81,7 @@ class ConsumerInfo:
         keep_unread: Whether the stream keeps what it has not finished.
         expire_after: It is removed when nobody has received from it for so long; None never.
         keep_history: For how long `history` knows what became of each delivery; None for not at all.
+        dead_letters_to: The stream that a copy of each new dead letter is published to; None for none.
         is_group: Whether it is a group, read by position.
         paused: Whether it gives no messages.
         created_at: When it was created.
@@ -109,6 +110,7 @@ class ConsumerInfo:
     keep_unread: bool
     expire_after: timedelta | None
     keep_history: timedelta | None
+    dead_letters_to: str | None
     is_group: bool
     paused: bool
     created_at: datetime
@@ -157,6 +159,7 @@ class Peeked:
         until: When its lease ends or its retry is due.
         reason: Why it failed last.
         ack_id: Names the delivery in flight, if there is one: what can be acked or nacked in its stead.
+        last_delivered_at: When it was delivered last, if it is in flight or its lease has just expired.
     """
 
     seq: int
@@ -170,6 +173,7 @@ class Peeked:
     until: datetime | None
     reason: str | None
     ack_id: str | None = None
+    last_delivered_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +216,7 @@ class PartitionStats:
     Attributes:
         partition: Its number.
         position_seq: Up to here it was given out.
-        lag_estimate: About how many messages are left; 0 is exact.
+        lag_estimate: About how many messages are left, as if they were spread evenly and the filter took all; 0 is exact.
         oldest_unread_at: When the next message to be given out was published.
         in_flight: How many messages are leased and not settled.
     """
@@ -229,13 +233,17 @@ class ConsumerStats:
     """Where a consumer stands. Its cost does not depend on the depth of the stream.
 
     Attributes:
-        horizon_seq: How far the stream can be read now.
-        lag_estimate: About how many messages are left to be given out; 0 is exact.
-        oldest_unread_at: When the oldest of them was published.
+        backlog: How many messages it has not finished: not given out yet, in flight, waiting for another delivery, or parked
+            behind their key. Dead letters and scheduled messages do not count.
+        backlog_is_exact: They were counted. Otherwise it is an estimate: above 1,000 messages that were not given out, and for a
+            filter by data. 0 is always exact.
         in_flight: How many messages are leased and not settled.
-        oldest_in_flight_at: When the oldest lease was given.
-        waiting: How many failed messages wait for another delivery; 10,000 stands for that many or more.
+        waiting: How many messages wait for another delivery or are parked; 10,000 stands for that many or more.
         dead: How many dead letters there are; 10,000 stands for that many or more.
+        lag_estimate: How many messages were not given out yet, as exact as the backlog.
+        oldest_unread_at: When the oldest of them was published.
+        oldest_in_flight_at: When the oldest lease was given.
+        horizon_seq: How far the stream can be read now.
         expired: How many were skipped or buried because their time to live was over, since the last seek.
         missed_estimate: About how many were gone from the stream before it came to them: exact for parts of the log that were
             dropped whole or hold few messages, else as if messages were spread evenly.
@@ -243,13 +251,15 @@ class ConsumerStats:
         partitions: The same for each partition.
     """
 
-    horizon_seq: int
-    lag_estimate: int
-    oldest_unread_at: datetime | None
+    backlog: int
+    backlog_is_exact: bool
     in_flight: int
-    oldest_in_flight_at: datetime | None
     waiting: int
     dead: int
+    lag_estimate: int
+    oldest_unread_at: datetime | None
+    oldest_in_flight_at: datetime | None
+    horizon_seq: int
     expired: int
     missed_estimate: int
     rate_estimate: float | None
@@ -257,5 +267,5 @@ class ConsumerStats:
 
     @property
     def backlog_estimate(self) -> int:
-        """About how many messages there are to do: not given out, in flight, or waiting for another delivery."""
-        return self.lag_estimate + self.in_flight + self.waiting
+        """The backlog, by its former name."""
+        return self.backlog

@@ -41,6 +41,11 @@ def parse_template(written: str) -> KeyTemplate:
     return template
 
 
+def escaped_token(text: str) -> str:
+    """Any text as a token of a key: what a token may not have is written as %2E, an empty text as %."""
+    return re.sub(f"{FORBIDDEN}|%", lambda found: f"%{ord(found[0]):02X}", text) or "%"
+
+
 def unknown_column(name: str, known: list[str]) -> InvalidInput:
     """The error for a column that rows do not have."""
     close = get_close_matches(name, known, n=1)

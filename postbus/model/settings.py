@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, TypedDict, get_args, get_type
 from postbus.model.consumer import Backoff, Filter, OnDead, OnExpired, Ordering
 from postbus.model.stream import DataType, WhenFull
 
-Kind = Literal["number", "bytes", "duration", "flag", "choice", "backoff", "filter"]
+Kind = Literal["number", "bytes", "duration", "flag", "choice", "name", "backoff", "filter"]
 _MINUTE: Final = 60
 _DAY: Final = 24 * 60 * _MINUTE
 _MOST: Final = 2**63 - 1
@@ -156,6 +156,9 @@ class ConsumerChanges(TypedDict, total=False):
     ]
     keep_history: Annotated[
         float | timedelta | None, _time("How long `history` keeps the outcome of each delivery.", None, 1, 3650 * _DAY)
+    ]
+    dead_letters_to: Annotated[
+        str | None, Setting("name", "A stream that a copy of each new dead letter is published to.", can_unset=True)
     ]
 
 

@@ -34,9 +34,11 @@ class StreamInfo:
         is_full: Whether new messages are refused now.
         start_seq: Messages below this seq were purged.
         last_seq: The highest seq given out, perhaps to a message that is not committed or never will be.
-        message_estimate: About how many messages it holds, by Postgres's statistics.
+        message_estimate: How many messages it holds: exact up to 1,000, beyond by Postgres's statistics.
         bytes: What it takes on disk.
         segment_count: How many segments its log has.
+        scheduled: How many messages wait for their time, outside the log; 10,000 stands for that many or more.
+        next_scheduled_at: When the next of them is due.
         created_at: When it was created.
     """
 
@@ -62,6 +64,8 @@ class StreamInfo:
     message_estimate: int
     bytes: int
     segment_count: int
+    scheduled: int
+    next_scheduled_at: datetime | None
     created_at: datetime
 
 

@@ -22,6 +22,7 @@ DROP: Final = Route("DELETE", "/api/streams/{stream}", "manage")
 PURGE: Final = Route("POST", "/api/streams/{stream}/purge", "manage")
 STATS: Final = Route("GET", "/api/streams/{stream}/stats", "manage")
 OVERVIEW: Final = Route("GET", "/api/overview", "manage")
+ALL_CONSUMERS: Final = Route("GET", "/api/consumers", "manage")
 CONSUMER_OVERVIEW: Final = Route("GET", "/api/streams/{stream}/overview", "manage")
 PIPELINES: Final = Route("GET", "/api/pipelines", "manage")
 ARCHIVE: Final = Route("GET", "/api/streams/{stream}/archive", "manage", also=("consume",))
@@ -107,14 +108,16 @@ def overview(*, sizes: bool) -> Call[list[StreamOverview]]:
     )
 
 
-def consumer_overview(stream: str) -> Call[list[ConsumerOverview]]:
+def consumer_overview(stream: str | None) -> Call[list[ConsumerOverview]]:
+    route, names = (ALL_CONSUMERS, ()) if stream is None else (CONSUMER_OVERVIEW, (stream,))
     return Call(
         Sql(
-            "select o.* from postbus.consumer_overview($1) as o",
-            (stream,),
+            "select o.* from postbus.consumer_overview($1, $2, $3) as o",
+            (stream, "", ""),
             lambda found: [rows.consumer_overview(row) for row in found],
+            next_page=lambda page: (stream, page[-1].stream, page[-1].name) if page else None,
         ),
-        Http(CONSUMER_OVERVIEW, (stream,), lambda answer: [answers.consumer_overview(each) for each in answer.data]),
+        Http(route, names, lambda answer: [answers.consumer_overview(each) for each in answer.data]),
         repeatable=True,
     )
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.exposition import choose_encoder
@@ -15,7 +15,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
 import postbus
-from postbus.model.errors import Error, NotFound
+from postbus.model.errors import Error
 from postbus.server.connection import Connection
 
 # The shortest time between two queries of streams and consumers, however often Prometheus scrapes. With thousands of them,
@@ -27,18 +27,27 @@ _PATIENCE: Final = 2.0
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0)
 
 _STREAM: Final = {
-    "postbus_stream_messages": "Messages that the stream holds, by Postgres's statistics.",
+    "postbus_stream_messages": "Messages that the stream holds: exact up to 1,000, an estimate beyond.",
     "postbus_stream_size_bytes": "What the stream's log takes on disk.",
     "postbus_stream_segments": "Segments of the stream's log.",
     "postbus_stream_last_seq": "The highest seq given out.",
+    "postbus_stream_scheduled_messages": "Messages that wait for their time, outside the log, at most 10,000.",
 }
 _CONSUMER: Final = {
-    "postbus_consumer_lag_messages": "About how many messages are left to be delivered; 0 is exact.",
+    "postbus_consumer_backlog": "Messages that are not finished: not delivered, in flight, waiting or parked.",
+    "postbus_consumer_lag_messages": "Messages that are left to be delivered, as exact as the backlog.",
     "postbus_consumer_in_flight_messages": "Messages that are delivered, but not yet acked or nacked.",
-    "postbus_consumer_waiting_messages": "Failed messages that wait for another delivery, at most 10,000.",
+    "postbus_consumer_waiting_messages": "Messages that failed or are parked behind their key, at most 10,000.",
     "postbus_consumer_dead_letters": "Dead letters, at most 10,000.",
     "postbus_consumer_oldest_unread_seconds": "The age of the oldest message that was not yet delivered.",
     "postbus_consumer_paused": "1 when the consumer is paused.",
+}
+
+# What requests to this server did. What workers do over Postgres is not among it.
+_SETTLED: Final = {
+    "acked": "Messages acked by requests to this server.",
+    "failed": "Deliveries nacked by requests to this server, before max_deliver or not.",
+    "terminated": "Messages made dead letters by requests to this server.",
 }
 
 _PIPELINE: Final = {
@@ -50,6 +59,9 @@ _PIPELINE: Final = {
     "postbus_pipeline_aside": "Rows that it could not publish and has put into another stream, in all its runs.",
     "postbus_pipeline_late": "Rows that came too late for a watermark and were dropped, in all its runs.",
 }
+
+
+Settled = Literal["acked", "failed", "terminated"]
 
 
 class Metrics:
@@ -75,9 +87,14 @@ class Metrics:
         self._received = Counter(
             "postbus_messages_received", "Messages delivered.", ["stream", "consumer"], registry=target
         )
+        self._settled = {
+            name: Counter(f"postbus_messages_{name}", text, ["stream", "consumer"], registry=target)
+            for name, text in _SETTLED.items()
+        }
         # Finding a child by its labels takes as long as counting.
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._of_streams: dict[str, Counter] = {}
+        self._of_consumers: dict[tuple[str, str, str], Counter] = {}
         self._gauges: list[Metric] = []
         self._gauges_until = 0.0
         self._gauges_of = 0.0
@@ -100,6 +117,15 @@ class Metrics:
 
     def count_received(self, stream: str, consumer: str, count: int) -> None:
         self._received.labels(stream, consumer).inc(count)
+
+    def count_settled(self, outcome: Settled, stream: str, consumer: str, count: int) -> None:
+        if not count:
+            return
+        child = self._of_consumers.get((outcome, stream, consumer))
+        if child is None:
+            child = self._settled[outcome].labels(stream, consumer)
+            self._of_consumers[outcome, stream, consumer] = child
+        child.inc(count)
 
     async def exposition(self, accept: str) -> tuple[bytes, str]:
         """The page for Prometheus, and its content type."""
@@ -151,15 +177,13 @@ class _Collected:
 
 
 async def _look(bus: postbus.AsyncBus) -> list[Metric]:
-    """Query streams and consumers: a few index probes for each, however many messages they have."""
+    """Query streams and consumers, in pages: looks at about a thousand messages of each, however many they have."""
     stream_gauges = [GaugeMetricFamily(name, text, labels=["stream"]) for name, text in _STREAM.items()]
-    consumer_gauges = [GaugeMetricFamily(name, text, labels=["stream", "consumer"]) for name, text in _CONSUMER.items()]
     for stream in await bus.list_streams():
-        values = (stream.message_estimate, stream.bytes, stream.segment_count, stream.last_seq)
+        values = (stream.message_estimate, stream.bytes, stream.segment_count, stream.last_seq, stream.scheduled)
         for gauge, value in zip(stream_gauges, values, strict=True):
             gauge.add_metric([stream.name], value)
-        await _look_at_consumers(bus, stream.name, consumer_gauges)
-    return [*stream_gauges, *consumer_gauges, *await _look_at_pipelines(bus)]
+    return [*stream_gauges, *await _look_at_consumers(bus), *await _look_at_pipelines(bus)]
 
 
 async def _look_at_pipelines(bus: postbus.AsyncBus) -> list[Metric]:
@@ -180,19 +204,20 @@ async def _look_at_pipelines(bus: postbus.AsyncBus) -> list[Metric]:
     return list(gauges)
 
 
-async def _look_at_consumers(bus: postbus.AsyncBus, stream: str, gauges: list[GaugeMetricFamily]) -> None:
-    # One at a time: a single statement about thousands of streams would hold a snapshot and a connection for seconds.
-    try:
-        consumers = await bus.list_consumers(stream)
-    except NotFound:
-        return  # It was dropped meanwhile.
-    for consumer in consumers:
-        try:
-            stats = await bus.consumer(stream, consumer.name).stats()
-        except NotFound:
-            continue
-        unread_at = stats.oldest_unread_at
-        age = 0.0 if unread_at is None else max(0.0, (datetime.now(UTC) - unread_at).total_seconds())
-        values = (stats.lag_estimate, stats.in_flight, stats.waiting, stats.dead, age, float(consumer.paused))
+async def _look_at_consumers(bus: postbus.AsyncBus) -> list[Metric]:
+    gauges = [GaugeMetricFamily(name, text, labels=["stream", "consumer"]) for name, text in _CONSUMER.items()]
+    now = datetime.now(UTC)
+    for consumer in await bus.consumer_overview():
+        unread_at = consumer.oldest_unread_at
+        values = (
+            consumer.backlog,
+            consumer.lag_estimate,
+            consumer.in_flight,
+            consumer.waiting,
+            consumer.dead,
+            0.0 if unread_at is None else max(0.0, (now - unread_at).total_seconds()),
+            float(consumer.paused),
+        )
         for gauge, value in zip(gauges, values, strict=True):
-            gauge.add_metric([stream, consumer.name], value)
+            gauge.add_metric([consumer.stream, consumer.name], value)
+    return list(gauges)

@@ -92,7 +92,7 @@ def _type_and_default(kind: Any, name: str, setting: Setting, *, is_edit: bool) 
 
 def _type(kind: Any, name: str, setting: Setting) -> Any:
     """The type of a setting in a request, with its range."""
-    if setting.kind in ("flag", "choice"):
+    if setting.kind in ("flag", "choice", "name"):
         return _plain_type(kind, name, setting)
     least, most = setting.least or 0, setting.most or 0
     if setting.kind == "duration":
@@ -102,6 +102,6 @@ def _type(kind: Any, name: str, setting: Setting) -> Any:
 
 def _plain_type(kind: Any, name: str, setting: Setting) -> Any:
     """The type of a setting in a response."""
-    if setting.kind == "flag":
-        return bool
+    if setting.kind in ("flag", "name"):
+        return bool if setting.kind == "flag" else str
     return Literal[choices_of(kind, name)] if setting.kind == "choice" else int

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final
 
 import orjson
 from pyspark.sql import types
 
 from postbus.codec.content import decode_json
+from postbus.codec.exact_json import decode_exactly
 from postbus.model.errors import InvalidInput
 from postbus.spark.compat import arrow_schema
 
 CORRUPT: Final = "_corrupt"
 _SHOWN: Final = 200
+# Python's own context rounds after 28 digits.
+_WIDE: Final = Context(prec=100)
 _HEADERS: Final = types.MapType(types.StringType(), types.StringType())
 _TYPES: Final[dict[str, types.DataType]] = {
     "key": types.StringType(),
@@ -105,6 +108,8 @@ class Columns:
         self._arrow_schema = arrow_schema(schema)
         data = schema["data"].dataType if "data" in schema.fieldNames() else None
         self._parse = converter(data) if isinstance(data, types.StructType) else None
+        has_decimals = data is not None and "decimal(" in data.simpleString()
+        self._decode = decode_exactly if has_decimals else decode_json
 
     def convert(self, batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -135,7 +140,7 @@ class Columns:
         corrupt: list[str | None] = []
         for text in texts.to_pylist():
             try:
-                rows.append(self._parse(decode_json(text)))
+                rows.append(self._parse(self._decode(text)))
                 corrupt.append(None)
             except (ValueError, TypeError, OverflowError, ArithmeticError):
                 rows.append(None)
@@ -240,8 +245,8 @@ def _integer(bits: int) -> _Converter:
 
 def _decimal(wanted: types.DecimalType) -> _Converter:
     def convert(value: Any) -> Decimal:
-        number = Decimal(str(_checked(value, int, float, str)))
-        fitted = number.quantize(Decimal(1).scaleb(-wanted.scale))
+        number = Decimal(str(_checked(value, int, float, Decimal, str)))
+        fitted = number.quantize(Decimal(1).scaleb(-wanted.scale), context=_WIDE)
         if fitted != number or len(fitted.as_tuple().digits) > wanted.precision:
             raise OverflowError(number)
         return fitted
@@ -263,8 +268,8 @@ _SIMPLE: Final[tuple[tuple[type[types.DataType], _Converter], ...]] = (
     (types.ShortType, _integer(16)),
     (types.IntegerType, _integer(32)),
     (types.LongType, _integer(64)),
-    (types.FloatType, lambda value: float(_checked(value, int, float))),
-    (types.DoubleType, lambda value: float(_checked(value, int, float))),
+    (types.FloatType, lambda value: float(_checked(value, int, float, Decimal))),
+    (types.DoubleType, lambda value: float(_checked(value, int, float, Decimal))),
     (types.TimestampType, _time),
     (types.DateType, lambda value: date.fromisoformat(_checked(value, str))),
 )

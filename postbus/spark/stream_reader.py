@@ -39,6 +39,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._filter = filter
         # With the trigger AvailableNow: no further than this.
         self._last_seq: int | None = None
+        self._committed_seq: int | None = None
 
     @without_traceback
     def initialOffset(self) -> dict[str, Any]:
@@ -94,6 +95,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 ),
             )
             if seq == begin:
+                if begin == last.seq:
+                    # Spark asks for the next batch when the last one is done, and commits that one only if there is a next.
+                    self._commit(database, begin)
                 return start
             is_gap = begin != last.seq or last.history() != history_of(state)
             return Offset.at(state, seq, last.ahead, begin if is_gap else None).as_json()
@@ -172,8 +176,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         if self._options.consumer is not None:
             with self._database() as database:
-                seq = Offset.of(end).seq
-                database.rows(SPARK_COMMIT, (self._options.stream, self._options.consumer, seq))
+                self._commit(database, Offset.of(end).seq)
+
+    def _commit(self, database: Session, seq: int) -> None:
+        """Show how far the query is as the position of its consumer."""
+        if self._options.consumer is not None and seq != self._committed_seq:
+            database.rows(SPARK_COMMIT, (self._options.stream, self._options.consumer, seq))
+            self._committed_seq = seq
 
     def _database(self) -> Any:
         return session.transaction(self._options.address.resolve())

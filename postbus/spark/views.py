@@ -32,7 +32,8 @@ _KEY_STATE: Final = (
     "published_at TIMESTAMP NOT NULL"
 )
 _CONSUMER_STATE: Final = (
-    "consumer STRING NOT NULL, partition INT, position_seq BIGINT, horizon_seq BIGINT NOT NULL, lag_estimate BIGINT NOT NULL, "
+    "consumer STRING NOT NULL, partition INT, backlog BIGINT, backlog_is_exact BOOLEAN, position_seq BIGINT, "
+    "horizon_seq BIGINT NOT NULL, lag_estimate BIGINT NOT NULL, "
     "oldest_unread_at TIMESTAMP, in_flight BIGINT NOT NULL, waiting BIGINT, dead BIGINT, oldest_in_flight_at TIMESTAMP, "
     "expired BIGINT NOT NULL, missed_estimate BIGINT NOT NULL, rate_estimate DOUBLE"
 )
@@ -40,6 +41,8 @@ _CONSUMER_STATE: Final = (
 # As the functions of Postgres give them.
 _STATE_NAMES: Final = (
     "partition",
+    "backlog",
+    "backlog_is_exact",
     "position_seq",
     "horizon_seq",
     "lag_estimate",

@@ -239,6 +239,8 @@ create table postbus_data.consumer (
         and filter_headers_not is null
         and filter_data is null
     ) stored,
+    -- A copy of each dead letter is published to this stream; null: to none.
+    dead_letters_to text collate "C",
     unique (stream_name, name)
 );
 
@@ -673,6 +675,8 @@ create type postbus.stream_info as (
     message_estimate bigint,
     bytes bigint,
     segment_count integer,
+    scheduled bigint,
+    next_scheduled_at timestamptz,
     created_at timestamptz,
     data_type text,
     one_message_per_key boolean,
@@ -790,7 +794,8 @@ create type postbus.consumer_info as (
     on_expired text,
     keep_unread boolean,
     expire_after interval,
-    keep_history interval
+    keep_history interval,
+    dead_letters_to text
 );
 
 -- What a receive has found out so far, passed from one step to the next.
@@ -846,7 +851,8 @@ create type postbus.dead_letter as (
 );
 
 -- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when the lease ends or the retry is
--- due. ack_id names the delivery in flight, so that an operator can settle it if its worker never will.
+-- due. ack_id names the delivery in flight, so that an operator can settle it if its worker never will. last_delivered_at is known of a
+-- message that is in flight or whose lease has just expired.
 create type postbus.peeked as (
     seq bigint,
     partition integer,
@@ -859,7 +865,8 @@ create type postbus.peeked as (
     attempts integer,
     until timestamptz,
     reason text,
-    ack_id text
+    ack_id text,
+    last_delivered_at timestamptz
 );
 
 -- A pipeline and its progress. See list_pipelines for the fields.
@@ -1904,6 +1911,7 @@ create or replace function postbus.alter_consumer(
     keep_unread boolean default null,
     expire_after interval default null,
     keep_history interval default null,
+    dead_letters_to text default null,
     backoff interval[] default null,
     backoff_factor double precision default null,
     backoff_cap interval default null,
@@ -1940,7 +1948,7 @@ begin
     from unnest(unset) as u
     where u not in (
         'backoff', 'backoff_factor', 'backoff_cap', 'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data',
-        'max_deliver', 'retain_dead', 'max_per_key', 'expire_after', 'keep_history'
+        'max_deliver', 'retain_dead', 'max_per_key', 'expire_after', 'keep_history', 'dead_letters_to'
     )
     limit 1;
     if unknown is not null then
@@ -1985,6 +1993,7 @@ begin
         keep_unread = coalesce(alter_consumer.keep_unread, c.keep_unread),
         expire_after = case when 'expire_after' = any (unset) then null else coalesce(alter_consumer.expire_after, c.expire_after) end,
         keep_history = case when 'keep_history' = any (unset) then null else coalesce(alter_consumer.keep_history, c.keep_history) end,
+        dead_letters_to = case when 'dead_letters_to' = any (unset) then null else coalesce(alter_consumer.dead_letters_to, c.dead_letters_to) end,
         backoff = settings.backoff,
         backoff_factor = settings.backoff_factor,
         backoff_cap = settings.backoff_cap,
@@ -2008,16 +2017,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-About how many messages a consumer or group has left to do: not delivered yet, in flight, or waiting for redelivery. One number,
-at constant cost, for autoscalers.
+How many messages a consumer or group has not finished: not delivered yet, in flight, waiting for redelivery, or parked behind their key.
+Dead letters and scheduled messages do not count. One number, for alerts and autoscalers.
 
-Returns  the estimate; 0 is exact.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED, PB503 on a
-         standby.
+Returns  exact up to 1,000 messages that are not delivered yet, an estimate beyond; stats.backlog_is_exact says which. 0 is exact.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer.
 */
-    select s.lag_estimate + s.in_flight + s.waiting
-    from postbus.stats(backlog.stream, backlog.consumer, caller) as s
-    where s.partition is null
+    select b.backlog
+    from postbus_data.count_backlog((postbus_data.permitted_consumer(caller, backlog.stream, backlog.consumer)).id) as b
 $$;
 
 create or replace function postbus.consumer_info(
@@ -2045,11 +2052,21 @@ begin
 end
 $$;
 
-create or replace function postbus.consumer_overview(stream text, caller postbus.caller default postbus.current_caller())
+create or replace function postbus.consumer_overview(
+    stream text default null,
+    after_stream text default '',
+    after_name text default '',
+    max_consumers integer default 200,
+    caller postbus.caller default postbus.current_caller()
+)
 returns table (
+    stream_name text,
     name text,
+    is_group boolean,
     ordering text,
     paused boolean,
+    backlog bigint,
+    backlog_is_exact boolean,
     lag_estimate bigint,
     in_flight bigint,
     redelivering bigint,
@@ -2064,25 +2081,34 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-One row for each consumer of a stream, in order of their names: the totals that stats reports for one.
+A page of consumers with their current figures, in order of stream and name: at most max_consumers after this stream and name. Of one
+stream, or for null of all on which the caller has the right to consume. The columns are those that stats reports for one.
 
 redelivering  how many of the messages in flight were delivered before.
 
-Raises   PB403 without the right to consume, PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a standby.
+Raises   PB403 without the right to consume, PB404 for an unknown stream.
 */
 #variable_conflict use_column
 declare
-    listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
+    listed integer := case when stream is not null then postbus_data.permitted_stream(caller, stream, 'consume') end;
 begin
     return query
     select
-        c.name, c.ordering, c.paused, s.lag_estimate, s.in_flight, postbus_data.in_flight(c.id, c.epoch, null, true), s.waiting, s.dead,
-        s.oldest_unread_at, s.oldest_in_flight_at
-    from postbus_data.consumer as c
-    cross join lateral postbus.stats(c.stream_name, c.name) as s
-    where c.stream_id = listed
-        and s.partition is null
-    order by c.name;
+        c.stream_name, c.name, c.is_group, c.ordering, c.paused, b.backlog, b.is_exact, b.unread, b.in_flight, b.redelivering, b.waiting, b.dead,
+        b.oldest_unread_at, b.oldest_in_flight_at
+    from (
+        select c.*
+        from postbus_data.consumer as c
+        where (c.stream_name, c.name) > (after_stream, after_name)
+            and case
+                when listed is null then postbus_data.has_right(caller, c.stream_id, 'consume')
+                else c.stream_id = listed
+            end
+        order by c.stream_name, c.name
+        limit max_consumers
+    ) as c
+    cross join lateral postbus_data.count_backlog(c.id) as b
+    order by c.stream_name, c.name;
 end
 $$;
 
@@ -2101,6 +2127,7 @@ create or replace function postbus.create_consumer(
     keep_unread boolean default false,
     expire_after interval default null,
     keep_history interval default null,
+    dead_letters_to text default null,
     backoff interval[] default '{}',
     backoff_factor double precision default null,
     backoff_cap interval default null,
@@ -2136,6 +2163,7 @@ on_expired       A message past its time to live is skipped (skip), or becomes a
 keep_unread      The stream keeps what it has not finished, whatever its retention.
 expire_after     It is removed when nobody has received from it for this long.
 keep_history     How long history keeps the outcome of each delivery.
+dead_letters_to  A stream that a copy of each new dead letter is published to.
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
                  have; a JSON path that must yield an item other than false and null. Other messages are skipped.
@@ -2150,6 +2178,10 @@ Touches  consumer (insert).
 declare
     settings postbus_data.consumer;
 begin
+    settings.is_group := false;
+    settings.stream_id := postbus_data.stream_id(stream);
+    settings.stream_name := stream;
+    settings.name := consumer;
     settings.ordering := ordering;
     settings.ack_wait := ack_wait;
     settings.max_ack_pending := max_ack_pending;
@@ -2162,14 +2194,12 @@ begin
     settings.keep_unread := keep_unread;
     settings.expire_after := expire_after;
     settings.keep_history := keep_history;
+    settings.dead_letters_to := dead_letters_to;
     settings.backoff := backoff;
     settings.backoff_factor := backoff_factor;
     settings.backoff_cap := backoff_cap;
     settings.backoff_jitter := backoff_jitter;
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
-    settings.is_group := false;
-    settings.stream_name := stream;
-    settings.name := consumer;
     perform postbus_data.add_consumer(settings, "start", from_seq, from_time, exist_ok);
 end
 $$;
@@ -2321,14 +2351,15 @@ begin
         stream_id, stream_name, name, is_group, start_after, partition_base, partition_count, backoff, backoff_factor, backoff_cap, backoff_jitter,
         filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
         ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
-        expire_after, keep_history
+        expire_after, keep_history, dead_letters_to
     )
     values (
         settings.stream_id, settings.stream_name, settings.name, settings.is_group, settings.start_after, first_segment.partition_base,
         first_segment.partition_count, settings.backoff, settings.backoff_factor, settings.backoff_cap, settings.backoff_jitter,
         settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
         settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
-        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history
+        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history,
+        settings.dead_letters_to
     )
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;
@@ -2402,6 +2433,18 @@ begin
             then format('backoff_cap = %s is not between 0 and 30 days', settings.backoff_cap)
         when (settings.backoff_jitter between 0 and 1) is not true
             then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
+        when settings.dead_letters_to = settings.stream_name
+            then 'dead_letters_to is the stream of the consumer itself'
+        when settings.dead_letters_to is not null and not exists (
+            select
+            from postbus_data.stream as own
+            join postbus_data.stream as other on other.data_type = own.data_type and not other.one_message_per_key
+            where own.id = settings.stream_id
+                and other.name = settings.dead_letters_to
+        )
+            then format(
+                'dead_letters_to = %L is not a stream with the same data_type that keeps every message', settings.dead_letters_to
+            )
     end;
     if problem is not null then
         raise exception using errcode = 'PB400', message = problem;
@@ -2429,7 +2472,8 @@ as $$
         'on_expired', 'skip'::text,
         'keep_unread', false,
         'expire_after', null,
-        'keep_history', null
+        'keep_history', null,
+        'dead_letters_to', null
     )
 $$;
 
@@ -2464,6 +2508,140 @@ They lie above the classes of publishers' locks (functions/horizon/internal/publ
 second key is a stream's id, or the negated id for the stream's schedule.
 */
     select 1610612736 + consumer_id
+$$;
+
+create or replace function postbus_data.count_backlog(
+    consumer_id integer,
+    out backlog bigint,
+    out is_exact boolean,
+    out unread bigint,
+    out in_flight bigint,
+    out redelivering bigint,
+    out waiting bigint,
+    out dead bigint,
+    out oldest_unread_at timestamptz,
+    out oldest_in_flight_at timestamptz
+)
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+What a consumer has not finished: backlog = unread + in_flight + waiting.
+
+backlog              published and neither acked nor dead.
+is_exact             each was counted. Otherwise unread is an estimate, of more than 1,000 messages, or of a consumer that filters by data:
+                     such a filter can take any time, so it is not evaluated; or 10,000 or more are waiting.
+unread               not delivered yet. Messages that the filter, their time to live or a newer version of their key rules out do not count.
+in_flight            leased and not settled; redelivering is how many of them were delivered before.
+waiting              failed, due for redelivery, or parked behind their key; 10,000 means that many or more.
+dead                 given up; 10,000 means that many or more.
+
+Stable, so it has the snapshot of the query that calls it: a message that moves from one state to another meanwhile is counted once.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := (select c from postbus_data.consumer as c where c.id = consumer_id);
+    source postbus_data.stream := (select s from postbus_data.stream as s where s.id = reader.stream_id);
+    partitions integer[];
+    after_seqs bigint[];
+    conditions text[] := array['coalesce(l.expires_at > clock_timestamp(), true)'];
+    parts integer[];
+    replaced integer;
+begin
+    select array_agg(p.n order by p.n), array_agg(greatest(coalesce(place.read_to_seq, reader.start_after), source.start_seq - 1) order by p.n)
+    into partitions, after_seqs
+    from postbus_data.unread_partitions(reader) as p (n)
+    left join lateral (
+        select r.read_to_seq
+        from postbus_data.position as r
+        where r.consumer_id = reader.id
+            and r.epoch = reader.epoch
+            and r.partition = p.n
+        order by r.read_to_seq desc
+        limit 1
+    ) as place on true;
+    if reader.filter_key_regex is not null then
+        conditions := conditions || 'coalesce(l.key ~ ($4).filter_key_regex, false)'::text;
+    end if;
+    if reader.filter_headers is not null then
+        conditions := conditions || 'coalesce(l.headers @> ($4).filter_headers, false)'::text;
+    end if;
+    if reader.filter_headers_not is not null then
+        conditions := conditions || 'not coalesce(l.headers @> any (($4).filter_headers_not), false)'::text;
+    end if;
+    if source.one_message_per_key then
+        conditions := conditions
+            || format('exists (select from postbus_data.state_%s as t where t.key = l.key and t.seq = l.seq)', source.id);
+    end if;
+    select c.message_count, c.is_exact and (reader.filter_data is null or c.message_count = 0), c.oldest_at
+    into unread, is_exact, oldest_unread_at
+    from postbus_data.count_messages(source.id, partitions, after_seqs, array_to_string(conditions, ' and '), reader) as c;
+
+    select
+        coalesce(sum(s.left_count), 0), coalesce(sum(s.left_count) filter (where l.attempts is not null), 0),
+        min(l.received_at) filter (where s.left_count > 0)
+    into in_flight, redelivering, oldest_in_flight_at
+    from postbus_data.lease as l
+    cross join lateral (
+        select cardinality(l.seqs) - count(*) as left_count
+        from postbus_data.settled as s
+        where s.token = l.token
+            and s.seq = any (l.seqs)
+    ) as s
+    where l.consumer_id = consumer_id
+        and l.epoch = reader.epoch;
+
+    parts := array[
+        (select count(*) from (select from postbus_data.waiting as w where w.consumer_id = consumer_id limit 10000) as w),
+        (select count(*) from (select from postbus_data.parked as p where p.consumer_id = consumer_id and p.epoch = reader.epoch limit 10000) as p),
+        (
+            select count(*)
+            from (
+                select
+                from postbus_data.due as d
+                where d.consumer_id = consumer_id
+                    and d.epoch = reader.epoch
+                    and d.n > coalesce(
+                        (
+                            select r.read_to_n
+                            from postbus_data.redelivery_position as r
+                            where r.consumer_id = consumer_id
+                                and r.epoch = reader.epoch
+                            order by r.read_to_n desc
+                            limit 1
+                        ),
+                        0
+                    )
+                limit 10000
+            ) as d
+        )
+    ];
+    waiting := least(10000, parts[1] + parts[2] + parts[3]);
+    is_exact := is_exact and waiting < 10000;
+    if source.one_message_per_key and waiting > 0 then
+        -- Those that a newer version has replaced are not delivered again. In the orders that keep no key, nobody has looked yet.
+        execute format(
+            'select count(*)
+            from (
+                (select w.key, w.seq from postbus_data.waiting as w where w.consumer_id = $1 and w.key is not null limit 10000)
+                union all
+                (select p.key, p.seq from postbus_data.parked as p where p.consumer_id = $1 and p.epoch = $2 limit 10000)
+            ) as h
+            where not exists (select from postbus_data.state_%s as t where t.key = h.key and t.seq = h.seq)',
+            source.id
+        )
+        into replaced
+        using consumer_id, reader.epoch;
+        waiting := waiting - replaced;
+        is_exact := is_exact and (reader.ordering = 'key' or waiting = 0);
+    end if;
+    select count(*) into dead
+    from (select from postbus_data.dead_letter as d where d.consumer_id = consumer_id limit 10000) as d;
+    backlog := unread + in_flight + waiting;
+end
 $$;
 
 create or replace function postbus_data.delivery_rate(state postbus_data.sweep_state, positions bigint, now_at timestamptz)
@@ -2542,7 +2720,7 @@ as $$
 $$;
 
 create or replace function postbus_data.held_states(consumer_id integer, epoch integer, now_at timestamptz)
-returns table (partition integer, seq bigint, attempts integer, until timestamptz, reason text, state text, ack_id text)
+returns table (partition integer, seq bigint, attempts integer, until timestamptz, reason text, state text, ack_id text, last_delivered_at timestamptz)
 language sql
 stable
 as $$
@@ -2553,7 +2731,8 @@ condition on partition and seq is an index probe in all tables but lease.
     select
         l.partition, m.seq, coalesce(m.attempt, 1), l.deadline, null::text,
         case when l.deadline > now_at then 'delivered' else 'available' end,
-        case when l.deadline > now_at then lpad(to_hex(l.token), 16, '0') || '-' || m.seq end
+        case when l.deadline > now_at then lpad(to_hex(l.token), 16, '0') || '-' || m.seq end,
+        l.received_at
     from postbus_data.lease as l
     cross join lateral unnest(l.seqs, l.attempts) as m (seq, attempt)
     where l.consumer_id = held_states.consumer_id
@@ -2561,16 +2740,17 @@ condition on partition and seq is an index probe in all tables but lease.
         and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
     union all
     select
-        w.partition, w.seq, w.attempts, w.due_at, w.reason, case when w.due_at > now_at then 'waiting' else 'available' end, null
+        w.partition, w.seq, w.attempts, w.due_at, w.reason, case when w.due_at > now_at then 'waiting' else 'available' end, null,
+        null
     from postbus_data.waiting as w
     where w.consumer_id = held_states.consumer_id
     union all
-    select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting', null
+    select p.partition, p.seq, 0, null, 'an earlier message of its key is not done', 'waiting', null, null
     from postbus_data.parked as p
     where p.consumer_id = held_states.consumer_id
         and p.epoch = held_states.epoch
     union all
-    select d.partition, d.seq, d.attempts, null, null, 'available', null
+    select d.partition, d.seq, d.attempts, null, null, 'available', null, null
     from postbus_data.due as d
     where d.consumer_id + 0 = held_states.consumer_id
         and d.epoch = held_states.epoch
@@ -2679,7 +2859,7 @@ begin
         );
         return query
         select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
-            null::text
+            null::text, null::timestamptz
         from unnest(messages) as m
         where postbus_data.passes(reader, m)
             and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));
@@ -2704,7 +2884,8 @@ declare
 begin
     for held in
         select h.partition, array_agg(h.seq) as seqs, array_agg(h.attempts) as attempts, array_agg(h.state) as states,
-            array_agg(h.until) as untils, array_agg(h.reason) as reasons, array_agg(h.ack_id) as ack_ids
+            array_agg(h.until) as untils, array_agg(h.reason) as reasons, array_agg(h.ack_id) as ack_ids,
+            array_agg(h.last_delivered_at) as last_delivered
         from (
             select h.*
             from postbus_data.held_states(reader.id, reader.epoch, now_at) as h
@@ -2717,9 +2898,9 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id
-        from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids)
-            as h (seq, attempt, state, until, reason, ack_id)
+            h.ack_id, h.last_delivered_at
+        from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
+            as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(
             postbus_data.fetch_named(
                 reader.stream_id,
@@ -2738,9 +2919,13 @@ volatile
 as $$
 /*
 The sum of a consumer's positions, scaled as if it had 1,024 partitions. Partitions share one range of seqs, so the sum grows by
-about 1,024 for each message delivered, and by at least 1. One probe for each partition, however many dead rows there are.
+about 1,024 for each message delivered, and by at least 1. One probe for each partition, however many dead rows there are. Null
+when the stream got other partitions since the reader was looked up: its positions are all at the end.
 */
-    select coalesce(sum(coalesce(place.read_to_seq, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
+    select case
+        when max(place.read_to_seq) = 9223372036854775807 then null
+        else coalesce(sum(coalesce(place.read_to_seq, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
+    end
     from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
     left join lateral (
         select r.read_to_seq
@@ -2868,7 +3053,7 @@ begin
         (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
         c.filter_data::text,
         c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.on_expired,
-        c.keep_unread, c.expire_after, c.keep_history
+        c.keep_unread, c.expire_after, c.keep_history, c.dead_letters_to
     from postbus_data.consumer as c
     where c.stream_id = listed
     order by c.name;
@@ -2948,7 +3133,7 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text
+            null::text, null::timestamptz
         from postbus_data.dead_letter as d
         where d.consumer_id = reader.id
             and d.seq > after_seq
@@ -2996,21 +3181,22 @@ begin
     -- One statement, so one snapshot: a message that moves from one table to another meanwhile is seen in exactly one.
     return query
     select
-        d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason, null::text
+        d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
+        null::text, null::timestamptz
     from postbus_data.dead_letter as d
     where d.consumer_id = asked.id
         and d.seq = seq
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, h.state, h.attempts,
-        h.until, h.reason, h.ack_id
+        h.until, h.reason, h.ack_id, h.last_delivered_at
     from postbus_data.held_states(asked.id, asked.epoch, now_at) as h
     where h.partition = message.partition
         and h.seq = seq
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, null, null
+        null, null, null, null
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq
@@ -3177,6 +3363,8 @@ $$;
 create or replace function postbus.stats(stream text, consumer text, caller postbus.caller default postbus.current_caller())
 returns table (
     partition integer,
+    backlog bigint,
+    backlog_is_exact boolean,
     position_seq bigint,
     horizon_seq bigint,
     lag_estimate bigint,
@@ -3200,12 +3388,16 @@ as $$
 How far a consumer has come: one row for each partition that it reads, and one with partition null for the whole consumer. The
 cost does not depend on the length of the stream.
 
+backlog              how many messages the consumer has not finished: not delivered yet, in flight, waiting for redelivery, or parked behind
+                     their key. Dead letters and scheduled messages do not count. Null for a partition.
+backlog_is_exact     they were counted. Otherwise it is an estimate: above 1,000 messages that are not delivered yet, and for a filter by
+                     data. 0 is always exact.
 position_seq         the partition was delivered up to this seq.
-lag_estimate         about how many messages are not delivered yet. Partitions share one range of seqs, so the estimate assumes
-                     that messages are spread evenly. 0 is exact.
-oldest_unread_at     when the next message to be delivered was published.
+lag_estimate         about how many messages are not delivered yet; for the whole consumer, as exact as the backlog. For a partition it
+                     assumes that messages are spread evenly over the partitions, and passes over the filter.
+oldest_unread_at     when the oldest message that is not delivered yet was published.
 in_flight            how many messages are leased and not settled.
-waiting, dead        how many failed messages wait for redelivery, and how many were given up; 10,000 means that many or more.
+waiting, dead        how many messages have failed or are parked, and how many were given up; 10,000 means that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
 rate_estimate        about how many messages per second were delivered in the last seconds; null for a group.
@@ -3221,11 +3413,9 @@ declare
     layout bigint := postbus_data.reading_layout(reader);
     partition_count integer := postbus_data.layout_count(layout);
     end_seq bigint;
-    total_lag bigint := 0;
     total_expired bigint := 0;
     total_missed bigint := 0;
     start_seq bigint;
-    oldest timestamptz;
     next_message postbus.delivery;
     swept postbus_data.sweep_state;
 begin
@@ -3271,33 +3461,16 @@ begin
         in_flight := postbus_data.in_flight(reader.id, reader.epoch, partition, null);
         expired := coalesce(expired, 0);
         total_expired := total_expired + expired;
-        oldest := least(oldest, oldest_unread_at);
-        total_lag := total_lag + lag_estimate;
         return next;
     end loop;
 
     partition := null;
     position_seq := null;
-    lag_estimate := total_lag + horizon_seq - end_seq;
     expired := total_expired;
     missed_estimate := total_missed;
-    oldest_unread_at := oldest;
-    in_flight := postbus_data.in_flight(reader.id, reader.epoch, null, null);
-    select count(*) into waiting
-    from (
-        (select from postbus_data.waiting as w where w.consumer_id = reader.id limit 10000)
-        union all
-        (select from postbus_data.parked as p where p.consumer_id = reader.id and p.epoch = reader.epoch limit 10000)
-        union all
-        (select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch limit 10000)
-    ) as w;
-    waiting := least(waiting, 10000);
-    select count(*) into dead
-    from (select from postbus_data.dead_letter as d where d.consumer_id = reader.id limit 10000) as d;
-    select min(l.received_at) into oldest_in_flight_at
-    from postbus_data.lease as l
-    where l.consumer_id = reader.id
-        and l.epoch = reader.epoch;
+    select b.backlog, b.is_exact, b.unread, b.in_flight, b.waiting, b.dead, b.oldest_unread_at, b.oldest_in_flight_at
+    into backlog, backlog_is_exact, lag_estimate, in_flight, waiting, dead, oldest_unread_at, oldest_in_flight_at
+    from postbus_data.count_backlog(reader.id) as b;
     if not reader.is_group then
         swept := postbus_data.sweep_state_of(reader);
         -- Just after a sweep there is too little time to divide by; the sweep has recorded the rate before it.
@@ -5327,8 +5500,8 @@ begin
         end
     );
     execute postbus_data.render(
-        postbus_data.receive_template(),
-        names || jsonb_build_object('receive_from_many', postbus_data.render(postbus_data.receive_from_many_template(), names))
+        postbus_data.ack_and_receive_template(),
+        names || jsonb_build_object('ack_and_receive_from_many', postbus_data.render(postbus_data.ack_and_receive_from_many_template(), names))
     );
 end
 $$;
@@ -7868,6 +8041,153 @@ begin
 end
 $$;
 
+create or replace function postbus_data.count_messages(
+    stream_id integer,
+    partitions integer[],
+    after_seqs bigint[],
+    condition text,
+    reader postbus_data.consumer,
+    out message_count bigint,
+    out is_exact boolean,
+    out oldest_at timestamptz
+)
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+How many messages a stream holds in these partitions, each above its seq. It counts up to 1,000 of them one by one; if there are more, it
+estimates from the first messages of each partition, taking the rest to be as dense.
+
+partitions  in ascending order; after_seqs has the seq for each.
+condition   on l, a row of the log, which may name the reader as $4.
+
+Returns  is_exact: they were all counted. oldest_at: when the oldest of those that it looked at was published.
+
+Stable, so all its statements have the snapshot of the query that calls it, and the messages count as they were at one moment. It looks at
+no more than 1,001 messages to count, and at about 1,000 more to estimate, however many there are.
+*/
+#variable_conflict use_variable
+declare
+    most constant integer := 1000;
+    source constant text := 'from unnest($1, $2) with ordinality as p (partition, after_seq, place)
+        cross join lateral (
+            select l.seq, l.key, l.headers, l.published_at, l.expires_at
+            from %s as l
+            where l.partition = p.partition
+                and l.seq > p.after_seq
+            order by l.seq';
+    newest_seq bigint := pg_sequence_last_value(to_regclass('postbus_data.seq_' || stream_id));
+    lowest_seq bigint := (select min(a) from unnest(after_seqs) as a);
+    segment record;
+    looked_at bigint := 0;
+    here record;
+    per_partition integer;
+    found_in double precision[];
+    estimate double precision := 0;
+    reached_seq bigint;
+begin
+    message_count := 0;
+    is_exact := true;
+    for segment in
+        select postbus_data.log_table(g.stream_id, g.number) as log
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+            and g.partition_base >= partitions[1]
+            and (g.sealed_at is null or g.last_seq > lowest_seq)
+        order by g.number
+    loop
+        begin
+            execute format(
+                'select count(*) as seen, count(*) filter (where m.is_wanted) as wanted, min(m.published_at) filter (where m.is_wanted) as oldest
+                from (select %s as is_wanted, l.published_at ' || source || ') as l limit $3) as m',
+                condition,
+                segment.log
+            )
+            into here
+            using partitions, after_seqs, most + 1 - looked_at, reader;
+        exception when undefined_table then
+            -- It was dropped since: its messages are gone.
+            continue;
+        end;
+        looked_at := looked_at + here.seen;
+        message_count := message_count + here.wanted;
+        oldest_at := least(oldest_at, here.oldest);
+        is_exact := looked_at <= most;
+        exit when not is_exact;
+    end loop;
+    if is_exact then
+        return;
+    end if;
+
+    looked_at := 0;
+    per_partition := greatest(8, most / cardinality(partitions));
+    found_in := array_fill(0::float8, array[cardinality(partitions)]);
+    for segment in
+        select
+            postbus_data.log_table(g.stream_id, g.number) as log, g.after_seq, coalesce(g.last_seq, g.rolled_at_seq, newest_seq) as last_seq,
+            max(coalesce(g.last_seq, g.rolled_at_seq, newest_seq)) over (partition by g.partition_base) as end_seq
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+            and g.partition_base >= partitions[1]
+            and (g.sealed_at is null or g.last_seq > lowest_seq)
+        order by g.number
+    loop
+        begin
+            for here in execute format(
+                'select p.place, p.after_seq, s.*
+                from unnest($1, $2) with ordinality as p (partition, after_seq, place)
+                cross join lateral (
+                    select count(*) as seen, count(*) filter (where m.is_wanted) as wanted, max(m.seq) as last_seq,
+                        min(m.published_at) filter (where m.is_wanted) as oldest
+                    from (
+                        select %s as is_wanted, l.seq, l.published_at
+                        from (
+                            select l.seq, l.key, l.headers, l.published_at, l.expires_at
+                            from %s as l
+                            where l.partition = p.partition
+                                and l.seq > p.after_seq
+                            order by l.seq
+                            limit $3
+                        ) as l
+                    ) as m
+                ) as s
+                where s.seen > 0',
+                condition,
+                segment.log
+            ) using partitions, after_seqs, per_partition, reader
+            loop
+                looked_at := looked_at + here.seen;
+                oldest_at := least(oldest_at, here.oldest);
+                if here.seen < per_partition then
+                    found_in[here.place] := found_in[here.place] + here.wanted;
+                else
+                    estimate := estimate + found_in[here.place] + here.wanted * greatest(
+                        1.0,
+                        (segment.end_seq - greatest(here.after_seq, segment.after_seq))::float8
+                        / (here.last_seq - greatest(here.after_seq, segment.after_seq))
+                    );
+                    found_in[here.place] := 0;
+                    partitions[here.place] := null;
+                end if;
+            end loop;
+        exception when undefined_table then
+            continue;
+        end;
+        reached_seq := segment.last_seq;
+        -- Many small segments: what follows is like what was seen.
+        exit when looked_at > 4 * most or cardinality(array_remove(partitions, null)) = 0;
+    end loop;
+    estimate := estimate + (select sum(f) from unnest(found_in) as f)
+        * greatest(1.0, (newest_seq - lowest_seq)::float8 / greatest(1, reached_seq - lowest_seq));
+    -- Each has a seq of its own.
+    message_count := greatest(message_count, least(round(estimate)::bigint, newest_seq - lowest_seq), 1);
+end
+$$;
+
 create or replace function postbus_data.create_publish_functions(stream_id integer)
 returns void
 language plpgsql
@@ -8874,18 +9194,33 @@ language plpgsql
 volatile
 as $$
 /*
-Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter.
+Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter. With dead_letters_to, another copy is
+published to that stream, in the same transaction; if the stream does not take it, the reason says so.
 
-Touches  dead_letter (insert).
+Touches  dead_letter (insert), and what postbus.publish touches.
+Locks    with dead_letters_to, what postbus.publish locks.
 */
 declare
     data_type text;
     message postbus.delivery;
+    headers jsonb;
 begin
     select s.data_type into data_type from postbus_data.stream as s where s.id = reader.stream_id;
     message := (postbus_data.fetch_named(reader.stream_id, data_type, partition, array[seq], array[attempts], 0))[1];
     if message.seq is null then
         return;
+    end if;
+    if reader.dead_letters_to is not null then
+        headers := coalesce(message.headers, '{}') || jsonb_strip_nulls(jsonb_build_object(
+            'postbus-dead-stream', reader.stream_name, 'postbus-dead-consumer', reader.name, 'postbus-dead-seq', seq::text,
+            'postbus-dead-attempts', attempts::text, 'postbus-dead-reason', left(reason, 1000)
+        ));
+        begin
+            perform postbus.publish(reader.dead_letters_to, message.key, message.data, headers, message.bytes);
+        exception
+            when sqlstate 'PB400' or sqlstate 'PB404' or sqlstate 'PB409' or sqlstate 'PB413' or sqlstate 'PB507' then
+                reason := concat_ws('; ', reason, format('no copy in stream "%s": %s', reader.dead_letters_to, sqlerrm));
+        end;
     end if;
     insert into postbus_data.dead_letter (
         consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason
@@ -9238,7 +9573,7 @@ begin
         where s.consumer_id = reader.id
             and s.epoch = reader.epoch
             and s.swept_to = state.swept_to;
-        positions := postbus_data.position_sum(reader);
+        positions := coalesce(postbus_data.position_sum(reader), state.position_sum);
         insert into postbus_data.sweep_state (consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate)
         values (
             reader.id, reader.epoch, swept_to,
@@ -9690,7 +10025,7 @@ begin
 
         last_use := postbus_data.last_use_of(reader);
         positions := postbus_data.position_sum(reader);
-        if last_use.used_at is null or positions <> last_use.position_sum then
+        if last_use.used_at is null or positions is distinct from last_use.position_sum then
             perform postbus_data.note_use(reader, positions);
         elsif last_use.used_at < clock_timestamp() - reader.expire_after then
             perform postbus.drop_consumer(reader.stream_name, reader.name);
@@ -10534,7 +10869,7 @@ declare
 begin
     select s.* into stream from postbus_data.stream as s where s.id = stream_id;
     execute postbus_data.render(
-        postbus_data.claim_template(),
+        postbus_data.claim_segment_template(),
         jsonb_build_object(
             'stream_id', stream_id,
             'segment', number,
@@ -11508,9 +11843,10 @@ declare
             and postbus_data.has_right(caller, s.id, 'consume', 'read')
     );
 begin
-    dropped := first_kept > after_seq + 1 and after_seq < (
-        select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id
-    );
+    -- Above the last message of all that was dropped, there are seqs without a message: of duplicates, or rolled back.
+    dropped := first_kept > after_seq + 1
+        and after_seq < (select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id)
+        and coalesce(after_seq < (select max(d.last_seq) from postbus_data.dropped as d where d.stream_id = spark_lost.stream_id), true);
     purged := dropped or (
         first_kept > after_seq + 1 and coalesce(postbus_data.next_seq(stream_id, after_seq) < first_kept, false)
     );
@@ -12633,6 +12969,47 @@ begin
 end
 $$;
 
+create or replace function postbus_data.count_held(stream_id integer, out message_count bigint, out bytes bigint, out segment_count integer)
+language plpgsql
+stable
+as $$
+/*
+How many messages the log of a stream holds, and what it takes on disk.
+
+message_count  exact up to 1,000. Beyond, what Postgres's statistics say, which are a second or so late; or an estimate from the first
+               messages of each partition, while the statistics know of fewer than 1,000.
+*/
+#variable_conflict use_variable
+declare
+    known bigint;
+    partitions integer[];
+    start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = stream_id);
+    is_exact boolean;
+begin
+    select count(*), coalesce(sum(pg_stat_get_live_tuples(t.log)), 0), coalesce(sum(pg_total_relation_size(t.log)), 0)
+    into segment_count, known, bytes
+    from (
+        select to_regclass(postbus_data.log_table(g.stream_id, g.number)) as log
+        from postbus_data.segment as g
+        where g.stream_id = stream_id
+    ) as t;
+    partitions := array(
+        select p.n
+        from (select distinct g.partition_base, g.partition_count from postbus_data.segment as g where g.stream_id = stream_id) as g
+        cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
+        order by p.n
+    );
+    select c.message_count, c.is_exact
+    into message_count, is_exact
+    from postbus_data.count_messages(
+        stream_id, partitions, array_fill(greatest(start_seq - 1, 0), array[cardinality(partitions)]), 'true', null
+    ) as c;
+    if not is_exact and known > 1000 then
+        message_count := known;
+    end if;
+end
+$$;
+
 create or replace function postbus_data.raise_unknown_stream(stream text)
 returns void
 language plpgsql
@@ -12730,7 +13107,9 @@ returns table (
     until_acked boolean,
     consumer_count bigint,
     message_estimate bigint,
-    bytes bigint
+    bytes bigint,
+    scheduled bigint,
+    next_scheduled_at timestamptz
 )
 language sql
 volatile
@@ -12741,30 +13120,36 @@ as $$
 A page of streams with their current figures, in order of their names, at most max_streams after after_name. For monitoring that
 asks often: far cheaper than list_streams. Only streams on which the caller has a right.
 
-sizes    also return message_estimate and bytes, which are null otherwise: it examines the files of each segment.
+sizes    also return message_estimate, bytes, scheduled and next_scheduled_at, which are null otherwise: it counts messages, and examines
+         the files of each segment. See stream_info for what they mean.
 */
     select
         s.name, s.start_seq, pg_sequence_last_value(to_regclass('postbus_data.seq_' || s.id)), s.is_full, s.until_acked,
         (select count(*) from postbus_data.consumer as c where c.stream_id = s.id),
-        case when sizes then held.message_estimate end,
-        case when sizes then held.bytes end
-    from postbus_data.stream as s
+        held.message_count, held.bytes, later.scheduled, later.next_scheduled_at
+    from (
+        select s.*
+        from postbus_data.stream as s
+        where s.name > after_name
+            and postbus_data.has_right(caller, s.id, 'publish', 'consume', 'read')
+        order by s.name
+        limit max_streams
+    ) as s
+    -- The conditions are here and not in the join, so that nothing is examined without sizes.
+    left join lateral (select h.* from postbus_data.count_held(s.id) as h where sizes) as held on true
     left join lateral (
-        select
-            coalesce(sum(pg_stat_get_live_tuples(t.log)), 0)::bigint as message_estimate,
-            coalesce(sum(pg_total_relation_size(t.log)), 0)::bigint as bytes
+        select count(*) as scheduled, min(m.deliver_at) as next_scheduled_at
         from (
-            select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
-            from postbus_data.segment as g
-            -- Here, and not in the join, so that nothing is examined without sizes.
+            select m.deliver_at
+            from postbus_data.scheduled as m
             where sizes
-                and g.stream_id = s.id
-        ) as t
-    ) as held on true
-    where s.name > after_name
-        and postbus_data.has_right(caller, s.id, 'publish', 'consume', 'read')
+                and m.stream_id = s.id
+            order by m.deliver_at
+            limit 10000
+        ) as m
+        having sizes
+    ) as later on true
     order by s.name
-    limit max_streams
 $$;
 
 create or replace function postbus.publish_rate(
@@ -12805,8 +13190,10 @@ A stream's settings and size.
 
 start_seq         messages below this seq are gone.
 last_seq          the highest seq given out, perhaps to a message that is not committed or never will be.
-message_estimate  how many messages the log holds, by Postgres's own statistics: an estimate, a second or so late.
+message_estimate  how many messages the log holds: exact up to 1,000, beyond by Postgres's own statistics, a second or so late.
 bytes             what the log takes on disk.
+scheduled         how many messages wait for their time, which is not in the log; 10,000 means that many or more. next_scheduled_at is when
+                  the next of them is due.
 
 Raises   PB404 for an unknown stream or one on which the caller has no right.
 */
@@ -12837,16 +13224,18 @@ begin
     info.dedup_window := settings.dedup_window;
     info.process_unmodified := settings.process_unmodified;
 
-    select
-        count(*),
-        coalesce(sum(pg_stat_get_live_tuples(t.log)), 0),
-        coalesce(sum(pg_total_relation_size(t.log)), 0)
+    select h.segment_count, h.message_count, h.bytes
     into info.segment_count, info.message_estimate, info.bytes
+    from postbus_data.count_held(found_id) as h;
+    select count(*), min(m.deliver_at)
+    into info.scheduled, info.next_scheduled_at
     from (
-        select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
-        from postbus_data.segment as g
-        where g.stream_id = found_id
-    ) as t;
+        select m.deliver_at
+        from postbus_data.scheduled as m
+        where m.stream_id = found_id
+        order by m.deliver_at
+        limit 10000
+    ) as m;
     return info;
 end
 $$;
@@ -13021,24 +13410,36 @@ set search_path = pg_catalog, pg_temp
 as $body$
 #variable_conflict use_variable
 declare
+    first_id text := ack_ids[1];
+    seqs bigint[];
     token bigint;
     acked integer;
     reader postbus_data.consumer;
 begin
-    -- As ack_lease does. For a whole lease this is all.
-    delete from postbus_data.lease as l
-    using postbus_data.consumer as c
-    where l.token = postbus_data.parse_token(ack_ids[1])
-        and l.piece = 0
-        and l.consumer_id + 0 = c.id
-        and l.epoch = c.epoch
-        and not l.has_history
-        and not l.is_split
-        and c.stream_name = {stream_name}
-        and c.name = consumer
-        and cardinality(ack_ids) = 1
-        and current_setting('transaction_isolation'::text) = 'read committed'::text
-    returning l.token, cardinality(l.seqs) into token, acked;
+    -- A whole lease, or all of its messages in their order: one statement is all.
+    if length(first_id) > 16 and left(ack_ids[cardinality(ack_ids)], 16) = left(first_id, 16) then
+        seqs := array(
+            select substr(i.id, 18)::bigint
+            from unnest(ack_ids) as i (id)
+            where left(i.id, 16) = left(first_id, 16)
+                and i.id ~ '^.{16}-[0-9]{1,18}$'
+        );
+    end if;
+    if cardinality(ack_ids) = coalesce(cardinality(seqs), 1) then
+        delete from postbus_data.lease as l
+        using postbus_data.consumer as c
+        where l.token = postbus_data.parse_token(left(first_id, 16))
+            and l.piece = 0
+            and l.consumer_id + 0 = c.id
+            and l.epoch = c.epoch
+            and not l.has_history
+            and not l.is_split
+            and (l.seqs = seqs or length(first_id) = 16)
+            and c.stream_name = {stream_name}
+            and c.name = consumer
+            and current_setting('transaction_isolation'::text) = 'read committed'::text
+        returning l.token, cardinality(l.seqs) into token, acked;
+    end if;
     if token is null then
         reader := postbus_data.find_consumer({stream_name}, consumer);
         perform postbus_data.check_isolation();
@@ -13054,255 +13455,14 @@ $body$;
 $template$
 $function$;
 
-create or replace function postbus_data.claim_template()
+create or replace function postbus_data.ack_and_receive_template()
 returns text
 language sql
 immutable
 as $function$
-/* The text of templates/claim.sql. */
+/* The text of templates/ack_and_receive.sql. */
     select $template$
--- Leases messages of one partition in one segment, or only reads them. See create_claim_function.
-create or replace function postbus_data.claim_{stream_id}_{segment}(reader postbus_data.consumer, claim postbus_data.receive_state)
-returns postbus_data.batch
-language plpgsql
-volatile
-as $body$
-#variable_conflict use_variable
-declare
-    partition integer := (claim.place).partition;
-    after_seq bigint := claim.after_seq;
-    to_seq bigint := claim.to_seq;
-    wanted integer := claim.wanted;
-    has_expired boolean;
-    seqs bigint[];
-    keys text[];
-    expired bigint[];
-    last_seq bigint;
-    scanned integer;
-    picked postbus_data.chosen_messages;
-    batch postbus_data.batch;
-begin
-    if claim.scan is null and claim.blocked is null and ({is_unversioned} or claim.lease_until is null) then
-        if wanted > {array_limit} then
-            -- An array holds less than 1 GiB.
-            select greatest(count(*), 1)
-            into wanted
-            from (
-                select sum(octet_length(l.data::{data_type})) over (order by l.seq) as size
-                from {log_table} as l
-                where l.partition = partition
-                    and l.seq > after_seq
-                    and l.seq <= to_seq
-                order by l.seq
-                limit wanted
-            ) as m
-            where m.size < 268435456;
-        end if;
-        select
-            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
-            bool_or(m.expires_at <= clock_timestamp())
-        into batch.seqs, batch.keys, batch.{data_column}, batch.headers, batch.published_at, has_expired
-        from (
-            select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at, l.expires_at
-            from {log_table} as l
-            where l.partition = partition
-                and l.seq > after_seq
-                and l.seq <= to_seq
-            order by l.seq
-            limit wanted
-        ) as m;
-        batch.partition := partition;
-        -- Whoever has no lease to give only wants to look.
-        if batch.seqs is null or claim.lease_until is null then
-            return batch;
-        end if;
-        if has_expired is not true then
-            batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
-            return batch;
-        end if;
-    end if;
-
-    -- Some may be filtered out, parked or expired.
-    select
-        array_agg(m.seq) filter (where m.matches and not m.expired),
-        array_agg(m.key) filter (where m.matches and not m.expired),
-        array_agg(m.seq) filter (where m.matches and m.expired),
-        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
-        count(*)
-    into seqs, keys, expired, last_seq, scanned
-    from (
-        select
-            l.seq,
-            l.key,
-            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
-            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
-            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
-            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
-            and {matches_data}
-            and {is_current} as matches
-        from {log_table} as l
-        where l.partition = partition
-            and l.seq > after_seq
-            and l.seq <= to_seq
-        order by l.seq
-        limit coalesce(claim.scan, wanted)
-    ) as m;
-    picked := postbus_data.choose_messages(reader, claim, seqs, keys, expired, last_seq);
-    if picked.seqs is null then
-        if picked.last_seq > (picked.place).read_to_seq then
-            perform postbus_data.advance_position(picked.place, picked.last_seq);
-        end if;
-        -- It has moved on by itself, and says how many it looked at.
-        batch := null;
-        batch.attempts := array[scanned];
-        return batch;
-    end if;
-    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
-    into batch.seqs, batch.keys, batch.{data_column}, batch.headers, batch.published_at
-    from (
-        select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at
-        from {log_table} as l
-        where l.partition = partition
-            and l.seq = any (picked.seqs)
-        order by l.seq
-    ) as m;
-    batch.partition := partition;
-    claim.place := picked.place;
-    batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, picked.last_seq);
-    return batch;
-end
-$body$;
-$template$
-$function$;
-
-create or replace function postbus_data.publish_template()
-returns text
-language sql
-immutable
-as $function$
-/* The text of templates/publish.sql. */
-    select $template$
--- What postbus.publish does, for one stream whose table, partitions and limits are known. See create_publish_functions.
-create or replace function postbus_data.publish_{stream_id}(key text, data {data_type}, headers jsonb)
-returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $body$
-#variable_conflict use_variable
-declare
-    hash bytea := sha256(convert_to(key, 'UTF8'::name));
-    seq bigint;
-begin
-    if {is_refused}
-        or (
-            case
-                when pg_current_xact_id_if_assigned() is null
-                then pg_try_advisory_xact_lock_shared({lock_class}, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass)))
-                else postbus_data.lock_horizon({stream_id}, 'postbus_data.seq_{stream_id}'::regclass)
-            end
-        ) is not true
-        or (pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint) is not true
-        or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
-        or (octet_length(data) <= {max_message_bytes}) is not true
-        or headers is not null
-    then
-        return postbus.publish({stream_name}, key, {data_argument} => data, headers => headers);
-    end if;
-    seq := nextval('postbus_data.seq_{stream_id}'::regclass);
-    if pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) <> {layout}::bigint then
-        -- See publish. This number stays unused.
-        return postbus.publish({stream_name}, key, {data_argument} => data);
-    end if;
-    insert into {log_table} (seq, published_at, partition, key, data)
-    values (
-        seq,
-        clock_timestamp(),
-        {partition_base} + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), {partition_count}), mod(seq, {partition_count}::bigint)::integer),
-        key,
-        {content}
-    );
-    return seq;
-end
-$body$;
-$template$
-$function$;
-
-create or replace function postbus_data.publish_many_template()
-returns text
-language sql
-immutable
-as $function$
-/* The text of templates/publish_many.sql. */
-    select $template$
--- What postbus.publish_many does, for one stream whose table, partitions and limits are known. See create_publish_functions.
-create or replace function postbus_data.publish_many_{stream_id}(keys text[], data {data_type}[], headers jsonb[])
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $body$
-#variable_conflict use_variable
-declare
-    message_count integer := cardinality(data);
-    published_at timestamptz;
-    seqs bigint[];
-begin
-    if {is_refused}
-        or (
-            case
-                when pg_current_xact_id_if_assigned() is null
-                then pg_try_advisory_xact_lock_shared({lock_class}, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass)))
-                else postbus_data.lock_horizon({stream_id}, 'postbus_data.seq_{stream_id}'::regclass)
-            end
-        ) is not true
-        or (pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint) is not true
-        or (message_count between 1 and 10000) is not true
-        or (cardinality(keys) = message_count) is not true
-        or array_ndims(keys) + array_ndims(data) > 2
-        or (postbus_data.tokens_are_valid(array_to_string(keys, '.'::text)) is false and num_nonnulls(variadic keys) > 0)
-        or headers is not null
-        or (
-            select max(length(m.key)) > 255
-                or count(m.data) < message_count
-                or max(octet_length(m.data)) > {max_message_bytes}
-            from (select unnest(keys) as key, unnest(data) as data) as m
-        )
-    then
-        return postbus.publish_many({stream_name}, keys, {data_argument} => data, headers => headers);
-    end if;
-    select array_agg(nextval('postbus_data.seq_{stream_id}'::regclass)) into seqs from generate_series(1, message_count);
-    if pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) <> {layout}::bigint then
-        -- See publish. These numbers stay unused.
-        return postbus.publish_many({stream_name}, keys, {data_argument} => data);
-    end if;
-    published_at := clock_timestamp();
-    insert into {log_table} (seq, published_at, partition, key, data)
-    select
-        m.seq,
-        published_at,
-        {partition_base} + coalesce(mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), {partition_count}), mod(m.seq, {partition_count}::bigint)::integer),
-        m.key,
-        {contents}
-    from (
-        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
-        from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
-        offset 0
-    ) as m;
-    return seqs;
-end
-$body$;
-$template$
-$function$;
-
-create or replace function postbus_data.receive_template()
-returns text
-language sql
-immutable
-as $function$
-/* The text of templates/receive.sql. */
-    select $template$
--- What ack_and_receive does, for one stream and its newest segment. See create_receive_function.
+-- What ack_and_receive does, for one stream and its newest segment: this is where most messages are claimed. See create_receive_function.
 create or replace function postbus_data.ack_and_receive_{stream_id}(
     stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[], by_position boolean
 )
@@ -13581,7 +13741,7 @@ begin
     end if;
 
     remaining := max_messages;
-{receive_from_many}
+{ack_and_receive_from_many}
     return query
     select acked, b.*
     from postbus_data.receive_with_decisions(postbus_data.find_consumer({stream_name}, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
@@ -13594,12 +13754,12 @@ $body$;
 $template$
 $function$;
 
-create or replace function postbus_data.receive_from_many_template()
+create or replace function postbus_data.ack_and_receive_from_many_template()
 returns text
 language sql
 immutable
 as $function$
-/* The text of templates/receive_from_many.sql. */
+/* The text of templates/ack_and_receive_from_many.sql. */
     select $template$
     -- No partition has enough, as with every consumer that keeps up: what there is in some of them, the oldest first. Locks, horizon and rows are
     -- separate statements, each with a snapshot younger than the one before; the register is read after the horizon.
@@ -13728,8 +13888,250 @@ as $function$
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (13, 'who_does_the_upkeep') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('374e42f997868953')
+create or replace function postbus_data.claim_segment_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/claim_segment.sql. */
+    select $template$
+-- Leases messages of one partition in one segment, or only reads them, where ack_and_receive's fast path does not serve. See
+-- create_claim_function.
+create or replace function postbus_data.claim_{stream_id}_{segment}(reader postbus_data.consumer, claim postbus_data.receive_state)
+returns postbus_data.batch
+language plpgsql
+volatile
+as $body$
+#variable_conflict use_variable
+declare
+    partition integer := (claim.place).partition;
+    after_seq bigint := claim.after_seq;
+    to_seq bigint := claim.to_seq;
+    wanted integer := claim.wanted;
+    has_expired boolean;
+    seqs bigint[];
+    keys text[];
+    expired bigint[];
+    last_seq bigint;
+    scanned integer;
+    picked postbus_data.chosen_messages;
+    batch postbus_data.batch;
+begin
+    if claim.scan is null and claim.blocked is null and ({is_unversioned} or claim.lease_until is null) then
+        if wanted > {array_limit} then
+            -- An array holds less than 1 GiB.
+            select greatest(count(*), 1)
+            into wanted
+            from (
+                select sum(octet_length(l.data::{data_type})) over (order by l.seq) as size
+                from {log_table} as l
+                where l.partition = partition
+                    and l.seq > after_seq
+                    and l.seq <= to_seq
+                order by l.seq
+                limit wanted
+            ) as m
+            where m.size < 268435456;
+        end if;
+        select
+            array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at),
+            bool_or(m.expires_at <= clock_timestamp())
+        into batch.seqs, batch.keys, batch.{data_column}, batch.headers, batch.published_at, has_expired
+        from (
+            select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at, l.expires_at
+            from {log_table} as l
+            where l.partition = partition
+                and l.seq > after_seq
+                and l.seq <= to_seq
+            order by l.seq
+            limit wanted
+        ) as m;
+        batch.partition := partition;
+        -- Whoever has no lease to give only wants to look.
+        if batch.seqs is null or claim.lease_until is null then
+            return batch;
+        end if;
+        if has_expired is not true then
+            batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, batch.seqs[cardinality(batch.seqs)]);
+            return batch;
+        end if;
+    end if;
+
+    -- Some may be filtered out, parked or expired.
+    select
+        array_agg(m.seq) filter (where m.matches and not m.expired),
+        array_agg(m.key) filter (where m.matches and not m.expired),
+        array_agg(m.seq) filter (where m.matches and m.expired),
+        case when count(*) = coalesce(claim.scan, wanted) then max(m.seq) else to_seq end,
+        count(*)
+    into seqs, keys, expired, last_seq, scanned
+    from (
+        select
+            l.seq,
+            l.key,
+            coalesce(l.expires_at <= clock_timestamp(), false) as expired,
+            (reader.filter_key_regex is null or coalesce(l.key ~ reader.filter_key_regex, false))
+            and (reader.filter_headers is null or coalesce(l.headers @> reader.filter_headers, false))
+            and (reader.filter_headers_not is null or not coalesce(l.headers @> any (reader.filter_headers_not), false))
+            and {matches_data}
+            and {is_current} as matches
+        from {log_table} as l
+        where l.partition = partition
+            and l.seq > after_seq
+            and l.seq <= to_seq
+        order by l.seq
+        limit coalesce(claim.scan, wanted)
+    ) as m;
+    picked := postbus_data.choose_messages(reader, claim, seqs, keys, expired, last_seq);
+    if picked.seqs is null then
+        if picked.last_seq > (picked.place).read_to_seq then
+            perform postbus_data.advance_position(picked.place, picked.last_seq);
+        end if;
+        -- It has moved on by itself, and says how many it looked at.
+        batch := null;
+        batch.attempts := array[scanned];
+        return batch;
+    end if;
+    select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
+    into batch.seqs, batch.keys, batch.{data_column}, batch.headers, batch.published_at
+    from (
+        select l.seq, l.key, l.data::{data_type} as data, l.headers, l.published_at
+        from {log_table} as l
+        where l.partition = partition
+            and l.seq = any (picked.seqs)
+        order by l.seq
+    ) as m;
+    batch.partition := partition;
+    claim.place := picked.place;
+    batch.lease := postbus_data.lease_messages(reader, claim, batch.seqs, batch.keys, picked.last_seq);
+    return batch;
+end
+$body$;
+$template$
+$function$;
+
+create or replace function postbus_data.publish_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/publish.sql. */
+    select $template$
+-- What postbus.publish does, for one stream whose table, partitions and limits are known. See create_publish_functions.
+create or replace function postbus_data.publish_{stream_id}(key text, data {data_type}, headers jsonb)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $body$
+#variable_conflict use_variable
+declare
+    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    seq bigint;
+begin
+    if {is_refused}
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared({lock_class}, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass)))
+                else postbus_data.lock_horizon({stream_id}, 'postbus_data.seq_{stream_id}'::regclass)
+            end
+        ) is not true
+        or (pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint) is not true
+        or (length(key) <= 255 and postbus_data.tokens_are_valid(key)) is false
+        or (octet_length(data) <= {max_message_bytes}) is not true
+        or headers is not null
+    then
+        return postbus.publish({stream_name}, key, {data_argument} => data, headers => headers);
+    end if;
+    seq := nextval('postbus_data.seq_{stream_id}'::regclass);
+    if pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) <> {layout}::bigint then
+        -- See publish. This number stays unused.
+        return postbus.publish({stream_name}, key, {data_argument} => data);
+    end if;
+    insert into {log_table} (seq, published_at, partition, key, data)
+    values (
+        seq,
+        clock_timestamp(),
+        {partition_base} + coalesce(mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), {partition_count}), mod(seq, {partition_count}::bigint)::integer),
+        key,
+        {content}
+    );
+    return seq;
+end
+$body$;
+$template$
+$function$;
+
+create or replace function postbus_data.publish_many_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/publish_many.sql. */
+    select $template$
+-- What postbus.publish_many does, for one stream whose table, partitions and limits are known. See create_publish_functions.
+create or replace function postbus_data.publish_many_{stream_id}(keys text[], data {data_type}[], headers jsonb[])
+returns bigint[]
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $body$
+#variable_conflict use_variable
+declare
+    message_count integer := cardinality(data);
+    published_at timestamptz;
+    seqs bigint[];
+begin
+    if {is_refused}
+        or (
+            case
+                when pg_current_xact_id_if_assigned() is null
+                then pg_try_advisory_xact_lock_shared({lock_class}, postbus_data.publisher_lock_key(pg_sequence_last_value('postbus_data.seq_{stream_id}'::regclass)))
+                else postbus_data.lock_horizon({stream_id}, 'postbus_data.seq_{stream_id}'::regclass)
+            end
+        ) is not true
+        or (pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) = {layout}::bigint) is not true
+        or (message_count between 1 and 10000) is not true
+        or (cardinality(keys) = message_count) is not true
+        or array_ndims(keys) + array_ndims(data) > 2
+        or (postbus_data.tokens_are_valid(array_to_string(keys, '.'::text)) is false and num_nonnulls(variadic keys) > 0)
+        or headers is not null
+        or (
+            select max(length(m.key)) > 255
+                or count(m.data) < message_count
+                or max(octet_length(m.data)) > {max_message_bytes}
+            from (select unnest(keys) as key, unnest(data) as data) as m
+        )
+    then
+        return postbus.publish_many({stream_name}, keys, {data_argument} => data, headers => headers);
+    end if;
+    select array_agg(nextval('postbus_data.seq_{stream_id}'::regclass)) into seqs from generate_series(1, message_count);
+    if pg_sequence_last_value('postbus_data.layout_{stream_id}'::regclass) <> {layout}::bigint then
+        -- See publish. These numbers stay unused.
+        return postbus.publish_many({stream_name}, keys, {data_argument} => data);
+    end if;
+    published_at := clock_timestamp();
+    insert into {log_table} (seq, published_at, partition, key, data)
+    select
+        m.seq,
+        published_at,
+        {partition_base} + coalesce(mod((get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2), {partition_count}), mod(m.seq, {partition_count}::bigint)::integer),
+        m.key,
+        {contents}
+    from (
+        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
+        from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
+        offset 0
+    ) as m;
+    return seqs;
+end
+$body$;
+$template$
+$function$;
+
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (15, 'dead_letters_to') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('e7fd94bb0d502752')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -47,6 +47,8 @@ def info(name: str, **changes: object) -> StreamInfo:
         "message_estimate": 0,
         "bytes": 420_000_000,
         "segment_count": 3,
+        "scheduled": 0,
+        "next_scheduled_at": None,
         "created_at": NOW - timedelta(days=30),
         **changes,
     }

@@ -71,7 +71,7 @@ class Side:
 
 def _stream(bus: postbus.Bus, info: postbus.StreamInfo) -> Any:
     return {
-        "settings": _alike(info, "id", "created_at", "message_estimate", "bytes"),
+        "settings": _alike(info, "id", "created_at", "message_estimate", "bytes", "next_scheduled_at"),
         "messages": [(m.seq, m.key, m.data, m.headers) for m in bus.scan(info.name)],
         "scheduled": [(s.key, s.data, s.ttl) for s in bus.list_scheduled(info.name)],
         "consumers": [_consumer(bus.consumer(info.name, each.name)) for each in bus.list_consumers(info.name)],

@@ -303,6 +303,25 @@ def test_a_server_is_checked_with_its_token_and_its_clock(fresh_url: str, monkey
     assert "the clocks agree" in said
 
 
+def test_over_http_dead_letters_are_found_and_what_is_not_looked_at_is_named(fresh_url: str) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("orders")
+        billing = bus.create_consumer("orders", "billing")
+        bus.publish("orders", key="k", data=1)
+        billing.terminate(billing.receive())
+    direct = [each.text for each in of(findings(fresh_url), "deliveries")]
+    with serving(fresh_url) as api:
+        found = Shell(api.url).objects("doctor")
+    assert (
+        [each["text"] for each in found if each["area"] == "deliveries"]
+        == direct
+        == ["consumer billing of orders has 1 dead letter"]
+    )
+    (unseen,) = [each for each in found if each["area"] == "postgres"]
+    assert (unseen["level"], unseen["text"].startswith("not looked at over HTTP: ")) == ("note", True)
+    assert "--url" in unseen["advice"]
+
+
 def test_clock_differences_are_reported() -> None:
     now = datetime.now(UTC)
     assert [each.level for each in server.clock(now, now + timedelta(seconds=1.5))] == ["ok"]

@@ -127,6 +127,7 @@ async def test_stats_and_peek_show_how_far_a_consumer_has_come(bus: Any, stream:
 
     stats = await billing.stats()
     assert (stats.in_flight, stats.waiting, stats.dead, stats.expired) == (1, 1, 1, 0)
+    assert (stats.backlog, stats.backlog_is_exact) == (3, True)
     assert (stats.lag_estimate, stats.horizon_seq) == (1, seqs[-1])
     assert stats.oldest_in_flight_at is not None
     assert len(stats.partitions) == 4
@@ -137,6 +138,8 @@ async def test_stats_and_peek_show_how_far_a_consumer_has_come(bus: Any, stream:
     assert states[lost.seq].state == "dead"
     assert (states[failed.seq].state, states[failed.seq].reason) == ("waiting", "later")
     assert (states[leased.seq].state, states[leased.seq].attempts) == ("delivered", 1)
+    assert states[leased.seq].last_delivered_at == stats.oldest_in_flight_at
+    assert (await billing.peek_at(leased.seq)).last_delivered_at == stats.oldest_in_flight_at
     assert states[leased.seq].until > datetime.now(UTC)
     assert [each.seq for each in await billing.peek(state="waiting")] == [failed.seq]
     assert [each.data for each in await billing.peek(key_pattern="k.3")] == [3]

@@ -95,9 +95,12 @@ async def test_the_overview_shows_current_figures_of_all_streams(bus: Any, strea
     assert (shown.last_seq, shown.consumer_count, shown.bytes) == (last, 1, None)
     (sized,) = [each for each in await bus.overview(sizes=True) if each.name == stream]
     assert sized.bytes is not None
+    assert (sized.message_estimate, sized.scheduled, sized.next_scheduled_at) == (3, 0, None)
     (consumer,) = await bus.consumer_overview(stream)
-    assert (consumer.name, consumer.order, consumer.in_flight) == ("billing", "none", 1)
+    assert (consumer.stream, consumer.name, consumer.order, consumer.in_flight) == (stream, "billing", "none", 1)
+    assert (consumer.backlog, consumer.backlog_is_exact, consumer.lag_estimate) == (3, True, 2)
     assert consumer.oldest_in_flight_at is not None
+    assert [each for each in await bus.consumer_overview() if each.stream == stream] == [consumer]
     with pytest.raises(postbus.NotFound):
         await bus.consumer_overview("nobody-made-this")
 

@@ -43,6 +43,34 @@ def test_what_was_settled_before_is_not_counted_again(stage: Any, own: str, conn
     assert connection.execute("select from postbus_data.settled where token = %s", (token,)).fetchall() == []
 
 
+@pytest.mark.parametrize("kind", ["own", "public"])
+def test_any_list_of_ack_ids_counts_each_delivery_once(
+    stage: Any, own: str, connect: Any, name: str, kind: str
+) -> None:
+    """The own function takes a short way for a lease's messages in their order; all other lists come to the same."""
+    bus, consumer = stage
+    connection = connect()
+    call = f"select {own if kind == 'own' else 'postbus.ack'}(%s, 'c', %s)"
+    bus.publish_many(name, [Message(key="k", data=n) for n in range(16)])
+
+    ids = [delivery.ack_id for delivery in consumer.receive(4)]
+    assert counted(connection, call, name, ids) == 4
+    assert counted(connection, call, name, ids) == 0
+    ids = [delivery.ack_id for delivery in consumer.receive(4)]
+    assert counted(connection, call, name, ids[::-1]) == 4
+    first, second = consumer.receive(4), consumer.receive(4)
+    ids = [delivery.ack_id for delivery in first]
+    assert counted(connection, call, name, [ids[0], second[1].ack_id, ids[1]]) == 3
+    assert counted(connection, call, name, [ids[2], ids[2], ids[2] + "0", ids[2][:16] + "-", ids[2][:17] + "x"]) == 1
+    assert counted(connection, call, name, [*ids, *ids]) == 1
+    assert counted(connection, call, name, [second[0].ack_id, second.leases[0], second[0].ack_id]) == 3
+    (single,) = consumer.receive(1)
+    assert counted(connection, call, name, [single.ack_id, single.ack_id]) == 1
+    assert counted(connection, call, name, [single.ack_id]) == 0
+    stats = consumer.stats()
+    assert (stats.in_flight, stats.waiting, stats.lag_estimate) == (0, 0, 3)
+
+
 def test_an_ack_of_a_lease_waits_for_an_open_ack_of_a_part_and_counts_the_rest(
     stage: Any, own: str, connect: Any, name: str
 ) -> None:

@@ -128,6 +128,24 @@ async def test_failed_messages_and_those_parked_behind_them_come_first(bus: Any,
     assert numbers(await consumer.receive(10)) == [4]
 
 
+async def test_a_sweep_that_began_before_the_change_ends_as_usual(bus: Any, stream: str, sql: Any) -> None:
+    consumer = await bus.create_consumer(stream, "c")
+    read = "select c::text from postbus_data.consumer as c where c.stream_name = %s"
+    (before,) = sql.execute(read, [stream]).fetchone()
+    await publish(bus, stream, 0, 100)
+    await bus.alter_stream(stream, partitions=3)
+    await publish(bus, stream, 100, 100)
+    await drain(consumer)
+    assert sql.execute(read, [stream]).fetchone() != (before,)
+    # A sweep adds the positions up at most once a second.
+    sql.execute("update postbus_data.sweep_state set wide_sweep_at = '-infinity'")
+
+    sql.execute("select postbus_data.sweep_consumer(%s::postbus_data.consumer)", [before])
+
+    await bus.sweep(stream)
+    assert (await consumer.stats()).rate_estimate < 100_000
+
+
 async def test_a_dead_letter_holds_its_key_and_is_redriven_first(bus: Any, stream: str) -> None:
     consumer = await bus.create_consumer(stream, "c", on_dead="hold")
     await publish(bus, stream, 0, 1, ["a"])

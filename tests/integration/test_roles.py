@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
@@ -192,3 +193,30 @@ def test_a_dropped_role_does_not_block_grants(roles: Any) -> None:
             assert bus.stream_info("mine").segment_count > 1
             used.publish("mine", key="k", data=1)
         connection.execute("select postbus.revoke_stream('mine', %s, 'publish')", (gone,))
+
+
+def test_a_death_is_published_where_the_role_itself_may_not_publish(roles: Any) -> None:
+    create, url_of, admin, _ = roles
+    role = create("con")
+    with postbus.connect(url_of(admin)) as bus, psycopg.connect(url_of(admin), autocommit=True) as connection:
+        bus.create_stream("mine", partitions=1)
+        bus.create_stream("dead")
+        bus.create_consumer("mine", "c", dead_letters_to="dead", ack_wait=0.1, max_deliver=1)
+        bus.publish_many("mine", [Message(data=n) for n in range(3)])
+        connection.execute("select postbus.grant_stream('mine', %s, 'consume')", (role,))
+
+        with postbus.connect(url_of(role)) as as_consumer:
+            consumer = as_consumer.consumer("mine", "c")
+            with psycopg.connect(url_of(role)) as own:
+                consumer.terminate(consumer.receive(1, ack_wait=60), connection=own)
+                own.rollback()
+            assert list(bus.scan("dead")) == []
+            with psycopg.connect(url_of(role)) as own:
+                consumer.terminate(consumer.receive(1, ack_wait=60), connection=own)
+            assert [message.data for message in bus.scan("dead")] == [1]
+            _all_refused(lambda: as_consumer.publish("dead", data=1))
+            # A lease that expires at its last attempt.
+            assert len(consumer.receive(1)) == 1
+            time.sleep(0.2)
+            bus.sweep()
+            assert [message.data for message in bus.scan("dead")] == [1, 2]

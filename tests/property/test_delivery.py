@@ -199,7 +199,11 @@ class Delivery(RuleBasedStateMachine):
         assert stats.in_flight == len(self.in_state("delivered"))
         assert stats.waiting == len(self.in_state("waiting", "due"))
         assert [letter.seq for letter in self.consumer.dead_letters()] == sorted({*self.in_state("dead"), *self.buried})
-        assert (stats.lag_estimate == 0) == (not self.in_state("available"))
+        assert stats.lag_estimate == len(self.in_state("available"))
+        assert (stats.backlog, stats.backlog_is_exact) == (
+            len(self.in_state("available", "delivered", "waiting", "due")),
+            True,
+        )
 
 
 @pytest.mark.parametrize("order", ["none", "partition"])

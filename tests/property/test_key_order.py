@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import postbus
 from postbus import Message
@@ -100,6 +100,16 @@ class KeyOrder(RuleBasedStateMachine):
         for message in self.bus.scan(self.stream, from_seq=last + 1):
             if message.seq is not None and (not self.filtered or message.key in ("k.a", "k.b", "k.c")):
                 self.messages[message.seq] = Known(message.key)
+
+    @invariant()
+    def the_backlog_is_what_is_neither_acked_nor_dead(self) -> None:
+        if hasattr(self, "consumer"):
+            stats = self.consumer.stats()
+            assert (stats.backlog, stats.backlog_is_exact) == (
+                sum(not known.is_done for known in self.messages.values()),
+                True,
+            )
+            assert stats.dead == sum(known.state == "dead" for known in self.messages.values())
 
     @rule(partitions=st.integers(1, 3))
     def change_partitions(self, partitions: int) -> None:

@@ -57,12 +57,38 @@ def test_the_official_parsers_accept_the_metrics_and_find_streams_and_consumers(
     }
     consumer = (("consumer", "billing"), ("stream", "orders"))
     assert samples[("postbus_stream_last_seq", ("stream", "orders"))] == 2
+    assert samples[("postbus_consumer_backlog", *consumer)] == 2
     assert samples[("postbus_consumer_in_flight_messages", *consumer)] == 1
+    assert samples[("postbus_stream_messages", ("stream", "orders"))] == 2
     assert samples[("postbus_messages_published_total", ("stream", "orders"))] == 2
     assert samples[("postbus_messages_received_total", *consumer)] == 1
     route = "/api/streams/{stream}/messages"
     labels = (("method", "POST"), ("route", route), ("status", "200"))
     assert samples[("postbus_http_requests_total", *labels)] == 1
+
+
+def test_acks_failures_and_terminations_by_requests_are_counted(fresh_url: str) -> None:
+    with serving(fresh_url) as api:
+        api.data("POST", "/api/streams", {"name": "orders"})
+        orders = Stream(api, "orders")
+        orders.consumer("billing", order="none")
+        orders.send(*((f"k.{number}", number) for number in range(6)))
+        ids = [each["ack_id"] for each in orders.receive(batch_size=5)]
+        assert len(ids) == 5
+        api.post(f"{orders.billing}/ack", {"ack_ids": [*ids[:2], ids[0]]})
+        api.post(f"{orders.billing}/nack", {"ack_ids": ids[2:3], "delay_ms": 60000})
+        api.post(f"{orders.billing}/terminate", {"ack_ids": ids[3:4]})
+        api.post(f"{orders.billing}/receive", {"ack_ids": ids[4:], "auto_ack": True})
+        text = api.get("/metrics").text
+
+    samples = {
+        sample.name: sample.value for family in parse(text) for sample in family.samples if "consumer" in sample.labels
+    }
+    assert samples["postbus_messages_acked_total"] == 4
+    assert samples["postbus_messages_failed_total"] == 1
+    assert samples["postbus_messages_terminated_total"] == 1
+    assert samples["postbus_consumer_dead_letters"] == 1
+    assert samples["postbus_consumer_backlog"] == 1
 
 
 def test_pipelines_are_among_the_metrics(fresh_url: str) -> None:
@@ -81,6 +107,8 @@ def test_pipelines_are_among_the_metrics(fresh_url: str) -> None:
         "postbus_pipeline_failed": 0,
         "postbus_pipeline_messages": 7,
         "postbus_pipeline_lag_messages": 0,
+        "postbus_pipeline_aside": 0,
+        "postbus_pipeline_late": 0,
     }
 
 

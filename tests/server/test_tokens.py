@@ -174,3 +174,12 @@ def test_checking_a_token_asks_postgres_once_a_second(api: Api, closed: Api) -> 
     closed.get("/api/streams", headers=headers)
     _, until_time = guard._known[next(reversed(guard._known))]
     assert until_time - time.monotonic() <= 1
+
+
+def test_a_list_of_all_consumers_has_those_of_the_tokens_streams(api: Api, closed: Api) -> None:
+    mine, other = stream(api), stream(api)
+    seen = closed.get("/api/consumers", headers=header(api, streams=[mine])).json()["data"]
+    assert [(each["stream"], each["name"], each["backlog"]) for each in seen] == [(mine, "billing", 0)]
+    everything = closed.get("/api/consumers", headers=header(api)).json()["data"]
+    assert {mine, other} <= {each["stream"] for each in everything}
+    assert closed.get("/api/consumers", headers=header(api, scopes=["publish"])).status_code == 403

@@ -267,6 +267,19 @@ def test_a_query_continues_from_its_checkpoint_and_repeats_no_batch(
     assert by_key(contents(bus, target)) == by_key(contents(bus, stream))
 
 
+def test_a_consumer_has_no_lag_when_the_query_has_read_all(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, target: str, tmp_path: Path
+) -> None:
+    publish(bus, stream, 10)
+    copy_stream(spark, url, stream, target, tmp_path, consumer="copy", maxMessagesPerTrigger=6)
+    assert bus.consumer(stream, "copy").stats().lag_estimate == 0
+
+    publish(bus, stream, 5)
+    assert bus.consumer(stream, "copy").stats().lag_estimate > 0
+    copy_stream(spark, url, stream, target, tmp_path, consumer="copy")
+    assert bus.consumer(stream, "copy").stats().lag_estimate == 0
+
+
 def test_an_invalid_start_is_a_one_line_error(spark: Any, url: str, stream: str, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="did you mean maxMessagesPerTrigger") as caught:
         copy_stream(spark, url, stream, stream, tmp_path, maxMessagesPerTriger=1)

@@ -8,6 +8,7 @@ from typing import Final
 from postbus.cli.doctor.diagnosis import Facts, Row
 from postbus.cli.doctor.finding import Finding
 from postbus.cli.observe.figures import size
+from postbus.cli.output import counted
 
 _MOST_CONNECTIONS: Final = 0.9
 _MOST_XID_AGE: Final = 1_000_000_000
@@ -151,7 +152,8 @@ def _locked(row: Row) -> str:
 
 def _rights(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows.get("superuser", ()):
-        text = f'functions of Postbus act with the rights of superuser "{row["owner"]}", and {row["roles"]} other roles call them'
+        roles = counted(row["roles"], "other role")
+        text = f'functions of Postbus act with the rights of superuser "{row["owner"]}", and {roles} may call them'
         yield Finding("roles", "warning", text, "give them an owner with fewer rights: select postbus.create_roles()")
 
 
@@ -169,18 +171,17 @@ def _slots(facts: Facts) -> Iterator[Finding]:
 
 def _bloat(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows.get("bloated", ()):
-        text = f"table postbus_data.{row['name']} has {row['dead']:,} dead rows and {row['live']:,} live ones"
+        text = f"table postbus_data.{row['name']} has {counted(row['dead'], 'dead row')} and {counted(row['live'], 'live one')}"
         advice = f"find out what blocks vacuum (see above), then run: vacuum postbus_data.{row['name']}"
         yield Finding("bloat", "warning", text, advice)
     for row in facts.rows.get("cached", ()):
         advice = f"alter sequence postbus_data.{row['name']} cache 1: with a larger cache, readers can skip messages"
-        yield Finding("bloat", "problem", f"sequence {row['name']} caches {row['size']} numbers", advice)
+        yield Finding("bloat", "problem", f"sequence {row['name']} caches {counted(row['size'], 'number')}", advice)
 
 
 def _retention(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows.get("full", ()):
-        advice = "let its consumers catch up, raise its limit (postbus stream edit), or evict old messages (--when-full evict)"
-        yield Finding("retention", "problem", f"stream {row['name']} is full and refuses new messages", advice)
+        yield full(row["name"])
     for row in facts.rows.get("unbounded", ()):
         advice = f"to limit it: postbus stream edit {row['name']} --retain-up-to 30d"
         yield Finding("retention", "note", f"stream {row['name']} takes {size(row['bytes'])} and has no limit", advice)
@@ -191,6 +192,14 @@ def _retention(facts: Facts) -> Iterator[Finding]:
         text = f"consumer {row['name']} of {row['stream']} is paused, and the stream keeps what it has not read"
         advice = f"postbus consumer resume {row['stream']} {row['name']}, or edit it with --no-keep-unread"
         yield Finding("retention", "warning", text, advice)
+
+
+def full(stream: str) -> Finding:
+    """That a stream is full."""
+    advice = (
+        "let its consumers catch up, raise its limit (postbus stream edit), or evict old messages (--when-full evict)"
+    )
+    return Finding("retention", "problem", f"stream {stream} is full and refuses new messages", advice)
 
 
 def _upkeep(facts: Facts) -> Iterator[Finding]:
@@ -213,7 +222,9 @@ def _age(seconds: float) -> str:
 
 def _deliveries(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows.get("overdue", ()):
-        text = f"consumer {row['name']} of {row['stream']} has {row['expired']} leases that expired minutes ago"
+        text = (
+            f"consumer {row['name']} of {row['stream']} has {counted(row['expired'], 'lease')} that expired minutes ago"
+        )
         yield Finding(
             "deliveries",
             "warning",
@@ -221,10 +232,15 @@ def _deliveries(facts: Facts) -> Iterator[Finding]:
             "nothing receives from it: start a worker, or a server (postbus up), which sweeps",
         )
     for row in facts.rows.get("dead", ()):
-        count = "10,000 or more" if row["count"] >= 10_000 else f"{row['count']:,}"
-        text = f"consumer {row['name']} of {row['stream']} has {count} dead letter{'' if row['count'] == 1 else 's'}"
-        advice = f"see why: postbus dead ls {row['stream']} {row['name']}; then redrive or discard them"
-        yield Finding("deliveries", "note", text, advice)
+        yield dead_letters(row["stream"], row["name"], row["count"])
+
+
+def dead_letters(stream: str, consumer: str, count: int) -> Finding:
+    """That a consumer has dead letters."""
+    many = "10,000 or more dead letters" if count >= 10_000 else counted(count, "dead letter")
+    text = f"consumer {consumer} of {stream} has {many}"
+    advice = f"see why: postbus dead ls {stream} {consumer}; then redrive or discard them"
+    return Finding("deliveries", "note", text, advice)
 
 
 def _clock(facts: Facts) -> Iterator[Finding]:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from postbus.cli import as_curl
+from postbus.cli import as_curl, output
+from postbus.cli.doctor import postgres
 from postbus.cli.doctor.finding import Finding
 from postbus.cli.target import Target
 from postbus.model.errors import Error, NotAllowed
 
+if TYPE_CHECKING:
+    from postbus.http._sync.client import HttpClient
+
 _CLOCK_SECONDS: Final = 2.0
+_NOT_LOOKED_AT: Final = (
+    "not looked at over HTTP: the version and settings of Postgres, locks, replication slots, bloat, retention, "
+    "expired leases"
+)
+_ADVICE: Final = "run it where Postgres can be reached: postbus doctor --url postgresql://…"
 
 
 def check(target: Target) -> Iterator[Finding]:
@@ -37,9 +46,30 @@ def check(target: Target) -> Iterator[Finding]:
         except Error as error:
             yield Finding("server", "problem", error.message, error.hint)
         else:
-            yield Finding("server", "ok", f"it accepts our requests: {len(streams):,} streams")
+            yield Finding("server", "ok", f"it accepts our requests: {output.counted(len(streams), 'stream')}")
+            yield from _full(streams)
+            yield from _deliveries(client)
+            yield Finding("postgres", "note", _NOT_LOOKED_AT, _ADVICE)
         yield from clock(client.clock(), datetime.now(UTC))
     yield from _safety(target)
+
+
+def _full(streams: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    for each in streams:
+        if each["is_full"]:
+            yield postgres.full(each["name"])
+
+
+def _deliveries(client: HttpClient) -> Iterator[Finding]:
+    try:
+        consumers = client.call("GET", "/api/consumers", repeatable=True).data
+    except Error as error:
+        yield Finding("deliveries", "problem", error.message, error.hint)
+        return
+    worst = sorted(consumers, key=lambda each: each["dead"], reverse=True)
+    for each in worst[:10]:
+        if each["dead"]:
+            yield postgres.dead_letters(each["stream"], each["name"], each["dead"])
 
 
 def clock(theirs: datetime | None, ours: datetime) -> Iterator[Finding]:

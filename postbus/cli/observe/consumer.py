@@ -44,7 +44,7 @@ class ConsumerScreen(LiveScreen):
         Binding("x", "settle(False)", "Nack"),
         Binding("g", "seek", "Seek"),
         Binding("d", "redrive(False)", "Redrive"),
-        Binding("D", "redrive(True)", "All"),
+        Binding("D", "redrive(True)", "Redrive all", show=False),
     ]
 
     def __init__(self, stream: str, consumer: str) -> None:
@@ -134,7 +134,8 @@ class ConsumerScreen(LiveScreen):
 def _described(standing: ConsumerOverview) -> str:
     now = datetime.now(UTC)
     first = (
-        f"lag {figures.count(standing.lag_estimate)}, the oldest {figures.age(standing.oldest_unread_at, now)}   "
+        f"backlog {figures.about(standing.backlog, is_exact=standing.backlog_is_exact)}, "
+        f"the oldest {figures.age(standing.oldest_unread_at, now)}   "
         f"in flight {figures.count(standing.in_flight)}, the longest {figures.age(standing.oldest_in_flight_at, now)}, "
         f"{figures.count(standing.redelivering)} again"
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from postbus.cli.consumer_settings import start as start_of
 from postbus.cli.observe.dialogs import Ask
+from postbus.cli.output import counted
 from postbus.model.errors import Error
 
 if TYPE_CHECKING:
@@ -39,7 +40,11 @@ def seek(screen: LiveScreen, stream: str, consumer: str, *, in_flight: int) -> N
         async def act() -> str:
             return f"{consumer} reads on after seq {await bound.seek(**start)}"
 
-        lost = f" {in_flight:,} messages in flight are given up." if in_flight else ""
+        lost = (
+            f" {counted(in_flight, 'message')} in flight {'is' if in_flight == 1 else 'are'} given up."
+            if in_flight
+            else ""
+        )
         screen.confirm(f"Move {consumer} of {stream} to {to}?{lost}", act)
 
     hint = "earliest, latest, a seq, a time, or an age such as 10m"
@@ -52,9 +57,9 @@ def redrive(screen: LiveScreen, stream: str, consumer: str, *, seq: int | None, 
 
     async def act() -> str:
         redriven = await bound.redrive(seqs=None if seq is None else [seq])
-        return f"redrove {redriven:,} dead letters"
+        return f"redrove {counted(redriven, 'dead letter')}"
 
-    which = f"dead letter {seq}" if seq is not None else f"all {dead:,} dead letters"
+    which = f"dead letter {seq}" if seq is not None else f"all {counted(dead, 'dead letter')}"
     screen.confirm(f"Redrive {which} of {consumer}?", act)
 
 

@@ -40,7 +40,18 @@ class DetailScreen(Screen[None]):
 
     def _rendered(self) -> Group:
         facts = RichTable.grid(padding=(0, 2))
-        for name in ("seq", "key", "published_at", "partition", "state", "attempts", "until", "reason", "ack_id"):
+        for name in (
+            "seq",
+            "key",
+            "published_at",
+            "partition",
+            "state",
+            "attempts",
+            "until",
+            "last_delivered_at",
+            "reason",
+            "ack_id",
+        ):
             if hasattr(self._message, name):
                 value = getattr(self._message, name)
                 facts.add_row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from postbus.model.errors import Error
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from postbus.model.overview import ConsumerOverview, StreamOverview
 
 HISTORY: Final = 60
-# Sizes cost a look at the files of every stream, and change slowly.
-_SIZE_SECONDS: Final = 30.0
+# Of the time, this share at most goes into questions that cost something for every stream or consumer.
+_SHARE: Final = 0.2
+# A consumer that has not got to a message for so long is behind.
+_BEHIND: Final = timedelta(minutes=1)
 
 
 @dataclass(slots=True)
@@ -28,6 +31,7 @@ class StreamRow:
         message_estimate: How many messages it holds, when that was last asked.
         bytes: What it takes on disk, when that was last asked.
         rates: Messages per second, the newest last.
+        consumers: Where its consumers stand, when that was last asked.
     """
 
     name: str
@@ -35,10 +39,35 @@ class StreamRow:
     message_estimate: int | None = None
     bytes: int | None = None
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    consumers: list[ConsumerOverview] = field(default_factory=list)
 
     @property
     def rate(self) -> float | None:
         return self.rates[-1] if self.rates else None
+
+    @property
+    def worst(self) -> ConsumerOverview | None:
+        """The consumer with the longest backlog."""
+        return max(self.consumers, key=lambda each: each.backlog, default=None)
+
+    @property
+    def backlog(self) -> int:
+        """The longest backlog of its consumers."""
+        return 0 if self.worst is None else self.worst.backlog
+
+    @property
+    def dead(self) -> int:
+        """How many dead letters its consumers have."""
+        return sum(each.dead for each in self.consumers)
+
+    def trouble(self, now: datetime) -> str:
+        """What is wrong with it: full, dead letters, or a consumer that is behind; empty for nothing."""
+        if self.overview.is_full:
+            return "FULL"
+        if self.dead:
+            return "dead"
+        unread_since = [each.oldest_unread_at for each in self.consumers if each.oldest_unread_at is not None]
+        return "behind" if unread_since and now - min(unread_since) > _BEHIND else ""
 
     def update(self, overview: StreamOverview, elapsed: float) -> None:
         if elapsed > 0:
@@ -46,6 +75,25 @@ class StreamRow:
         self.overview = overview
         if overview.bytes is not None:
             self.message_estimate, self.bytes = overview.message_estimate, overview.bytes
+
+
+class _Pace:
+    """When to ask again what takes long."""
+
+    def __init__(self) -> None:
+        self._next_at = 0.0
+        self._began_at = 0.0
+
+    def is_due(self) -> bool:
+        self._began_at = time.monotonic()
+        return self._began_at >= self._next_at
+
+    def ended(self) -> None:
+        now = time.monotonic()
+        self._next_at = now + (now - self._began_at) * (1 / _SHARE - 1)
+
+    def hurry(self) -> None:
+        self._next_at = 0.0
 
 
 class Feed:
@@ -63,7 +111,8 @@ class Feed:
         self.problem: Error | None = None
         self.answered_at: float | None = None
         self._asked_at: float | None = None
-        self._sizes_at = 0.0
+        self._sizes = _Pace()
+        self._standings = _Pace()
 
     @property
     def silent_for(self) -> float:
@@ -76,10 +125,16 @@ class Feed:
 
     async def refresh(self) -> bool:
         """Query the streams. Returns whether the bus answered."""
-        wants_sizes = time.monotonic() >= self._sizes_at
         self._asked_at = time.monotonic()
         try:
+            wants_sizes = self._sizes.is_due()
             found = await self.bus.overview(sizes=wants_sizes)
+            if wants_sizes:
+                self._sizes.ended()
+            standings = None
+            if self._standings.is_due():
+                standings = await self.bus.consumer_overview()
+                self._standings.ended()
         except Error as error:
             self.problem = error
             return False
@@ -87,9 +142,9 @@ class Feed:
             self._asked_at = None
         now = time.monotonic()
         elapsed = 0.0 if self.answered_at is None else now - self.answered_at
-        if wants_sizes:
-            self._sizes_at = now + _SIZE_SECONDS
         self._take(found, elapsed)
+        if standings is not None:
+            self._stand(standings)
         self.answered_at, self.problem = now, None
         return True
 
@@ -107,7 +162,14 @@ class Feed:
             row.update(overview, elapsed_here)
             self.streams[overview.name] = row
         if any(row.bytes is None for row in self.streams.values()):
-            self._sizes_at = 0.0  # A new one: ask next time.
+            self._sizes.hurry()  # A new one: ask next time.
+
+    def _stand(self, standings: list[ConsumerOverview]) -> None:
+        by_stream: dict[str, list[ConsumerOverview]] = {}
+        for each in standings:
+            by_stream.setdefault(each.stream, []).append(each)
+        for name, row in self.streams.items():
+            row.consumers = by_stream.get(name, [])
 
     async def consumers(self, stream: str) -> list[ConsumerOverview]:
         """The consumers of a stream; none if the bus does not answer."""

@@ -22,6 +22,19 @@ def count(number: float | None) -> str:
     return f"{number / 1e3:.0f}k"
 
 
+def about(number: int | None, *, is_exact: bool) -> str:
+    """A number, or an estimate as ~12,300."""
+    if is_exact or number is None:
+        return count(number)
+    return f"~{count(rounded(number))}"
+
+
+def rounded(number: int) -> int:
+    """A number with no more than three digits that are not 0."""
+    unit = int(10 ** max(0, len(str(number)) - 3))
+    return round(number / unit) * unit
+
+
 def rate(per_second: float | None) -> str:
     if per_second is None:
         return "·"

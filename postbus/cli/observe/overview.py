@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,8 +17,41 @@ from postbus.cli.observe.screens import LiveScreen, in_background
 from postbus.cli.observe.table import Column, Table
 from postbus.model.overview import ConsumerOverview
 
+_TROUBLES: Final = ("", "behind", "dead", "FULL")
+_TROUBLE_STYLES: Final = {"": "dim", "behind": "yellow", "dead": "bold red", "FULL": "bold red"}
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
     Column("STREAM", 18, lambda row: row.name, lambda row: row.name, left=True, grows=30),
+    Column(
+        "STATE",
+        6,
+        lambda row: row.trouble(_now()) or ("queue" if row.overview.until_acked else ""),
+        lambda row: (_TROUBLES.index(row.trouble(_now())), row.backlog, row.dead),
+        left=True,
+        descending=True,
+        style=lambda row: _TROUBLE_STYLES[row.trouble(_now())],
+    ),
+    Column(
+        "BACKLOG",
+        8,
+        lambda row: figures.about(row.backlog, is_exact=row.worst is None or row.worst.backlog_is_exact),
+        lambda row: row.backlog,
+        descending=True,
+        style=lambda row: "yellow" if row.backlog else "",
+    ),
+    Column(
+        "DEAD",
+        6,
+        lambda row: figures.count(row.dead),
+        lambda row: row.dead,
+        descending=True,
+        style=lambda row: "bold red" if row.dead else "",
+    ),
     Column("MSG/S", 8, lambda row: figures.rate(row.rate), lambda row: row.rate or 0.0, descending=True),
     Column("TREND", 12, drawn=lambda row, room: figures.sparkline(row.rates, room), grows=48, style=lambda _: "green"),
     Column(
@@ -28,46 +61,43 @@ STREAM_COLUMNS: tuple[Column[StreamRow], ...] = (
         lambda row: row.message_estimate,
         descending=True,
     ),
-    Column("SIZE", 9, lambda row: figures.size(row.bytes), lambda row: row.bytes, descending=True),
+    Column("SIZE", 9, lambda row: figures.size(row.bytes), lambda row: row.bytes, rank=1, descending=True),
     Column(
         "LAST SEQ",
         12,
         lambda row: f"{row.overview.last_seq:,}",
         lambda row: row.overview.last_seq,
-        rank=2,
+        rank=3,
         descending=True,
     ),
     Column(
-        "CONSUMERS", 9, lambda row: str(row.overview.consumer_count), lambda row: row.overview.consumer_count, rank=1
-    ),
-    Column(
-        "",
-        5,
-        lambda row: "FULL" if row.overview.is_full else ("queue" if row.overview.until_acked else ""),
-        left=True,
-        style=lambda row: "bold red" if row.overview.is_full else "dim",
+        "CONSUMERS", 9, lambda row: str(row.overview.consumer_count), lambda row: row.overview.consumer_count, rank=2
     ),
 )
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _lag_style(row: ConsumerOverview) -> str:
-    return "yellow" if row.lag_estimate else ""
+    return "yellow" if row.backlog else ""
 
 
 CONSUMER_COLUMNS: tuple[Column[ConsumerOverview], ...] = (
     Column("CONSUMER", 16, lambda row: row.name, lambda row: row.name, left=True, grows=24),
     Column("", 6, lambda row: "paused" if row.paused else "", left=True, style=lambda _: "bold yellow"),
     Column(
-        "LAG",
+        "BACKLOG",
         8,
-        lambda row: figures.count(row.lag_estimate),
-        lambda row: row.lag_estimate,
+        lambda row: figures.about(row.backlog, is_exact=row.backlog_is_exact),
+        lambda row: row.backlog,
         descending=True,
         style=_lag_style,
+    ),
+    Column(
+        "LAG",
+        8,
+        lambda row: figures.about(row.lag_estimate, is_exact=row.backlog_is_exact),
+        lambda row: row.lag_estimate,
+        rank=1,
+        descending=True,
     ),
     Column("OLDEST", 7, lambda row: figures.age(row.oldest_unread_at, _now()), style=_lag_style),
     Column("IN FLIGHT", 9, lambda row: figures.count(row.in_flight), lambda row: row.in_flight, descending=True),
@@ -81,9 +111,13 @@ CONSUMER_COLUMNS: tuple[Column[ConsumerOverview], ...] = (
         descending=True,
         style=lambda row: "bold red" if row.dead else "",
     ),
-    Column("LONGEST", 8, lambda row: figures.age(row.oldest_in_flight_at, _now()), rank=1),
-    Column("ORDER", 9, lambda row: row.order, left=True, rank=2),
+    Column("LONGEST", 8, lambda row: figures.age(row.oldest_in_flight_at, _now()), rank=2),
+    Column("ORDER", 9, lambda row: row.order, left=True, rank=3),
 )
+
+
+# Streams are sorted by this column at first.
+_STATE: Final = next(place for place, column in enumerate(STREAM_COLUMNS) if column.title == "STATE")
 
 
 class OverviewScreen(LiveScreen):
@@ -114,7 +148,7 @@ class OverviewScreen(LiveScreen):
 
     def compose_body(self) -> ComposeResult:
         empty = "no streams yet; create one: postbus stream add orders"
-        yield Table(STREAM_COLUMNS, lambda row: row.name, id="streams", sort=1, empty=empty)
+        yield Table(STREAM_COLUMNS, lambda row: row.name, id="streams", sort=_STATE, empty=empty)
         yield Static(id="of", markup=False)
         yield Table(CONSUMER_COLUMNS, lambda row: row.name, id="consumers", sort=0, empty="no consumers")
         yield Input(id="search", placeholder="part of a name; escape clears", select_on_focus=False)

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from postbus.cli.observe.dialogs import Confirm
+from postbus.cli.observe.help import HelpScreen
 from postbus.model.errors import Error
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class LiveScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "Back"),
+        Binding("question_mark", "help", "Keys"),
     ]
 
     @property
@@ -113,6 +115,9 @@ class LiveScreen(Screen[None]):
 
     def action_back(self) -> None:
         self.app.pop_screen()
+
+    def action_help(self) -> None:
+        self.app.push_screen(HelpScreen())
 
     def confirm(self, question: str, action: Callable[[], Any]) -> None:
         """Run an action if the user confirms, and show its result."""

@@ -95,12 +95,14 @@ class AsyncStreams(AsyncClient):
         """An overview of all streams, by name. It is cheap enough to query every second, however many streams there are.
 
         Args:
-            sizes: Also return how many messages and bytes each holds, which reads the sizes of its files.
+            sizes: Also return how many messages and bytes each holds and how many are scheduled, which takes longer.
         """
         return await self._transport.run(streams.overview(sizes=sizes))
 
-    async def consumer_overview(self, stream: str) -> list[ConsumerOverview]:
-        """An overview of a stream's consumers, by name.
+    async def consumer_overview(self, stream: str | None = None) -> list[ConsumerOverview]:
+        """An overview of the consumers of a stream, or of all streams, by stream and name: backlog, in flight, waiting, dead.
+
+        It costs the same however many messages there are: about a thousand of them are looked at for each consumer.
 
         Raises:
             NotFound: There is no such stream.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from postbus.db import session
 from postbus.db.url import without_password
 from postbus.model.errors import Conflict, InvalidInput
-from postbus.model.keys import parse_template
+from postbus.model.keys import KeyTemplate, escaped_token, parse_template
 from postbus.pipelines.backfill.ranges import RESULT, RangeCopier, Target
 from postbus.pipelines.backfill.statements import CLOSE_SNAPSHOT, OPEN_SNAPSHOT, PLAN_RANGES, RANGE_COUNTS
 from postbus.pipelines.backfill.table_messages import Shape
@@ -106,11 +106,12 @@ class BackfillOptions:
         found = {name: value for name, value in asdict(self).items() if name not in left_out}
         return {**found, "source": self.shown_source, "pk": list(self.pk)}
 
-    def template(self, table: Table) -> str:
+    def template(self, table: Table) -> KeyTemplate:
         """The template of keys."""
         if self.key is not None:
-            return self.key
-        return ".".join([*([table.name] if table.name else []), *(f"{{{column.name}}}" for column in table.key)])
+            return parse_template(self.key)
+        first = f"{escaped_token(table.name)}." if table.name else ""
+        return KeyTemplate((first, *["."] * (len(table.key) - 1), ""), tuple(column.name for column in table.key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +176,7 @@ def backfill_table(url: str, options: BackfillOptions, *, spark: SparkSession, s
             table = moment.describe(options.table, options.query, options.pk)
             with session.transaction(url) as database:
                 ((data_type, most_bytes),) = database.rows(STREAM_LIMITS, (options.stream,))
-            shape = Shape(parse_template(options.template(table)), options.data, data_type)
+            shape = Shape(options.template(table), options.data, data_type, is_escaped=options.key is None)
             shape.check(table)
             plan = _planned(run, options, table)
             _cut(run, plan, moment, table, options.batch)

@@ -23,11 +23,13 @@ class Shape:
         key: The template of their keys.
         data: The column that is the data; None takes the whole row, as JSON.
         data_type: What the stream holds.
+        is_escaped: Whether values of the key are escaped as by `escaped_token`. Else rows with one that is no token are rejected.
     """
 
     key: KeyTemplate
     data: str | None
     data_type: str
+    is_escaped: bool = False
 
     def check(self, table: Table) -> None:
         """Refuse columns that the table does not have.
@@ -51,7 +53,7 @@ def statement_for(table: Table, wanted: KeyRange, shape: Shape, *, as_stored: bo
     problem = _problem(table, shape)
     row = sql.SQL("case when {} is not null then row_to_json(t.*)::text end").format(problem)
     selected = (
-        sql.SQL("{} as key").format(_key(shape.key)),
+        sql.SQL("{} as key").format(_key(table, shape)),
         sql.SQL("{} as data").format(_data(table, shape, "" if as_stored and shape.data_type == "json" else "::text")),
         sql.SQL("{} as problem").format(problem),
         sql.SQL("{} as row").format(sql.SQL("null::text") if problem == _NONE else row),
@@ -66,11 +68,23 @@ def _value(name: str) -> sql.Composed:
     return sql.SQL("{}::text").format(sql.Identifier("t", name))
 
 
-def _key(template: KeyTemplate) -> sql.Composable:
-    parts: list[sql.Composable] = [sql.Literal(template.texts[0])]
-    for name, text in zip(template.columns, template.texts[1:], strict=True):
-        parts += [_value(name), sql.Literal(text)]
+def _key(table: Table, shape: Shape) -> sql.Composable:
+    parts: list[sql.Composable] = [sql.Literal(shape.key.texts[0])]
+    for name, text in zip(shape.key.columns, shape.key.texts[1:], strict=True):
+        is_safe = _column(table, name).type in _TOKENS
+        parts += [_escaped(name) if shape.is_escaped and not is_safe else _value(name), sql.Literal(text)]
     return sql.SQL("({})::text").format(sql.SQL(" || ").join(parts))
+
+
+def _escaped(name: str) -> sql.Composed:
+    """As `escaped_token`, of a column."""
+    return sql.SQL(
+        "case when {value} ~ {special} then ("
+        "select string_agg("
+        "case when c.c ~ {special} then '%' || upper(lpad(to_hex(ascii(c.c)), 2, '0')) else c.c end, '' order by c.n"
+        ") from regexp_split_to_table({value}, '') with ordinality as c (c, n)"
+        ") when {value} = '' then '%' else {value} end"
+    ).format(value=_value(name), special=sql.Literal(FORBIDDEN.replace("[", "[%", 1)))
 
 
 def _data(table: Table, shape: Shape, cast: LiteralString) -> sql.Composable:
@@ -87,27 +101,34 @@ def _data(table: Table, shape: Shape, cast: LiteralString) -> sql.Composable:
 
 def _problem(table: Table, shape: Shape) -> sql.Composable:
     """Why a row cannot be published; null for those that can, and nothing to compute where all can."""
-    found = [problem for name in shape.key.columns if (problem := _token_problem(_column(table, name))) is not None]
+    found = [
+        problem
+        for name in shape.key.columns
+        if (problem := _token_problem(_column(table, name), is_escaped=shape.is_escaped)) is not None
+    ]
     if any(_column(table, name).type not in _TOKENS for name in shape.key.columns):
         said = sql.Literal(f"the key has more than {MOST_CHARACTERS} characters")
         longer = sql.SQL("case when length({}) > {} then {} end")
-        found.append(longer.format(_key(shape.key), sql.Literal(MOST_CHARACTERS), said))
+        found.append(longer.format(_key(table, shape), sql.Literal(MOST_CHARACTERS), said))
     if shape.data is not None and _column(table, shape.data).is_nullable:
         said = sql.Literal(f'column "{shape.data}" has no value')
         found.append(sql.SQL("case when {} is null then {} end").format(sql.Identifier("t", shape.data), said))
     return sql.SQL("coalesce({})").format(sql.SQL(", ").join(found)) if found else _NONE
 
 
-def _token_problem(column: Column) -> sql.Composable | None:
-    if column.type in _TOKENS and not column.is_nullable:
+def _token_problem(column: Column, *, is_escaped: bool) -> sql.Composable | None:
+    if not column.is_nullable and (is_escaped or column.type in _TOKENS):
         return None
     value = _value(column.name)
+    missing = sql.Literal(f'column "{column.name}" of the key has no value')
+    if is_escaped:
+        return sql.SQL("case when {} is null then {} end").format(value, missing)
     return sql.SQL(
         "case when {value} is null or {value} = '' then {missing}"
         " when {value} ~ {forbidden} then {begin} || left({value}, 100) || {end} end"
     ).format(
         value=value,
-        missing=sql.Literal(f'column "{column.name}" of the key has no value'),
+        missing=missing,
         forbidden=sql.Literal(FORBIDDEN),
         begin=sql.Literal(f'column "{column.name}" of the key is "'),
         end=sql.Literal('", which cannot be a token'),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from postbus.codec.content import decode_json
+from postbus.codec.exact_json import decode_exactly
 from postbus.pipelines.materialize.fields import Field, encoder, kinds_of
 
 if TYPE_CHECKING:
@@ -34,17 +34,19 @@ class Decoder:
         fields: The fields of the table.
         of_records: Whether data is a change, with record and action, and not the row itself.
         json_as_text: Whether values of type JSON become texts.
+        is_exact: Whether a number that a DOUBLE cannot hold does not fit it. Else it is rounded.
     """
 
     fields: tuple[Field, ...]
     of_records: bool
     json_as_text: bool = False
+    is_exact: bool = False
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Record batches of `messages` as those of SCHEMA."""
         import pyarrow
 
-        encode = encoder(self.fields, json_as_text=self.json_as_text)
+        encode = encoder(self.fields, json_as_text=self.json_as_text, is_exact=self.is_exact)
         for batch in batches:
             columns = batch.to_pydict()
             rows: list[str | None] = []
@@ -54,7 +56,7 @@ class Decoder:
                 try:
                     if key is None:
                         raise ValueError("it has no key")  # noqa: TRY301
-                    record = None if is_deleted else self._record(decode_json(text))
+                    record = None if is_deleted else self._record(decode_exactly(text))
                     row = None if record is None else encode(record)
                 except ValueError as error:
                     problem = str(error)
@@ -96,7 +98,7 @@ class Suggester:
         for batch in batches:
             for text in batch.column("data").to_pylist():
                 try:
-                    data = decode_json(text)
+                    data = decode_exactly(text)
                 except ValueError:
                     continue  # The decoder says what is wrong with it.
                 record = data.get("record") if self.of_records and isinstance(data, dict) else data

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 from pyspark.sql import types
 
-from postbus.codec.content import encode_json
+from postbus.codec.exact_json import encode_exactly
 from postbus.model.errors import InvalidInput
 from postbus.spark.columns import converter
 
@@ -37,10 +37,12 @@ _SIMPLE: Final[dict[str, types.DataType]] = {
 }
 _FIELD: Final = re.compile(r"\s*(?:`([^`]+)`|(\w+))\s+(\w+(?:\s*\(\s*\d+\s*(?:,\s*\d+\s*)?\))?)\s*")
 _DECIMAL: Final = re.compile(r"DECIMAL\((\d+)(?:,(\d+))?\)")
+_MOST_DIGITS: Final = 38
+_LONG: Final = 1 << 63
+# Integers of as many digits are doubles.
+_DOUBLE_DIGITS: Final = 15
 _KINDS: Final[dict[type, str]] = {
     bool: "BOOLEAN",
-    int: "BIGINT",
-    float: "DOUBLE",
     str: "STRING",
     dict: JSON,
     list: JSON,
@@ -114,7 +116,23 @@ def kinds_of(record: Any) -> Iterable[tuple[str, str]]:
     if isinstance(record, dict):
         for name, value in record.items():
             if value is not None:
-                yield name, _KINDS[type(value)]
+                yield name, _KINDS.get(type(value)) or _number_kind(value)
+
+
+def _number_kind(value: int | Decimal) -> str:
+    """The narrowest type that holds a number as it is written, and how many digits it has before and after the point."""
+    if isinstance(value, int):
+        return f"{'BIGINT' if -_LONG <= value < _LONG else 'DECIMAL'}:{len(str(abs(value)))}:0"
+    if not value.is_finite():
+        return JSON
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)  # noqa: S101
+    return f"{'DOUBLE' if is_double(value) else 'DECIMAL'}:{max(0, len(digits) + exponent)}:{max(0, -exponent)}"
+
+
+def is_double(number: Decimal) -> bool:
+    """Whether a double holds this number as it is written."""
+    return Decimal(repr(float(number))) == number
 
 
 def grown(known: tuple[Field, ...], suggested: Iterable[tuple[str, str]]) -> tuple[Field, ...]:
@@ -132,20 +150,34 @@ def grown(known: tuple[Field, ...], suggested: Iterable[tuple[str, str]]) -> tup
 
 
 def _one_of(kinds: set[str]) -> str:
-    if len(kinds) == 1:
-        return next(iter(kinds))
-    return "DOUBLE" if kinds == {"BIGINT", "DOUBLE"} else JSON
+    """The type that holds the values of all these kinds."""
+    numbers = [each.split(":") for each in kinds if ":" in each]
+    if not numbers or len(numbers) < len(kinds):
+        return next(iter(kinds)) if len(kinds) == 1 else JSON
+    types_ = {kind for kind, _, _ in numbers}
+    whole = max(int(each) for _, each, _ in numbers)
+    scale = max(int(each) for _, _, each in numbers)
+    if types_ == {"BIGINT"} or types_ == {"DOUBLE"}:
+        return next(iter(types_))
+    if types_ == {"BIGINT", "DOUBLE"} and whole <= _DOUBLE_DIGITS:
+        return "DOUBLE"
+    # Numbers to come may have as many more digits as there is room for.
+    return f"DECIMAL({_MOST_DIGITS},{scale})" if whole + scale <= _MOST_DIGITS else JSON
 
 
-def encoder(fields: Iterable[Field], *, json_as_text: bool) -> Callable[[Any], str]:
+def encoder(fields: Iterable[Field], *, json_as_text: bool, is_exact: bool = False) -> Callable[[Any], str]:
     """A function that turns a record into the JSON of these fields; on request with the text of values of type JSON.
 
-    It raises ValueError where a value does not fit, and says which.
+    It raises ValueError where a value does not fit, and says which. If it is exact, a number does not fit a DOUBLE that would
+    round it.
     """
-    converters: list[tuple[str, Callable[[Any], Any]]] = [
-        (field.name, converter(field.spark_type()) if field.type != JSON else _text if json_as_text else _json)
-        for field in fields
-    ]
+
+    def converter_of(field: Field) -> Callable[[Any], Any]:
+        if field.type == JSON:
+            return _text if json_as_text else _json
+        return _exact_double if is_exact and field.type == "DOUBLE" else converter(field.spark_type())
+
+    converters = [(field.name, converter_of(field)) for field in fields]
 
     def encode(record: Any) -> str:
         if not isinstance(record, Mapping):
@@ -165,12 +197,19 @@ def encoder(fields: Iterable[Field], *, json_as_text: bool) -> Callable[[Any], s
     return encode
 
 
+def _exact_double(value: Any) -> float:
+    number = float(converter(types.DoubleType())(value))
+    if Decimal(repr(number)) != value:
+        raise ValueError(value)
+    return number
+
+
 def _json(value: Any) -> orjson.Fragment:
-    return orjson.Fragment(encode_json(value))
+    return orjson.Fragment(encode_exactly(value))
 
 
 def _text(value: Any) -> str:
-    return encode_json(value).decode()
+    return encode_exactly(value).decode()
 
 
 def _as_text(value: Any) -> str:

@@ -204,7 +204,7 @@ class _Keeper:
         fields = self._fields
         if self._wanted is None:
             fields = grown(fields, changes.suggested(frame, of_records=self._options.changes))
-        decoder = Decoder(fields, self._options.changes)
+        decoder = Decoder(fields, self._options.changes, is_exact=self._wanted is None)
         taken = self._target.take(frame, decoder)
         if taken.bad:
             self._put_aside(frame, decoder, taken, to)

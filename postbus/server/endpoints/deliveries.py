@@ -13,6 +13,7 @@ from postbus.operations import consumers, deliveries
 from postbus.server import responses
 from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import AckIds, Delay, KeyPattern, Limit, Milliseconds, NoNul, Seq, given, seconds
+from postbus.server.metrics import Settled
 from postbus.server.responses import Data, Success
 
 endpoints = Endpoints()
@@ -96,7 +97,7 @@ async def ack_and_receive_messages(
 @endpoints.add(deliveries.ACK)
 async def ack_messages(call: Call, body: Acked) -> Success:
     """Ack deliveries. Unknown ids and ended deliveries are ignored."""
-    return _settled(call, await call.reader.ack(body.ack_ids))
+    return _settled(call, "acked", await call.reader.ack(body.ack_ids))
 
 
 @endpoints.add(deliveries.NACK)
@@ -106,20 +107,20 @@ async def nack_messages(call: Call, body: Nacked) -> Success:
     count = await call.reader.nack(
         body.ack_ids, delay=seconds(body.delay_ms), reason=given(body.reason), untried=body.untried
     )
-    return _settled(call, count)
+    return _settled(call, "failed", count)
 
 
 @endpoints.add(deliveries.EXTEND)
 async def extend_messages(call: Call, body: Extended) -> Success:
     """Extend the leases of deliveries."""
     count = await call.reader.extend(body.ack_ids, ack_wait=seconds(body.ack_wait_ms), shorten=body.shorten)
-    return _settled(call, count)
+    return _settled(call, None, count)
 
 
 @endpoints.add(deliveries.TERMINATE)
 async def terminate_messages(call: Call, body: Terminated) -> Success:
     """Make deliveries dead letters at once."""
-    return _settled(call, await call.reader.terminate(body.ack_ids, reason=given(body.reason)))
+    return _settled(call, "terminated", await call.reader.terminate(body.ack_ids, reason=given(body.reason)))
 
 
 @endpoints.add(consumers.PEEK)
@@ -137,7 +138,9 @@ async def peek_message(call: Call, query: PeekAt) -> Data[responses.PeekedMessag
     return Data(None if found is None else responses.peeked(found, await call.stream_id()))
 
 
-def _settled(call: Call, count: int) -> Success:
+def _settled(call: Call, outcome: Settled | None, count: int) -> Success:
+    if outcome is not None:
+        call.state.metrics.count_settled(outcome, call.stream, call.consumer, count)
     call.headers["x-postbus-count"] = str(count)
     return Success()
 
@@ -160,8 +163,9 @@ async def _receive(call: Call, wanted: Receive) -> Data[list[responses.Received]
             if batch and poll.is_abandoned:
                 batch = await _give_back(call, batch)
     if batch and wanted.auto_ack:
-        await reader.ack(batch)
+        call.state.metrics.count_settled("acked", call.stream, call.consumer, await reader.ack(batch))
     if acked is not None:
+        call.state.metrics.count_settled("acked", call.stream, call.consumer, acked_count)
         call.headers["x-postbus-count"] = str(acked_count)
     call.state.metrics.count_received(call.stream, call.consumer, len(batch))
     return Data(responses.received(batch, stream_id))
@@ -229,6 +233,7 @@ def _as_seen_now(found: Peeked) -> Peeked:
         attempts=found.attempts,
         until=None,
         reason=found.reason,
+        last_delivered_at=found.last_delivered_at,
     )
 
 

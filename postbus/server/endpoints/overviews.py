@@ -13,7 +13,7 @@ endpoints = Endpoints()
 
 
 class Looking(Struct):
-    """With `sizes`, it also returns how many messages and bytes each stream holds, which reads the sizes of its files."""
+    """With `sizes`, it also returns how many messages and bytes each stream holds and how many are scheduled."""
 
     sizes: bool = False
 
@@ -23,6 +23,13 @@ async def get_overview(call: Call, query: Looking) -> Data[list[StreamOverview]]
     """Get an overview of all streams."""
     found = await call.bus.overview(sizes=query.sizes)
     return Data([each for each in found if call.token.sees(each.name)])
+
+
+@endpoints.add(streams.ALL_CONSUMERS)
+async def list_all_consumers(call: Call) -> Data[list[ConsumerOverview]]:
+    """Get an overview of the consumers of all streams: backlog, in flight, waiting, dead."""
+    found = await call.bus.consumer_overview()
+    return Data([each for each in found if call.token.sees(each.stream)])
 
 
 @endpoints.add(streams.CONSUMER_OVERVIEW)

@@ -37,6 +37,7 @@ class PeekInfo(msgspec.Struct):
     deliver_count: int
     not_visible_until: datetime | None
     reason: str | None
+    last_delivered_at: datetime | None
 
 
 class PeekedMessage(msgspec.Struct):
@@ -114,13 +115,21 @@ class PartitionPlace(msgspec.Struct):
 
 
 class ConsumerPlace(msgspec.Struct):
-    horizon_seq: int
-    lag_estimate: int
-    oldest_unread_at: datetime | None
+    """`backlog` is what the consumer has not finished: not delivered, in flight, waiting for redelivery or parked behind a key.
+
+    It is exact up to 1,000 messages that are not delivered. Beyond, and for a filter by data, it is an estimate, and
+    `backlog_is_exact` is false.
+    """
+
+    backlog: int
+    backlog_is_exact: bool
     in_flight: int
-    oldest_in_flight_at: datetime | None
     waiting: int
     dead: int
+    lag_estimate: int
+    oldest_unread_at: datetime | None
+    oldest_in_flight_at: datetime | None
+    horizon_seq: int
     expired: int
     missed_estimate: int
     rate_estimate: float | None
@@ -140,6 +149,7 @@ def peeked(found: Peeked, stream_id: str) -> PeekedMessage:
         deliver_count=found.attempts,
         not_visible_until=None if found.until is None else utc(found.until),
         reason=found.reason,
+        last_delivered_at=None if found.last_delivered_at is None else utc(found.last_delivered_at),
     )
     return PeekedMessage(message=message(found, stream_id), info=info)
 
@@ -203,6 +213,8 @@ def consumer(info: ConsumerInfo, stream_id: str) -> Consumer:
 
 def consumer_place(stats: ConsumerStats) -> ConsumerPlace:
     return ConsumerPlace(
+        backlog=stats.backlog,
+        backlog_is_exact=stats.backlog_is_exact,
         horizon_seq=stats.horizon_seq,
         lag_estimate=stats.lag_estimate,
         oldest_unread_at=stats.oldest_unread_at,

@@ -14,10 +14,15 @@ from postbus.server.setting_fields import response_of, setting_values
 
 
 class StreamSize(msgspec.Struct):
-    """`message_count` is an estimate, about a second old."""
+    """`message_count` is exact up to 1,000 and an estimate beyond.
+
+    `scheduled` messages wait for their time outside the log; 10,000 stands for that many or more.
+    """
 
     message_count: int
     storage_size: int
+    scheduled: int
+    next_scheduled_at: datetime | None
 
 
 class Stream(msgspec.Struct):
@@ -64,7 +69,12 @@ def stream(info: StreamInfo) -> Stream:
         segment_count=info.segment_count,
         start_seq=info.start_seq,
         last_seq=info.last_seq,
-        stats=StreamSize(message_count=info.message_estimate, storage_size=info.bytes),
+        stats=StreamSize(
+            message_count=info.message_estimate,
+            storage_size=info.bytes,
+            scheduled=info.scheduled,
+            next_scheduled_at=None if info.next_scheduled_at is None else utc(info.next_scheduled_at),
+        ),
         inserted_at=utc(info.created_at),
         updated_at=utc(info.created_at),
         **setting_values(StreamSettings, info),

@@ -63,6 +63,8 @@ create table postbus_data.consumer (
         and filter_headers_not is null
         and filter_data is null
     ) stored,
+    -- A copy of each dead letter is published to this stream; null: to none.
+    dead_letters_to text collate "C",
     unique (stream_name, name)
 );
 

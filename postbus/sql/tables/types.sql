@@ -10,6 +10,8 @@ create type postbus.stream_info as (
     message_estimate bigint,
     bytes bigint,
     segment_count integer,
+    scheduled bigint,
+    next_scheduled_at timestamptz,
     created_at timestamptz,
     -- <stream settings: attributes>
     data_type text,
@@ -130,7 +132,8 @@ create type postbus.consumer_info as (
     on_expired text,
     keep_unread boolean,
     expire_after interval,
-    keep_history interval
+    keep_history interval,
+    dead_letters_to text
     -- </consumer settings>
 );
 
@@ -187,7 +190,8 @@ create type postbus.dead_letter as (
 );
 
 -- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when the lease ends or the retry is
--- due. ack_id names the delivery in flight, so that an operator can settle it if its worker never will.
+-- due. ack_id names the delivery in flight, so that an operator can settle it if its worker never will. last_delivered_at is known of a
+-- message that is in flight or whose lease has just expired.
 create type postbus.peeked as (
     seq bigint,
     partition integer,
@@ -200,7 +204,8 @@ create type postbus.peeked as (
     attempts integer,
     until timestamptz,
     reason text,
-    ack_id text
+    ack_id text,
+    last_delivered_at timestamptz
 );
 
 -- A pipeline and its progress. See list_pipelines for the fields.

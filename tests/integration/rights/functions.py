@@ -141,6 +141,7 @@ ELSEWHERE: Final = {
 SILENT: Final = {
     "list_streams": "select name from postbus.list_streams() where name = 'other'",
     "overview": "select name from postbus.overview() where name = 'other'",
+    "consumer_overview": "select name from postbus.consumer_overview() where stream_name = 'other'",
     "stream_horizons": (
         "select from postbus_data.stream_horizons(array[{other}]::bigint[], '{{0}}') as p where p is not null"
     ),

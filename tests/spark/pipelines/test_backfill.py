@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import unquote
 
 import psycopg
 import pytest
@@ -14,6 +15,7 @@ from psycopg import sql
 import postbus
 import postbus.pipelines.backfill.pipeline as module
 from postbus.db import session
+from postbus.model.keys import escaped_token
 from postbus.pipelines import Backfilled, BackfillOptions, backfill_table
 from postbus.pipelines.backfill import tables
 from postbus.pipelines.backfill.ranges import RangeCopier
@@ -126,13 +128,30 @@ def test_a_row_is_keyed_by_its_table_and_primary_key(
 ) -> None:
     run_sql(url, "create table TABLE_ (b text, a integer, j jsonb, primary key (a, b))", table)
     assert backfill(spark, url, stream, table=table).messages == 0
-    run_sql(url, "insert into TABLE_ values ('x', 1, '{\"n\": 1}'), ('y', 2, null), ('no token', 3, '3')", table)
+    run_sql(
+        url,
+        "insert into TABLE_ values ('x', 1, '{\"n\": 1}'), ('y', 2, null), ('no. token%', 3, '3'), ('', 4, '4')",
+        table,
+    )
 
-    assert backfill(spark, url, stream, table=table, again=True).bad == 1
+    assert backfill(spark, url, stream, table=table, again=True).bad == 0
     assert sorted((m.key or "", m.data) for m in bus.scan(stream)) == [
         (f"{table}.1.x", {"b": "x", "a": 1, "j": {"n": 1}}),
         (f"{table}.2.y", {"b": "y", "a": 2, "j": None}),
+        (f"{table}.3.no%2E%20token%25", {"b": "no. token%", "a": 3, "j": 3}),
+        (f"{table}.4.%", {"b": "", "a": 4, "j": 4}),
     ]
+    assert escaped_token("no. token%") == "no%2E%20token%25"
+    assert unquote("no%2E%20token%25") == "no. token%"
+
+
+def test_a_row_whose_own_key_is_no_token_is_rejected(
+    spark: Any, bus: postbus.Bus, url: str, stream: str, table: str
+) -> None:
+    run_sql(url, "create table TABLE_ (b text, a integer, j jsonb, primary key (a, b))", table)
+    run_sql(url, "insert into TABLE_ values ('x', 1, '{\"n\": 1}'), ('y', 2, null), ('no token', 3, '3')", table)
+
+    assert backfill(spark, url, stream, table=table, key="b.{b}").bad == 1
     done = backfill(spark, url, stream, query=f"select * from {table} -- all", pk=("a",), key="j.{a}", data="j")
     assert (done.messages, done.bad) == (2, 1)
     assert [(m.key, m.data) for m in bus.scan(stream, key_pattern="j.>")] == [("j.1", {"n": 1}), ("j.3", 3)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,38 @@ def of_table(url: str, table: str) -> dict[str, Any]:
 
 def of_files(spark: Any, folder: Path, stream: str) -> dict[str, Any]:
     return {row["_key"]: row.asDict() for row in read_snapshot(spark, f"{folder}/{stream}").collect()}
+
+
+def test_inferred_columns_keep_every_digit(
+    spark: Any, bus: postbus.Bus, url: str, name: str, sql: Any, tmp_path: Path
+) -> None:
+    bus.create_stream(name)
+    rows = {
+        "a": '{"price": 12345678901234567.123456, "rate": 0.1, "id": 9007199254740993, "odd": 1.5, "most": 1e400}',
+        "b": '{"price": 10.5, "rate": 2, "id": 1, "odd": 9007199254740993, "most": 12345678901234567890123456789012345678}',
+        "c": '{"price": -3, "rate": null, "id": 2, "odd": {"n": 1.00000000000000000001}}',
+    }
+    for key, data in rows.items():
+        sql.execute("select postbus.publish(%s, %s, %s)", [name, key, data])
+    for target in ({"table": name}, {"to": str(tmp_path)}):
+        assert materialize(spark, url, name, **target) == 3
+
+    table, files = of_table(url, name), of_files(spark, tmp_path, name)
+    for found in (table, files):
+        assert {key: row["price"] for key, row in found.items()} == {
+            "a": Decimal("12345678901234567.123456"),
+            "b": Decimal("10.5"),
+            "c": -3,
+        }
+        assert {key: row["rate"] for key, row in found.items()} == {"a": 0.1, "b": 2, "c": None}
+        assert {key: row["id"] for key, row in found.items()} == {"a": 9007199254740993, "b": 1, "c": 2}
+    assert [table[key]["odd"] for key in "abc"] == [1.5, 9007199254740993, {"n": 1}]
+    assert json.loads(files["c"]["odd"], parse_float=Decimal) == {"n": Decimal("1.00000000000000000001")}
+
+    # A column that is a DOUBLE by now does not round the numbers to come.
+    sql.execute("select postbus.publish(%s, 'd', %s)", [name, '{"rate": 0.12345678901234567890123}'])
+    with pytest.raises(postbus.Conflict, match=r"field rate does not fit its type: 0\.12345678901234567890123"):
+        materialize(spark, url, name, table=name)
 
 
 def test_the_last_version_of_each_key_is_a_row_with_types_and_goes_when_the_key_does(

@@ -6,14 +6,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-About how many messages a consumer or group has left to do: not delivered yet, in flight, or waiting for redelivery. One number,
-at constant cost, for autoscalers.
+How many messages a consumer or group has not finished: not delivered yet, in flight, waiting for redelivery, or parked behind their key.
+Dead letters and scheduled messages do not count. One number, for alerts and autoscalers.
 
-Returns  the estimate; 0 is exact.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED, PB503 on a
-         standby.
+Returns  exact up to 1,000 messages that are not delivered yet, an estimate beyond; stats.backlog_is_exact says which. 0 is exact.
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer.
 */
-    select s.lag_estimate + s.in_flight + s.waiting
-    from postbus.stats(backlog.stream, backlog.consumer, caller) as s
-    where s.partition is null
+    select b.backlog
+    from postbus_data.count_backlog((postbus_data.permitted_consumer(caller, backlog.stream, backlog.consumer)).id) as b
 $$;

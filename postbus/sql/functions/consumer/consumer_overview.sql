@@ -1,8 +1,18 @@
-create or replace function postbus.consumer_overview(stream text, caller postbus.caller default postbus.current_caller())
+create or replace function postbus.consumer_overview(
+    stream text default null,
+    after_stream text default '',
+    after_name text default '',
+    max_consumers integer default 200,
+    caller postbus.caller default postbus.current_caller()
+)
 returns table (
+    stream_name text,
     name text,
+    is_group boolean,
     ordering text,
     paused boolean,
+    backlog bigint,
+    backlog_is_exact boolean,
     lag_estimate bigint,
     in_flight bigint,
     redelivering bigint,
@@ -17,24 +27,33 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-One row for each consumer of a stream, in order of their names: the totals that stats reports for one.
+A page of consumers with their current figures, in order of stream and name: at most max_consumers after this stream and name. Of one
+stream, or for null of all on which the caller has the right to consume. The columns are those that stats reports for one.
 
 redelivering  how many of the messages in flight were delivered before.
 
-Raises   PB403 without the right to consume, PB404 for an unknown stream, PB412 outside READ COMMITTED, PB503 on a standby.
+Raises   PB403 without the right to consume, PB404 for an unknown stream.
 */
 #variable_conflict use_column
 declare
-    listed integer := postbus_data.permitted_stream(caller, stream, 'consume');
+    listed integer := case when stream is not null then postbus_data.permitted_stream(caller, stream, 'consume') end;
 begin
     return query
     select
-        c.name, c.ordering, c.paused, s.lag_estimate, s.in_flight, postbus_data.in_flight(c.id, c.epoch, null, true), s.waiting, s.dead,
-        s.oldest_unread_at, s.oldest_in_flight_at
-    from postbus_data.consumer as c
-    cross join lateral postbus.stats(c.stream_name, c.name) as s
-    where c.stream_id = listed
-        and s.partition is null
-    order by c.name;
+        c.stream_name, c.name, c.is_group, c.ordering, c.paused, b.backlog, b.is_exact, b.unread, b.in_flight, b.redelivering, b.waiting, b.dead,
+        b.oldest_unread_at, b.oldest_in_flight_at
+    from (
+        select c.*
+        from postbus_data.consumer as c
+        where (c.stream_name, c.name) > (after_stream, after_name)
+            and case
+                when listed is null then postbus_data.has_right(caller, c.stream_id, 'consume')
+                else c.stream_id = listed
+            end
+        order by c.stream_name, c.name
+        limit max_consumers
+    ) as c
+    cross join lateral postbus_data.count_backlog(c.id) as b
+    order by c.stream_name, c.name;
 end
 $$;

@@ -14,6 +14,7 @@ create or replace function postbus.create_consumer(
     keep_unread boolean default false,
     expire_after interval default null,
     keep_history interval default null,
+    dead_letters_to text default null,
     -- </consumer settings>
     backoff interval[] default '{}',
     backoff_factor double precision default null,
@@ -51,6 +52,7 @@ on_expired       A message past its time to live is skipped (skip), or becomes a
 keep_unread      The stream keeps what it has not finished, whatever its retention.
 expire_after     It is removed when nobody has received from it for this long.
 keep_history     How long history keeps the outcome of each delivery.
+dead_letters_to  A stream that a copy of each new dead letter is published to.
 -- </consumer settings>
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
@@ -66,6 +68,10 @@ Touches  consumer (insert).
 declare
     settings postbus_data.consumer;
 begin
+    settings.is_group := false;
+    settings.stream_id := postbus_data.stream_id(stream);
+    settings.stream_name := stream;
+    settings.name := consumer;
     -- <consumer settings: assignments>
     settings.ordering := ordering;
     settings.ack_wait := ack_wait;
@@ -79,15 +85,13 @@ begin
     settings.keep_unread := keep_unread;
     settings.expire_after := expire_after;
     settings.keep_history := keep_history;
+    settings.dead_letters_to := dead_letters_to;
     -- </consumer settings>
     settings.backoff := backoff;
     settings.backoff_factor := backoff_factor;
     settings.backoff_cap := backoff_cap;
     settings.backoff_jitter := backoff_jitter;
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
-    settings.is_group := false;
-    settings.stream_name := stream;
-    settings.name := consumer;
     perform postbus_data.add_consumer(settings, "start", from_seq, from_time, exist_ok);
 end
 $$;

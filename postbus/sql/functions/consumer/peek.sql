@@ -52,7 +52,7 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text
+            null::text, null::timestamptz
         from postbus_data.dead_letter as d
         where d.consumer_id = reader.id
             and d.seq > after_seq

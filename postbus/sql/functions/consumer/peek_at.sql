@@ -33,21 +33,22 @@ begin
     -- One statement, so one snapshot: a message that moves from one table to another meanwhile is seen in exactly one.
     return query
     select
-        d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason, null::text
+        d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
+        null::text, null::timestamptz
     from postbus_data.dead_letter as d
     where d.consumer_id = asked.id
         and d.seq = seq
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, h.state, h.attempts,
-        h.until, h.reason, h.ack_id
+        h.until, h.reason, h.ack_id, h.last_delivered_at
     from postbus_data.held_states(asked.id, asked.epoch, now_at) as h
     where h.partition = message.partition
         and h.seq = seq
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, null, null
+        null, null, null, null
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq

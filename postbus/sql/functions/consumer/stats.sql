@@ -1,6 +1,8 @@
 create or replace function postbus.stats(stream text, consumer text, caller postbus.caller default postbus.current_caller())
 returns table (
     partition integer,
+    backlog bigint,
+    backlog_is_exact boolean,
     position_seq bigint,
     horizon_seq bigint,
     lag_estimate bigint,
@@ -24,12 +26,16 @@ as $$
 How far a consumer has come: one row for each partition that it reads, and one with partition null for the whole consumer. The
 cost does not depend on the length of the stream.
 
+backlog              how many messages the consumer has not finished: not delivered yet, in flight, waiting for redelivery, or parked behind
+                     their key. Dead letters and scheduled messages do not count. Null for a partition.
+backlog_is_exact     they were counted. Otherwise it is an estimate: above 1,000 messages that are not delivered yet, and for a filter by
+                     data. 0 is always exact.
 position_seq         the partition was delivered up to this seq.
-lag_estimate         about how many messages are not delivered yet. Partitions share one range of seqs, so the estimate assumes
-                     that messages are spread evenly. 0 is exact.
-oldest_unread_at     when the next message to be delivered was published.
+lag_estimate         about how many messages are not delivered yet; for the whole consumer, as exact as the backlog. For a partition it
+                     assumes that messages are spread evenly over the partitions, and passes over the filter.
+oldest_unread_at     when the oldest message that is not delivered yet was published.
 in_flight            how many messages are leased and not settled.
-waiting, dead        how many failed messages wait for redelivery, and how many were given up; 10,000 means that many or more.
+waiting, dead        how many messages have failed or are parked, and how many were given up; 10,000 means that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
 rate_estimate        about how many messages per second were delivered in the last seconds; null for a group.
@@ -45,11 +51,9 @@ declare
     layout bigint := postbus_data.reading_layout(reader);
     partition_count integer := postbus_data.layout_count(layout);
     end_seq bigint;
-    total_lag bigint := 0;
     total_expired bigint := 0;
     total_missed bigint := 0;
     start_seq bigint;
-    oldest timestamptz;
     next_message postbus.delivery;
     swept postbus_data.sweep_state;
 begin
@@ -95,33 +99,16 @@ begin
         in_flight := postbus_data.in_flight(reader.id, reader.epoch, partition, null);
         expired := coalesce(expired, 0);
         total_expired := total_expired + expired;
-        oldest := least(oldest, oldest_unread_at);
-        total_lag := total_lag + lag_estimate;
         return next;
     end loop;
 
     partition := null;
     position_seq := null;
-    lag_estimate := total_lag + horizon_seq - end_seq;
     expired := total_expired;
     missed_estimate := total_missed;
-    oldest_unread_at := oldest;
-    in_flight := postbus_data.in_flight(reader.id, reader.epoch, null, null);
-    select count(*) into waiting
-    from (
-        (select from postbus_data.waiting as w where w.consumer_id = reader.id limit 10000)
-        union all
-        (select from postbus_data.parked as p where p.consumer_id = reader.id and p.epoch = reader.epoch limit 10000)
-        union all
-        (select from postbus_data.due as d where d.consumer_id = reader.id and d.epoch = reader.epoch limit 10000)
-    ) as w;
-    waiting := least(waiting, 10000);
-    select count(*) into dead
-    from (select from postbus_data.dead_letter as d where d.consumer_id = reader.id limit 10000) as d;
-    select min(l.received_at) into oldest_in_flight_at
-    from postbus_data.lease as l
-    where l.consumer_id = reader.id
-        and l.epoch = reader.epoch;
+    select b.backlog, b.is_exact, b.unread, b.in_flight, b.waiting, b.dead, b.oldest_unread_at, b.oldest_in_flight_at
+    into backlog, backlog_is_exact, lag_estimate, in_flight, waiting, dead, oldest_unread_at, oldest_in_flight_at
+    from postbus_data.count_backlog(reader.id) as b;
     if not reader.is_group then
         swept := postbus_data.sweep_state_of(reader);
         -- Just after a sweep there is too little time to divide by; the sweep has recorded the rate before it.

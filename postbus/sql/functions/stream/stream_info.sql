@@ -10,8 +10,10 @@ A stream's settings and size.
 
 start_seq         messages below this seq are gone.
 last_seq          the highest seq given out, perhaps to a message that is not committed or never will be.
-message_estimate  how many messages the log holds, by Postgres's own statistics: an estimate, a second or so late.
+message_estimate  how many messages the log holds: exact up to 1,000, beyond by Postgres's own statistics, a second or so late.
 bytes             what the log takes on disk.
+scheduled         how many messages wait for their time, which is not in the log; 10,000 means that many or more. next_scheduled_at is when
+                  the next of them is due.
 
 Raises   PB404 for an unknown stream or one on which the caller has no right.
 */
@@ -44,16 +46,18 @@ begin
     info.process_unmodified := settings.process_unmodified;
     -- </stream settings>
 
-    select
-        count(*),
-        coalesce(sum(pg_stat_get_live_tuples(t.log)), 0),
-        coalesce(sum(pg_total_relation_size(t.log)), 0)
+    select h.segment_count, h.message_count, h.bytes
     into info.segment_count, info.message_estimate, info.bytes
+    from postbus_data.count_held(found_id) as h;
+    select count(*), min(m.deliver_at)
+    into info.scheduled, info.next_scheduled_at
     from (
-        select to_regclass(format('postbus_data.log_%s_%s', g.stream_id, g.number)) as log
-        from postbus_data.segment as g
-        where g.stream_id = found_id
-    ) as t;
+        select m.deliver_at
+        from postbus_data.scheduled as m
+        where m.stream_id = found_id
+        order by m.deliver_at
+        limit 10000
+    ) as m;
     return info;
 end
 $$;

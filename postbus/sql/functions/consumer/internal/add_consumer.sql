@@ -40,7 +40,7 @@ begin
         filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
         -- <consumer settings: names>
         ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
-        expire_after, keep_history
+        expire_after, keep_history, dead_letters_to
         -- </consumer settings>
     )
     values (
@@ -49,7 +49,8 @@ begin
         settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
         -- <consumer settings: values>
         settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
-        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history
+        settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history,
+        settings.dead_letters_to
         -- </consumer settings>
     )
     on conflict (stream_name, name) do nothing

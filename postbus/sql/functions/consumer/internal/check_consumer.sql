@@ -51,6 +51,18 @@ begin
             then format('backoff_cap = %s is not between 0 and 30 days', settings.backoff_cap)
         when (settings.backoff_jitter between 0 and 1) is not true
             then format('backoff_jitter = %s is not between 0 and 1', settings.backoff_jitter)
+        when settings.dead_letters_to = settings.stream_name
+            then 'dead_letters_to is the stream of the consumer itself'
+        when settings.dead_letters_to is not null and not exists (
+            select
+            from postbus_data.stream as own
+            join postbus_data.stream as other on other.data_type = own.data_type and not other.one_message_per_key
+            where own.id = settings.stream_id
+                and other.name = settings.dead_letters_to
+        )
+            then format(
+                'dead_letters_to = %L is not a stream with the same data_type that keeps every message', settings.dead_letters_to
+            )
     end;
     if problem is not null then
         raise exception using errcode = 'PB400', message = problem;

@@ -19,7 +19,8 @@ as $$
         'on_expired', 'skip'::text,
         'keep_unread', false,
         'expire_after', null,
-        'keep_history', null
+        'keep_history', null,
+        'dead_letters_to', null
         -- </consumer settings>
     )
 $$;

@@ -15,7 +15,8 @@ declare
 begin
     for held in
         select h.partition, array_agg(h.seq) as seqs, array_agg(h.attempts) as attempts, array_agg(h.state) as states,
-            array_agg(h.until) as untils, array_agg(h.reason) as reasons, array_agg(h.ack_id) as ack_ids
+            array_agg(h.until) as untils, array_agg(h.reason) as reasons, array_agg(h.ack_id) as ack_ids,
+            array_agg(h.last_delivered_at) as last_delivered
         from (
             select h.*
             from postbus_data.held_states(reader.id, reader.epoch, now_at) as h
@@ -28,9 +29,9 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id
-        from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids)
-            as h (seq, attempt, state, until, reason, ack_id)
+            h.ack_id, h.last_delivered_at
+        from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
+            as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(
             postbus_data.fetch_named(
                 reader.stream_id,

@@ -5,9 +5,13 @@ volatile
 as $$
 /*
 The sum of a consumer's positions, scaled as if it had 1,024 partitions. Partitions share one range of seqs, so the sum grows by
-about 1,024 for each message delivered, and by at least 1. One probe for each partition, however many dead rows there are.
+about 1,024 for each message delivered, and by at least 1. One probe for each partition, however many dead rows there are. Null
+when the stream got other partitions since the reader was looked up: its positions are all at the end.
 */
-    select coalesce(sum(coalesce(place.read_to_seq, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
+    select case
+        when max(place.read_to_seq) = 9223372036854775807 then null
+        else coalesce(sum(coalesce(place.read_to_seq, reader.start_after)) * 1024 / reader.partition_count, 0)::bigint
+    end
     from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
     left join lateral (
         select r.read_to_seq

@@ -43,8 +43,8 @@ begin
         end
     );
     execute postbus_data.render(
-        postbus_data.receive_template(),
-        names || jsonb_build_object('receive_from_many', postbus_data.render(postbus_data.receive_from_many_template(), names))
+        postbus_data.ack_and_receive_template(),
+        names || jsonb_build_object('ack_and_receive_from_many', postbus_data.render(postbus_data.ack_and_receive_from_many_template(), names))
     );
 end
 $$;

@@ -10,18 +10,33 @@ language plpgsql
 volatile
 as $$
 /*
-Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter.
+Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter. With dead_letters_to, another copy is
+published to that stream, in the same transaction; if the stream does not take it, the reason says so.
 
-Touches  dead_letter (insert).
+Touches  dead_letter (insert), and what postbus.publish touches.
+Locks    with dead_letters_to, what postbus.publish locks.
 */
 declare
     data_type text;
     message postbus.delivery;
+    headers jsonb;
 begin
     select s.data_type into data_type from postbus_data.stream as s where s.id = reader.stream_id;
     message := (postbus_data.fetch_named(reader.stream_id, data_type, partition, array[seq], array[attempts], 0))[1];
     if message.seq is null then
         return;
+    end if;
+    if reader.dead_letters_to is not null then
+        headers := coalesce(message.headers, '{}') || jsonb_strip_nulls(jsonb_build_object(
+            'postbus-dead-stream', reader.stream_name, 'postbus-dead-consumer', reader.name, 'postbus-dead-seq', seq::text,
+            'postbus-dead-attempts', attempts::text, 'postbus-dead-reason', left(reason, 1000)
+        ));
+        begin
+            perform postbus.publish(reader.dead_letters_to, message.key, message.data, headers, message.bytes);
+        exception
+            when sqlstate 'PB400' or sqlstate 'PB404' or sqlstate 'PB409' or sqlstate 'PB413' or sqlstate 'PB507' then
+                reason := concat_ws('; ', reason, format('no copy in stream "%s": %s', reader.dead_letters_to, sqlerrm));
+        end;
     end if;
     insert into postbus_data.dead_letter (
         consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason

@@ -87,7 +87,7 @@ begin
         where s.consumer_id = reader.id
             and s.epoch = reader.epoch
             and s.swept_to = state.swept_to;
-        positions := postbus_data.position_sum(reader);
+        positions := coalesce(postbus_data.position_sum(reader), state.position_sum);
         insert into postbus_data.sweep_state (consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate)
         values (
             reader.id, reader.epoch, swept_to,

@@ -31,7 +31,7 @@ begin
 
         last_use := postbus_data.last_use_of(reader);
         positions := postbus_data.position_sum(reader);
-        if last_use.used_at is null or positions <> last_use.position_sum then
+        if last_use.used_at is null or positions is distinct from last_use.position_sum then
             perform postbus_data.note_use(reader, positions);
         elsif last_use.used_at < clock_timestamp() - reader.expire_after then
             perform postbus.drop_consumer(reader.stream_name, reader.name);

@@ -14,7 +14,7 @@ declare
 begin
     select s.* into stream from postbus_data.stream as s where s.id = stream_id;
     execute postbus_data.render(
-        postbus_data.claim_template(),
+        postbus_data.claim_segment_template(),
         jsonb_build_object(
             'stream_id', stream_id,
             'segment', number,

@@ -22,9 +22,10 @@ declare
             and postbus_data.has_right(caller, s.id, 'consume', 'read')
     );
 begin
-    dropped := first_kept > after_seq + 1 and after_seq < (
-        select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id
-    );
+    -- Above the last message of all that was dropped, there are seqs without a message: of duplicates, or rolled back.
+    dropped := first_kept > after_seq + 1
+        and after_seq < (select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id)
+        and coalesce(after_seq < (select max(d.last_seq) from postbus_data.dropped as d where d.stream_id = spark_lost.stream_id), true);
     purged := dropped or (
         first_kept > after_seq + 1 and coalesce(postbus_data.next_seq(stream_id, after_seq) < first_kept, false)
     );

@@ -1,4 +1,5 @@
--- Leases messages of one partition in one segment, or only reads them. See create_claim_function.
+-- Leases messages of one partition in one segment, or only reads them, where ack_and_receive's fast path does not serve. See
+-- create_claim_function.
 create or replace function postbus_data.claim_{stream_id}_{segment}(reader postbus_data.consumer, claim postbus_data.receive_state)
 returns postbus_data.batch
 language plpgsql

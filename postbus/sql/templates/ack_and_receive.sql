@@ -1,4 +1,4 @@
--- What ack_and_receive does, for one stream and its newest segment. See create_receive_function.
+-- What ack_and_receive does, for one stream and its newest segment: this is where most messages are claimed. See create_receive_function.
 create or replace function postbus_data.ack_and_receive_{stream_id}(
     stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[], by_position boolean
 )
@@ -277,7 +277,7 @@ begin
     end if;
 
     remaining := max_messages;
-{receive_from_many}
+{ack_and_receive_from_many}
     return query
     select acked, b.*
     from postbus_data.receive_with_decisions(postbus_data.find_consumer({stream_name}, consumer), remaining, ack_wait, expected_type, by_position, begin_with) as b;
