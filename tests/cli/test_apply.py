@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,12 @@ def test_what_is_exported_is_the_file(shell: Shell, file: Path, tmp_path: Path) 
 
 def test_a_file_comes_from_stdin_too(shell: Shell) -> None:
     assert shell("apply", "-", input=_FILE).startswith("create")
+
+
+def test_the_how_to_shows_what_is_printed(shell: Shell, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "declare-streams.md").read_text()
+    (declared,) = re.findall(r"```toml\n(.*?)```", page, re.S)
+    (printed,) = re.findall(r"--dry-run\n(.*?)\$ postbus apply", page, re.S)
+    (tmp_path / "bus.toml").write_text(declared)
+    said = shell.run("apply", str(tmp_path / "bus.toml"), "--dry-run")
+    assert said.out + said.err == printed
