@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from postbus.maintenance._async.upkeep import AsyncUpkeep
     from postbus.maintenance._sync.upkeep import Upkeep
     from postbus.model.archive import ArchiveInfo
+    from postbus.model.change import Change
     from postbus.model.consumer import (
         ConsumerInfo,
         ConsumerStats,
@@ -121,6 +122,7 @@ _HOMES = {
     "postbus.model.overview": ("ConsumerOverview", "StreamOverview"),
     "postbus.model.partitioning": ("partition_of",),
     "postbus.model.archive": ("ArchiveInfo",),
+    "postbus.model.change": ("Change",),
     "postbus.model.pipeline": ("PipelineInfo",),
     "postbus.model.settings": ("ConsumerSettings", "StreamSettings"),
     "postbus.model.stream": ("HorizonHolder", "StreamInfo"),
@@ -140,6 +142,7 @@ __all__ = [
     "AsyncWorker",
     "Batch",
     "Bus",
+    "Change",
     "Claim",
     "Conflict",
     "ConnectionLost",

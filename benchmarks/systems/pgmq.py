@@ -19,7 +19,7 @@ import psycopg
 from psycopg import sql
 
 from benchmarks.messages import SQL_DATA, Message, look_into
-from postbus.db import arrays
+from postbus.db import array_dumpers
 from postbus.db.arrays import JsonbArray
 
 _SEND: Final = "select pgmq.send(%s::text, %s::jsonb)"
@@ -139,5 +139,5 @@ class BinaryPgmq(Pgmq):
     @contextmanager
     def open_publisher(self, url: str) -> Iterator[BinaryPgmqPublisher]:
         with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
-            arrays.register(connection)
+            array_dumpers.register(connection)
             yield BinaryPgmqPublisher(connection)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from postbus.cli import as_curl, consumer_settings, deliveries, output, standing
+from postbus.cli import as_curl, consumer_settings, deliveries, options, output, standing
 from postbus.cli.consumer_settings import Start
 from postbus.cli.global_options import Commands, current
 from postbus.cli.options import (
     AnyStream,
     ConsumerName,
     ExistOk,
-    NewName,
     StreamName,
     Yes,
+    complete_stream,
     confirm,
     names,
     open_bus,
@@ -26,28 +25,32 @@ from postbus.cli.options import (
 from postbus.cli.setting_options import with_settings
 from postbus.model.settings import ConsumerChanges, ConsumerSettings
 
+MaybeStreamName = Annotated[str | None, typer.Argument(help="The stream's name.", autocompletion=complete_stream)]
+MaybeNewName = Annotated[str | None, typer.Argument(help="Its name: letters, digits, _ and -.")]
+
 app = Commands("Consumers: add, list, show, change, receive, seek.")
 
 
 @app.command("add")
 @with_settings(ConsumerSettings, is_new=True)
 def add(
-    stream: StreamName,
-    consumer: NewName,
     settings: dict[str, Any],
+    stream: MaybeStreamName = None,
+    consumer: MaybeNewName = None,
     start: Start = None,
     exist_ok: ExistOk = False,
     defaults: Annotated[bool, typer.Option("--defaults", help="Ask nothing; take the defaults.")] = False,
 ) -> None:
-    """Create a consumer. Without settings, on a terminal, it asks for them.
+    """Create a consumer. On a terminal it asks for names that are missing and, without settings, for these.
 
     Example: postbus consumer add orders billing --filter 'orders.>' --max-deliver 5
     """
     settings |= consumer_settings.start(start)
     with open_bus() as bus:
-        if not settings and not defaults and sys.stdin.isatty():
-            with as_curl.preparing():
-                bus.list_consumers(stream)  # Fail on an unknown stream before asking any questions.
+        asks = not settings and not defaults and options.can_ask() and not current().as_curl
+        if asks or stream is None or consumer is None:
+            stream, consumer = consumer_settings.names(bus, stream, consumer)
+        if asks:
             settings = consumer_settings.ask()
         created = bus.create_consumer(stream, consumer, exist_ok=exist_ok, **settings)
         if output.as_json():

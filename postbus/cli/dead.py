@@ -16,6 +16,7 @@ from postbus.cli.options import (
     Yes,
     complete_consumer,
     confirm,
+    has_json_texts,
     open_bus,
     open_consumer,
 )
@@ -65,7 +66,8 @@ def ls(
         letters = found.dead_letters(
             seqs=seqs, key_pattern=key_pattern, reason_like=reason, after_seq=after_seq, max_messages=count
         )
-    output.emit(letters, columns, empty="no dead letters")
+        quoted = has_json_texts(found, stream, letters)
+    output.emit(letters, columns, empty="no dead letters", quoted=quoted)
 
 
 @app.command("redrive")
@@ -84,10 +86,11 @@ def redrive(
     """
     count = 0
     with open_consumer(stream, consumer) as found:
-        for count in found.redrive_steps(
+        steps = found.redrive_steps(
             seqs=seqs, key_pattern=key_pattern, reason_like=reason, to_stream=to_stream, rate=rate
-        ):
-            output.say(output.counted(count, "message"))
+        )
+        for count in output.with_progress(steps, "message"):  # noqa: B007
+            pass
     output.emit_number(count, f"redrove {output.counted(count, 'dead letter')}", name="redriven")
 
 

@@ -20,6 +20,7 @@ from postbus.cli.options import (
     StreamName,
     Yes,
     confirm,
+    has_json_texts,
     moment,
     open_consumer,
     position,
@@ -78,14 +79,16 @@ def print_deliveries(
         )
     if not follow:
         batch = consumer.receive(count or 1, wait=wait, ack_wait=lease)
-        output.emit(batch, ("ack_id", "attempt", "seq", "published_at", "key", "data"), empty="nothing to receive")
+        columns = ("ack_id", "attempt", "seq", "published_at", "key", "data")
+        output.emit(batch, columns, empty="nothing to receive", quoted=has_json_texts(consumer, consumer.stream, batch))
         _finish(consumer, batch, ack)
         return
     with until_interrupted() as stopped:
         while not stopped:
             batch = consumer.receive(count or _FOLLOW_COUNT, wait=_FOLLOW_WAIT, ack_wait=lease)
+            quoted = has_json_texts(consumer, consumer.stream, batch)
             for delivery in batch:
-                output.emit_line(delivery)
+                output.emit_line(delivery, quoted=quoted)
             _finish(consumer, batch, ack)
 
 
@@ -158,7 +161,8 @@ def peek(
     columns = ("seq", "state", "attempts", "until", "key", "data", "reason")
     with open_consumer(stream, consumer) as found:
         page = found.peek(state=state, key_pattern=key_pattern, after_seq=after_seq, max_messages=count)  # type: ignore[arg-type]
-    output.emit(page, columns, empty="no messages")
+        quoted = has_json_texts(found, stream, page)
+    output.emit(page, columns, empty="no messages", quoted=quoted)
 
 
 def peek_at(
@@ -240,10 +244,11 @@ def replay(
     (from_seq, from_time), (to_seq, to_time) = position(start), position(end)
     count = 0
     with open_consumer(stream, consumer) as found:
-        for count in found.replay_steps(
+        steps = found.replay_steps(
             from_seq=from_seq, to_seq=to_seq, from_time=from_time, to_time=to_time, key_pattern=key_pattern, rate=rate
-        ):
-            output.say(output.counted(count, "message"))
+        )
+        for count in output.with_progress(steps, "message"):  # noqa: B007
+            pass
     output.emit_number(count, f"replayed {output.counted(count, 'message')}", name="replayed")
 
 

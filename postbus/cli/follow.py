@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from postbus.cli import output
 from postbus.cli.interrupts import until_interrupted
+from postbus.cli.options import has_json_texts
 
 if TYPE_CHECKING:
     from postbus import Bus
@@ -28,6 +29,6 @@ def follow_stream(
                 for message in bus.scan(
                     stream, from_seq=next_seq, to_seq=horizon, from_time=from_time, key_pattern=key_pattern
                 ):
-                    output.emit_line(message)
+                    output.emit_line(message, quoted=has_json_texts(bus, stream, [message]))
                 next_seq, from_time = horizon + 1, None
             time.sleep(_PAUSE_SECONDS)

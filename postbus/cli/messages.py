@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,9 +60,16 @@ def send(
             send_file(bus, stream, file, skip, ttl=seconds(ttl), delay=seconds(deliver_in))
         return
     if data is None:
-        raise InvalidInput("there is no data", f"""postbus message send {stream} {key or "KEY"} '{{"quantity": 4}}'""")
+        raise InvalidInput("there is no data", _with_data(stream, key))
     with open_bus() as bus:
         publish(bus, stream, key, data, header, deliver_in, ttl, dedup_id)
+
+
+def _with_data(stream: str, key: str | None) -> str:
+    """The command that was perhaps meant."""
+    if key is not None and key.startswith(("{", "[", '"')):
+        return f"name the stream first: postbus message send STREAM {shlex.quote(stream)} {shlex.quote(key)}"
+    return f"""postbus message send {stream} {shlex.quote(key or "KEY")} '{{"quantity": 4}}'"""
 
 
 @app.command("delete")

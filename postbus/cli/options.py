@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from postbus.cli import as_curl
-from postbus.cli.global_options import current
+from postbus.cli import as_curl, output
+from postbus.cli.global_options import command_path, current
 from postbus.cli.target import find_target
+from postbus.model.amounts import DURATION, bytes_of, seconds_of
 from postbus.model.errors import Error, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from postbus import Bus, Consumer
+    from postbus.cli.target import Target
 
 
 def complete_stream(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -44,10 +46,7 @@ KeyPattern = Annotated[str | None, typer.Option("--filter", help="Only keys that
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 ExistOk = Annotated[bool, typer.Option("--exist-ok", help="Accept one that exists, if it has these settings.")]
 
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
-_SIZES: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_BY_DEFAULT: Final = "no other bus was chosen: postbus context info"
 
 
 @contextmanager
@@ -60,11 +59,44 @@ def open_bus() -> Iterator[Bus]:
         with as_curl.showing(target) as shown:
             yield shown
         return
+    _say_if_started(target)
     with (
+        _hinting(target),
         postbus.connect(target.url, token=target.token, data_dir=target.data_dir, pool_size=2) as bus,
         _suggesting_streams(bus),
     ):
         yield bus
+
+
+def _say_if_started(target: Target) -> None:
+    """Say so before a Postgres is started: the user may have meant a bus that runs."""
+    if target.url is not None:
+        return
+    from postbus.db.embedded import EmbeddedServer
+
+    server = EmbeddedServer(target.data_dir)
+    if not server.is_running:
+        output.say(
+            f"no program uses the embedded Postgres of {server.directory.path}, so this command starts it"
+            f" ({_BY_DEFAULT if target.chosen_by == 'default' else f'chosen by {target.chosen_by}'})"
+        )
+
+
+@contextmanager
+def _hinting(target: Target) -> Iterator[None]:
+    """Hints for the command line in place of those for programs that send requests."""
+    try:
+        yield
+    except Error as error:
+        hint = error.hint or ""
+        if target.is_http and "Authorization" in hint:
+            stored = f"postbus context create NAME --url {target.url} --token TOKEN --use"
+            hint = f"give it in POSTBUS_TOKEN, or store it: {stored}; postbus token create NAME makes one"
+        elif "/api/openapi.json" in hint:
+            hint = f"see: {command_path()} --help"
+        else:
+            raise
+        raise type(error)(error.message, hint) from error
 
 
 @contextmanager
@@ -94,6 +126,21 @@ def _suggesting_streams(bus: Bus) -> Iterator[None]:
         raise NotFound(error.message, suggestion(name, names, f"postbus stream add {name}")) from error
 
 
+def has_json_texts(client: Bus | Consumer, stream: str, messages: Iterable[Any]) -> bool:
+    """Whether among these messages are JSON strings, which would look like the text of a text stream."""
+    return any(isinstance(each.data, str) for each in messages) and _data_type(client, stream) == "json"
+
+
+@cache
+def _data_type(client: Bus | Consumer, stream: str) -> str:
+    from postbus.client._sync.streams import Streams
+
+    try:
+        return Streams(client._transport).stream_info(stream).data_type
+    except Error:
+        return "text"
+
+
 def _names(ask: Callable[[], Iterable[Any]]) -> list[str]:
     """The existing names; none if the token may not list them."""
     try:
@@ -114,12 +161,7 @@ def seconds(text: str | None) -> float | None:
     Raises:
         InvalidInput: The text is not valid.
     """
-    if text is None:
-        return None
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise InvalidInput(f'"{text}" is not a duration', "write it as 30s, 10m, 2h or 7d")
-    return float(found[1]) * _UNITS[found[2] or "s"]
+    return None if text is None else seconds_of(text)
 
 
 def size(text: str | None) -> int | None:
@@ -128,12 +170,7 @@ def size(text: str | None) -> int | None:
     Raises:
         InvalidInput: The text is not valid.
     """
-    if text is None:
-        return None
-    found = _SIZE.fullmatch(text)
-    if found is None:
-        raise InvalidInput(f'"{text}" is not a size', "write it as 1000, 64k, 10M or 1.5G")
-    return round(float(found[1]) * _SIZES[found[2].lower()])
+    return None if text is None else bytes_of(text)
 
 
 def moment(text: str | None) -> datetime | None:
@@ -144,7 +181,7 @@ def moment(text: str | None) -> datetime | None:
     """
     if text is None:
         return None
-    if _DURATION.fullmatch(text):
+    if DURATION.fullmatch(text):
         return datetime.now(UTC) - timedelta(seconds=seconds(text) or 0)
     try:
         found = datetime.fromisoformat(text)
@@ -182,10 +219,15 @@ def names(values: list[str] | None) -> tuple[str, ...]:
     return tuple(value.strip("-").replace("-", "_") for value in values or ())
 
 
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal."""
+    return sys.stdin.isatty()
+
+
 def confirm(question: str, yes: bool) -> None:
     """Ask before data is lost. Without a terminal, --yes is required."""
     if yes or current().as_curl:
         return
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise InvalidInput(f"{question} There is no terminal to ask on", "add --yes")
     typer.confirm(question, abort=True, err=True)

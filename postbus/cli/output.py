@@ -9,7 +9,7 @@ import base64
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ def emit(
     *,
     empty: str,
     shown: Callable[[Any], Mapping[str, Any]] | None = None,
+    quoted: bool = False,
 ) -> None:
     """Print dataclasses or mappings: these attributes as columns, or all of them as JSON.
 
@@ -36,13 +37,17 @@ def emit(
         columns: The names of the attributes.
         empty: What to say if there are no values.
         shown: What the columns show of a value instead of its attributes.
+        quoted: Data that is a text is a JSON string, and is shown as one.
     """
     if current().as_json:
         for value in values:
             emit_json(value)
         return
     found = [_attributes(value) if shown is None else shown(value) for value in values]
-    rows = [[cell(each[column], column) for column in columns] for each in found]
+    rows = [
+        [_quoted(each[name]) if quoted and name == "data" else cell(each[name], name) for name in columns]
+        for each in found
+    ]
     if not rows:
         say(empty)
         return
@@ -72,23 +77,29 @@ def emit_json(value: Any) -> None:
     typer.echo(json.dumps(_plain(value), default=_plain, ensure_ascii=False))
 
 
-def emit_line(message: Any) -> None:
+def emit_line(message: Any, *, quoted: bool = False) -> None:
     """Print a message in a line."""
     if current().as_json:
         emit_json(message)
     else:
-        typer.echo(f"{message.seq}  {cell(message.key)}  {cell(message.data)}")
+        data = _quoted(message.data) if quoted else cell(message.data)
+        typer.echo(f"{message.seq}  {cell(message.key)}  {data}")
 
 
 def emit_number(number: int, text: str, *, name: str) -> None:
     """Print a number: with its meaning to people, alone to a program that reads stdout, or as JSON."""
     if current().as_json:
         emit_json({name: number})
-    elif sys.stdout.isatty() and not current().quiet:
+    elif is_for_people() and not current().quiet:
         typer.echo(text)
     else:
         typer.echo(number)
         say(text)
+
+
+def is_for_people() -> bool:
+    """Whether stdout is a terminal."""
+    return sys.stdout.isatty()
 
 
 def done(text: str, **facts: Any) -> None:
@@ -103,6 +114,16 @@ def say(text: str) -> None:
     """Print a note for the user to stderr."""
     if not current().quiet:
         typer.echo(text, err=True)
+
+
+def with_progress(counts: Iterable[int], noun: str) -> Iterator[int]:
+    """The counts of a loop with many steps; each is reported but the last, which the result says."""
+    before: int | None = None
+    for count in counts:
+        if before is not None and count != before:
+            say(f"{counted(before, noun)} so far")
+        before = count
+        yield count
 
 
 def counted(count: int, noun: str) -> str:
@@ -138,6 +159,10 @@ def duration(value: timedelta) -> str:
         parts += f"{whole:g}{unit}" if whole else ""
     parts += f"{seconds:g}s" if seconds or not (parts or days) else ""
     return f"{counted(int(days), 'day')} {parts}".strip() if days else parts
+
+
+def _quoted(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False) if isinstance(data, str) else cell(data)
 
 
 def _attributes(value: Any) -> dict[str, Any]:

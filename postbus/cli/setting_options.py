@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from postbus.cli.options import pairs, seconds, size
+from postbus.model.amounts import written_duration, written_size
 from postbus.model.consumer import Exponential, Filter
 from postbus.model.settings import Setting, choices_of, settings_of
 
@@ -19,8 +20,6 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 # Options that are not named as their setting is.
 _NAMES: Final = {"data_type": "--type"}
 _DAY: Final = 86_400
-_UNITS: Final = ((_DAY, "d"), (3600, "h"), (60, "m"), (1, "s"))
-_SIZES: Final = ((2**40, "T"), (2**30, "G"), (2**20, "M"), (2**10, "k"))
 # A filter is given in parts.
 _FILTER: Final[dict[str, Any]] = {
     "filter_key": Annotated[str | None, typer.Option("--filter", help="A key pattern, such as 'orders.>'.")],
@@ -104,7 +103,7 @@ def _help(kind: Any, name: str, setting: Setting, *, is_new: bool) -> str:
     if setting.kind in ("flag", "name"):
         return setting.help
     if is_new and setting.default is not None:
-        return f"{setting.help} Default: {_written(setting, setting.default)}."
+        return f"{setting.help} Default: {written(setting, setting.default)}."
     if setting.kind == "number":
         return setting.help
     return f"{setting.help} Example: {_example(setting)}."
@@ -112,20 +111,17 @@ def _help(kind: Any, name: str, setting: Setting, *, is_new: bool) -> str:
 
 def _example(setting: Setting) -> str:
     if setting.default is not None:
-        return _written(setting, setting.default)
+        return written(setting, setting.default)
     if setting.kind == "bytes":
         return "10G"
     return "30d" if (setting.most or 0) > 30 * _DAY else "10m"
 
 
-def _written(setting: Setting, value: float) -> str:
+def written(setting: Setting, value: Any) -> str:
     """A value as users write it."""
     if setting.kind == "number":
         return f"{value:,}"
-    units = _UNITS if setting.kind == "duration" else _SIZES
-    return next(
-        (f"{value // unit:.0f}{word}" for unit, word in units if value >= unit and not value % unit), str(value)
-    )
+    return written_duration(value) if setting.kind == "duration" else str(written_size(value))
 
 
 def _parsed(chosen: dict[str, Setting], given: dict[str, Any]) -> dict[str, Any]:

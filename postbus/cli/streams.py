@@ -17,6 +17,7 @@ from postbus.cli.options import (
     StreamName,
     Yes,
     confirm,
+    has_json_texts,
     moment,
     names,
     open_bus,
@@ -140,10 +141,11 @@ def read(
             found.append(message)
             if len(found) == count:
                 break
+        quoted = has_json_texts(bus, stream, found)
         how = "read them in Spark with option includeArchive = true"
         say_where_older_is(stream, seq=from_seq, time=from_time, how=how)
     columns = ("seq", "published_at", "key", "data", "headers")
-    output.emit(found, columns, empty="no messages")
+    output.emit(found, columns, empty="no messages", quoted=quoted)
 
 
 @app.command("state")
@@ -161,7 +163,8 @@ def state(
     """
     with open_bus() as bus:
         found = bus.state(stream, key_pattern=key_pattern, after_key=after_key, max_messages=count)
-    output.emit(found, ("key", "seq", "published_at", "data"), empty="no keys")
+        quoted = has_json_texts(bus, stream, found)
+    output.emit(found, ("key", "seq", "published_at", "data"), empty="no keys", quoted=quoted)
 
 
 @app.command("purge")

@@ -11,6 +11,7 @@ import typer
 from postbus.cli import output
 from postbus.cli.global_options import Commands
 from postbus.cli.options import open_bus
+from postbus.cli.target import find_target
 from postbus.model.errors import InvalidInput, NotFound
 from postbus.model.token import SCOPES, Token
 
@@ -52,6 +53,11 @@ def create(
     output.say(
         f"this is the only time token {created.token.id} is shown; revoke it with: postbus token rm {created.token.id}"
     )
+    target = find_target()
+    if target.is_http and target.token is None:
+        output.say("note: this server asks nobody for a token; start it with: postbus up --require-tokens")
+    elif not target.is_http:
+        output.say("note: a server on a loopback address asks for tokens only with: postbus up --require-tokens")
 
 
 @app.command("ls")

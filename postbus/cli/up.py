@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -14,6 +15,7 @@ import postbus
 from postbus.cli.target import find_target, postgres_url
 from postbus.db.url import without_password
 from postbus.model.errors import Error, InvalidInput, Unavailable
+from postbus.server.settings import DEFAULT_PORT
 
 if TYPE_CHECKING:
     from postbus.server.settings import Settings
@@ -25,7 +27,7 @@ def up(
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 takes any free port.")
-    ] = 7376,
+    ] = DEFAULT_PORT,
     pg_port: Annotated[
         int | None,
         typer.Option(
@@ -51,8 +53,12 @@ def up(
     tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="A TLS certificate, as a PEM file.")] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", help="The certificate's key, as a PEM file.")] = None,
     access_log: Annotated[
-        bool, typer.Option("--access-log/--no-access-log", help="Write a line of JSON to stderr for each request.")
+        bool, typer.Option("--access-log/--no-access-log", help="Write a line to stderr for each request.")
     ] = True,
+    log_format: Annotated[
+        str | None,
+        typer.Option("--log-format", help="text or json. Without it, text on a terminal and JSON elsewhere."),
+    ] = None,
 ) -> None:
     """Run Postbus until Ctrl-C: the HTTP server, its maintenance, and the embedded Postgres unless a URL names another.
 
@@ -63,6 +69,9 @@ def up(
     from postbus.db import migrations
     from postbus.db.embedded import EmbeddedServer
     from postbus.server.settings import Settings
+
+    if log_format not in (None, "text", "json"):
+        raise InvalidInput(f'"{log_format}" is not a format of the log', "it is text or json")
 
     def settings(database: str) -> Settings:
         return Settings(
@@ -76,19 +85,21 @@ def up(
             tls_key=tls_key,
             workers=workers,
             access_log=access_log,
+            log_text=log_format == "text" or (log_format is None and sys.stderr.isatty()),
         )
 
     target = find_target()
+    is_usual = target.chosen_by == "default" and port == DEFAULT_PORT
     if target.url is not None:
         with postgres_url(for_what="up") as url:
-            _serve(settings(url), without_password(url))
+            _serve(settings(url), without_password(url), is_usual=is_usual)
         return
     with EmbeddedServer(target.data_dir, port=pg_port) as server:
         migrations.migrate(server.url)
-        _serve(settings(server.url), server.url if pg_port is None else server.tcp_url)
+        _serve(settings(server.url), server.url if pg_port is None else server.tcp_url, is_usual=is_usual)
 
 
-def _serve(settings: Settings, shown_url: str) -> None:
+def _serve(settings: Settings, shown_url: str, *, is_usual: bool) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Raises:
@@ -98,7 +109,7 @@ def _serve(settings: Settings, shown_url: str) -> None:
 
     problem = _check(settings)
     listening = run.bind(settings)
-    run.serve(settings, listening, started=lambda: _greet(settings, listening, shown_url, problem))
+    run.serve(settings, listening, started=lambda: _greet(settings, listening, shown_url, problem, is_usual=is_usual))
     typer.echo("stopped", err=True)
 
 
@@ -139,11 +150,13 @@ def _check_tls(settings: Settings) -> None:
 
 
 def _count_tokens(url: str) -> int:
-    with postbus.connect(url, pool_size=1, connect_timeout=5) as bus:
+    with postbus.connect(url, pool_size=1, connect_timeout=5, upkeep=False) as bus:
         return sum(token.is_valid for token in bus.tokens.list_all())
 
 
-def _greet(settings: Settings, listening: socket.socket, shown_url: str, problem: Error | None) -> None:
+def _greet(
+    settings: Settings, listening: socket.socket, shown_url: str, problem: Error | None, *, is_usual: bool
+) -> None:
     from postbus.server import run
 
     address = run.address_of(settings, listening)
@@ -154,7 +167,17 @@ def _greet(settings: Settings, listening: socket.socket, shown_url: str, problem
     typer.echo(shown_url)
     if problem is not None:
         typer.echo(f"\nPostgres cannot be reached yet, and Postbus keeps trying: {problem.message}", err=True)
+    if not is_usual:
+        typer.echo(f"\nTo let the other commands use it:\n\n  {_context(settings, address)}", err=True)
     typer.echo(f"\n{_who_may(settings)}\n\nTry, in another terminal:\n\n{_commands(settings, address)}\n", err=True)
+
+
+def _context(settings: Settings, address: str) -> str:
+    """The command that makes this server the bus of all others."""
+    token = "" if settings.is_open else " --token -"
+    port = address.rpartition(":")[2]
+    name = "local" if port == str(DEFAULT_PORT) else f"local-{port}"
+    return f"postbus context create {name} --url {address}{token} --use"
 
 
 def _who_may(settings: Settings) -> str:

@@ -11,10 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from psycopg.abc import AdaptContext, Buffer
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
-
 _HEADER: Final = struct.Struct("!iiIii")
 _length: Final = struct.Struct("!i").pack
 _NULL: Final = _length(-1)
@@ -76,37 +72,3 @@ def encode(array: Array) -> bytes:
             parts.append(_length(len(value) + len(prefix)) + prefix)
             parts.append(value)
     return b"".join(parts)
-
-
-class _ArrayDumper(Dumper):
-    format = Format.BINARY
-
-    def dump(self, obj: Array) -> Buffer:
-        return encode(obj)
-
-
-class _TextArrayDumper(_ArrayDumper):
-    oid = 1009
-
-
-class _BytesArrayDumper(_ArrayDumper):
-    oid = 1001
-
-
-class _JsonbArrayDumper(_ArrayDumper):
-    oid = 3807
-
-
-class _BigintArrayDumper(_ArrayDumper):
-    oid = 1016
-
-
-def register(context: AdaptContext) -> None:
-    """Register these arrays with a connection. They are our own types, so nothing else changes."""
-    for array, dumper in (
-        (TextArray, _TextArrayDumper),
-        (BytesArray, _BytesArrayDumper),
-        (JsonbArray, _JsonbArrayDumper),
-        (BigintArray, _BigintArrayDumper),
-    ):
-        context.adapters.register_dumper(array, dumper)

@@ -18,6 +18,7 @@ from postbus.server.state import AppState
 _is_request_id: Final = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}").fullmatch
 _UNKNOWN_ROUTE: Final = "other"
 _NOBODY_WAITED: Final = Response(b"", 499)
+_HEALTH: Final = ("/health", "/health/live")
 
 
 class AsgiApp:
@@ -77,7 +78,9 @@ class AsgiApp:
         method = request.method if request.route else _UNKNOWN_ROUTE
         seconds = time.perf_counter() - started
         self._state.metrics.count_request(method, request.route or _UNKNOWN_ROUTE, response.status, seconds)
-        if self._state.settings.access_log:
+        # A program asks for its health every few seconds, and the command line before each command.
+        is_routine = response.status == 200 and request.path in _HEALTH
+        if self._state.settings.access_log and not is_routine:
             logs.request(
                 request_id=request.id,
                 method=request.method,

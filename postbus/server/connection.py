@@ -75,5 +75,5 @@ class Connection:
     async def _connect(self) -> None:
         settings = self._settings
         self._bus = await postbus.connect_async(
-            settings.url, pool_size=settings.pool_size, connect_timeout=settings.connect_timeout
+            settings.url, pool_size=settings.pool_size, connect_timeout=settings.connect_timeout, upkeep=False
         )

@@ -7,7 +7,8 @@ import contextlib
 from pathlib import Path
 
 from postbus.db.embedded.locks import FileLock
-from postbus.maintenance._async.upkeep import SWEEP_SECONDS, AsyncUpkeep
+from postbus.maintenance import pace
+from postbus.maintenance._async.upkeep import AsyncUpkeep
 from postbus.model.errors import Error
 from postbus.server import logs
 from postbus.server.connection import Connection
@@ -39,7 +40,7 @@ class Maintenance:
         while True:
             if self._is_ours():
                 await self._turn()
-            await asyncio.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(pace.SWEEP_SECONDS)
 
     def _is_ours(self) -> bool:
         if self._lock is not None and not self._has_lock:

@@ -127,7 +127,7 @@ def _stop_with(sentinel: int) -> None:
 
 
 def _serve(settings: Settings, listening: socket.socket, started: Callable[[], None] = lambda: None) -> None:
-    logs.take_over()
+    logs.take_over(as_text=settings.log_text)
     # Our own log line for a refused request says more.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     serving = server(settings)

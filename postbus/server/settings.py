@@ -30,7 +30,8 @@ class Settings:
         rest_timeout: How many seconds a connection may rest between two requests.
         request_timeout: How many seconds a request may take, besides what it waits for messages, before it is answered 503.
         coalesce: Publish what arrives at the same time in one statement.
-        access_log: Write a line of JSON for each request.
+        access_log: Write a line for each request, except for those that ask how the server is.
+        log_text: Write lines for people instead of JSON.
         services: Sweep and maintain.
         services_lock: Of the processes that name this file, one sweeps and maintains.
     """
@@ -52,6 +53,7 @@ class Settings:
     request_timeout: float = 60.0
     coalesce: bool = True
     access_log: bool = True
+    log_text: bool = False
     services: bool = True
     services_lock: Path | None = None
 

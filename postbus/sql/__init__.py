@@ -30,6 +30,7 @@ TABLES = (
     "types",
     "token",
     "role",
+    "upkeep",
 )
 
 _REGION_MARK: Final = re.compile(r"^ *-- </?\w+ settings(?:: [\w ]+)?>\n", re.M)

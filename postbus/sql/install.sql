@@ -991,6 +991,19 @@ select
     )::postbus.caller as caller
 from postbus_data.caller_key as k;
 
+-- The one row says which process of the library does the upkeep, and when somebody last maintained the logs.
+create table postbus_data.upkeep (
+    singleton boolean primary key default true check (singleton),
+    -- A name that the process has made up; null until one has taken the upkeep.
+    holder uuid,
+    -- When it last said that it goes on.
+    held_at timestamptz,
+    -- When `maintain` last looked after all streams, whoever called it. Null: never.
+    maintained_at timestamptz,
+    created_at timestamptz not null default clock_timestamp()
+);
+insert into postbus_data.upkeep default values;
+
 set local check_function_bodies = off;
 
 create or replace function postbus.current_caller()
@@ -11464,8 +11477,8 @@ Returns  how many steps were taken.
 Raises   PB404 for an unknown stream; PB412 outside READ COMMITTED, where a segment could be sealed without messages committed
          since the snapshot, and they would never be read.
 Touches  stream, segment, kept, dropped and the ids of dedup windows (insert, update, delete); creates and drops tables and
-         functions.
-Locks    each stream's maintenance mutex, and the tables that it drops, until the transaction ends.
+         functions; upkeep (update), if no stream is given.
+Locks    each stream's maintenance mutex, the tables that it drops, and the row of upkeep, until the transaction ends.
 */
 declare
     only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
@@ -11482,6 +11495,9 @@ begin
             raise warning 'maintenance of stream % is put off: %', due_id, sqlerrm;
         end;
     end loop;
+    if stream is null then
+        perform postbus_data.note_maintenance();
+    end if;
     return step_count;
 end
 $$;
@@ -13329,6 +13345,54 @@ begin
 end
 $$;
 
+create or replace function postbus_data.note_maintenance()
+returns void
+language sql
+volatile
+as $$
+/*
+Note that all streams have been maintained, unless another session is noting it.
+
+Touches  upkeep (update).
+Locks    the row of upkeep, until the transaction ends; it does not wait for it.
+*/
+    update postbus_data.upkeep as u
+    set maintained_at = clock_timestamp()
+    where u.singleton in (select o.singleton from postbus_data.upkeep as o for update skip locked)
+$$;
+
+create or replace function postbus_data.take_upkeep(holder uuid, lasts interval)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Take the upkeep for one process of the library, or keep it: sweeping and maintaining all streams again and again. Others get it
+when it was not kept for as long as it lasts. Whoever maintains without asking, such as the server or cron, keeps it from all.
+
+Returns  whether the holder has it now.
+Touches  upkeep (update).
+Locks    the row of upkeep, until the transaction ends; it does not wait for it.
+*/
+declare
+    free_since timestamptz := clock_timestamp() - lasts;
+begin
+    update postbus_data.upkeep as u
+    set holder = take_upkeep.holder,
+        held_at = clock_timestamp()
+    where u.singleton in (select o.singleton from postbus_data.upkeep as o for update skip locked)
+        and (
+            u.holder = take_upkeep.holder
+            or greatest(u.held_at, u.maintained_at) is null
+            -- A clock that was set back must not keep it for long.
+            or greatest(u.held_at, u.maintained_at) not between free_since and clock_timestamp() + lasts
+        );
+    return found;
+end
+$$;
+
 create or replace function postbus_data.ack_template()
 returns text
 language sql
@@ -14066,8 +14130,8 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (15, 'dead_letters_to') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('33320ed1f77d976e')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (15, 'dead_letters_to') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('e7fd94bb0d502752')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -14119,5 +14183,6 @@ comment on table postbus_data.backfill_range is 'A row is a range of a backfill'
 comment on table postbus_data.token is 'A row is a token that allows requests to the HTTP server. Only its SHA-256 is stored, not the token itself.';
 comment on table postbus_data.stream_grant is 'A row allows a role to publish to a stream, to consume it or to read it; a null stream means all streams.';
 comment on table postbus_data.caller_key is 'The one row is the secret with which this database signs the names of callers, and by which functions recognize them.';
+comment on table postbus_data.upkeep is 'The one row says which process of the library does the upkeep, and when somebody last maintained the logs.';
 
 commit;

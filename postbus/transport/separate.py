@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from postbus.db._sync.database import Database
 from postbus.http.url import is_http
-from postbus.transport._sync.postgres import PostgresTransport
 
 if TYPE_CHECKING:
     from postbus.transport._sync.base import Transport
@@ -23,6 +21,9 @@ def open_separately(url: str, *, token: str | None, connect_timeout: float) -> T
         from postbus.transport._sync.http import HttpTransport
 
         return HttpTransport(HttpClient(url, token=token, connect_timeout=connect_timeout))
+    from postbus.db._sync.database import Database
+    from postbus.transport._sync.postgres import PostgresTransport
+
     database = Database(url, pool_size=1, connect_timeout=connect_timeout)
     database.open()
     return PostgresTransport(database)

@@ -28,8 +28,8 @@ from tools.cli_reference import commands
 
 pytestmark = pytest.mark.newest_server
 
-# Not about a bus, or about Postgres itself, or about a screen.
-WITHOUT_HTTP = {"up", "migrate", "observe", "doctor", "context", "pipeline", "completion"}
+# Not about a bus, or about Postgres itself, or about a screen, or more than a few requests.
+WITHOUT_HTTP = {"apply", "export", "up", "migrate", "observe", "doctor", "context", "pipeline", "completion"}
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,7 @@ def test_short_and_other_names_of_commands_work(shell: Shell, arguments: list[st
         (["consumer", "info", "orders", "biling"], '"biling"', 'did you mean "billing"?'),
         (["message", "send", "orders", "k", "hello"], "not JSON", "quote a string"),
         (["message", "send", "orders", "k"], "no data", "postbus message send orders k"),
+        (["message", "send", "k.1", '{"q": 4}'], "no data", """postbus message send STREAM k.1 '{"q": 4}'"""),
         (["message", "send", "orders", "--file", "/nowhere"], "/nowhere cannot be read", None),
         (["message", "send", "orders", "k", "--file", "-"], "keys and headers are in the file", "leave out"),
         (["stream", "rm", "orders"], "There is no terminal to ask on", "--yes"),

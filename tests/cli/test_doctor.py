@@ -35,6 +35,9 @@ def of(found: list[Finding], area: str) -> list[Finding]:
 def test_a_healthy_bus_has_no_problems_and_status_0(shell: Shell) -> None:
     shell("stream", "add", "orders")
     shell("message", "send", "orders", "k", "1")
+    assert shell.url is not None
+    with postbus.connect(shell.url) as bus:
+        bus.maintain()
     found = shell.objects("doctor")
     assert {each["level"] for each in found} <= {"ok", "note"}
     assert any("PostgreSQL" in each["text"] for each in found)
@@ -213,6 +216,25 @@ def test_problems_of_streams_and_consumers_are_found(shell: Shell) -> None:
     assert "warning: consumer billing of orders is paused, and the stream keeps what it has not read" in texts
     assert "note: consumer billing of orders has 1 dead letter" in texts
     assert all(each.advice for each in found if each.level != "ok")
+
+
+def test_a_database_that_nobody_maintains_is_a_warning_until_somebody_does(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The server of the tests may just have been started.
+    started = diagnosis._OF_POSTBUS["upkeep"].replace("pg_postmaster_start_time()", "'-infinity'")
+    monkeypatch.setitem(diagnosis._OF_POSTBUS, "upkeep", started)
+    assert shell.url is not None
+    with psycopg.connect(shell.url, autocommit=True) as connection:
+        connection.execute("update postbus_data.upkeep set created_at = now() - interval '3 hours'")
+        assert of(findings(shell.url), "retention") == []
+        shell("stream", "add", "orders")
+        (found,) = of(findings(shell.url), "retention")
+        assert found.level == "warning"
+        assert "nobody maintains this database: for 3 hours" in found.text
+        assert "select postbus.maintain()" in (found.advice or "")
+        connection.execute("select postbus.maintain()")
+    assert of(findings(shell.url), "retention") == []
 
 
 def _facts(**rows: Any) -> Facts:

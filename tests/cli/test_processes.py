@@ -18,6 +18,7 @@ import pytest
 
 import postbus
 from tests import servers
+from tests.server.serving import serving
 from tests.waiting import until
 
 COMMAND = [str(Path(sys.executable).with_name("postbus"))]
@@ -147,11 +148,22 @@ def test_help_is_there_at_once_because_nothing_heavy_is_imported() -> None:
 
 
 @pytest.mark.newest_server
+def test_a_client_of_a_server_imports_no_driver(fresh_url: str) -> None:
+    program = "import sys, postbus; postbus.connect(sys.argv[1]).close(); print(*sys.modules)"
+    with serving(fresh_url) as api:
+        command = [sys.executable, "-c", program, api.url]
+        loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert "httpx" in loaded
+    for unneeded in ("psycopg", "postbus.db._sync.database", "postbus.worker._sync.worker"):
+        assert unneeded not in loaded
+
+
+@pytest.mark.newest_server
 def test_consumer_add_asks_on_a_terminal_and_asks_again_what_cannot_be_right(fresh_url: str) -> None:
     run("stream", "add", "orders", "--url", fresh_url)
     answers = ["sideways", "none", "orders.>", "latest", "soon", "2m", "", "5", "1s,10s"]
     said = on_terminal("consumer", "add", "orders", "billing", "--url", fresh_url, answers=answers)
-    assert '"sideways" is not an order; it is key, none or partition' in said
+    assert '"sideways" is not one of key, none, partition' in said
     assert '"soon" is not a duration' in said
     assert "created consumer billing" in said
     with postbus.connect(fresh_url) as bus:
@@ -205,9 +217,9 @@ def test_a_stream_is_followed_without_taking_anything_from_its_consumers(fresh_u
             command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
         ) as process:
             try:
-                assert _lines(process.stdout).readline() == "1  k  before\n"
+                assert _lines(process.stdout).readline() == '1  k  "before"\n'
                 bus.publish("orders", key="k", data="after")
-                assert _lines(process.stdout).readline() == "2  k  after\n"
+                assert _lines(process.stdout).readline() == '2  k  "after"\n'
                 process.send_signal(signal.SIGINT)
                 assert process.wait(10) == 0
             finally:
@@ -292,6 +304,32 @@ def test_up_can_be_used_and_stopped_as_soon_as_it_prints_its_address(fresh_url: 
             assert process.wait(20) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.newest_server
+def test_up_speaks_to_people_on_a_terminal(fresh_url: str) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "up", "--port", "0", "--url", fresh_url],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+    ) as process:
+        os.close(theirs)
+        try:
+            address = _lines(process.stdout).readline().strip()
+            run("stream", "ls", "--url", address)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+    said = os.read(ours, 65536).decode()
+    os.close(ours)
+    port = address.rpartition(":")[2]
+    assert f"postbus context create local-{port} --url {address} --use" in said
+    assert "GET /api/streams  200  " in said
+    assert "/health" not in said
+    assert '"event"' not in said
 
 
 @pytest.mark.slow

@@ -59,6 +59,10 @@ def test_the_readme_publishes_in_python(
     assert state == "{'cents': 990}"
     assert int(read) > 1000
 
+    for snippet in snippets("README.md", "python"):
+        exec(snippet, scope)  # A second time.
+    scope["bus"].close()
+
 
 def test_the_how_to_reads_by_position(
     fresh_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -92,3 +96,34 @@ def test_the_how_to_publishes_with_psycopg_and_sqlalchemy(fresh_url: str) -> Non
         scope["bus"].close()
         assert [m.data for m in bus.scan("orders")] == [{"invoice": 7}, {"invoice": 8}]
     engine.dispose()
+
+
+def test_the_how_to_declares_streams(
+    fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POSTBUS_URL", fresh_url)
+    (file,) = snippets("docs/how-to/declare-streams.md", "toml")
+    (tmp_path / "bus.toml").write_text(file)
+    with postbus.connect(fresh_url) as bus:
+        assert {each.action for each in bus.apply(tmp_path / "bus.toml")} == {"create"}
+    scope: dict[str, Any] = {}
+    (snippet,) = snippets("docs/how-to/declare-streams.md", "python")
+    exec(snippet, scope)
+    scope["bus"].close()
+    made, *others = eval(capsys.readouterr().out)
+    assert made == ("create", "payments")
+    assert others[0] == ("create", "payments/audit")
+
+
+def test_the_tutorial_in_python_prints_what_it_says(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POSTBUS_URL", fresh_url)
+    page = (ROOT / "docs/tutorial/python.md").read_text()
+    blocks = re.findall(r"```(python|text)\n(.*?)```", page, re.S)
+    assert len(blocks) > 15
+    scope: dict[str, Any] = {}
+    for (language, block), (following, printed) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
+        if language == "python":
+            exec(block, scope)
+            assert capsys.readouterr().out == (printed if following == "text" else ""), block

@@ -42,7 +42,9 @@ SCOPES: Final[dict[str, Scope | None]] = {"key": by_key, "none": None, "partitio
 
 # Children of a server that has imported everything start in milliseconds, and inherit no threads.
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["tests.faults.processes", "postbus.client._sync.connect"])
+_processes.set_forkserver_preload(
+    ["tests.faults.processes", "postbus.client._sync.connect", "postbus.transport._sync.postgres"]
+)
 
 
 class Processes:

@@ -20,7 +20,11 @@ from tests.waiting import until
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
-    ["tests.faults.run_worker", "postbus.client._sync.connect", "postbus.client._async.connect"]
+    [
+        "tests.faults.run_worker",
+        *("postbus.client._sync.connect", "postbus.transport._sync.postgres", "postbus.worker._sync.worker"),
+        *("postbus.client._async.connect", "postbus.transport._async.postgres", "postbus.worker._async.worker"),
+    ]
 )
 
 both_kinds = pytest.mark.parametrize("kind", ["sync", "async"])

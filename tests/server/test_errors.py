@@ -125,6 +125,15 @@ def test_an_open_server_refuses_web_pages_of_other_sites(api: Api) -> None:
     assert api.get("/api/streams", headers={"origin": api.url}).status_code == 200
 
 
+def test_a_check_of_health_leaves_no_line_in_the_log(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with serving(url, access_log=True) as api:
+        assert api.get("/health").status_code == 200
+        assert api.get("/health/live").status_code == 200
+        assert api.get("/api/streams").status_code == 200
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
+    assert [line["path"] for line in lines if line["event"] == "request"] == ["/api/streams"]
+
+
 def test_an_internal_error_is_500_without_details(url: str, capfd: pytest.CaptureFixture[str]) -> None:
     with serving(url, access_log=True) as api:
 

@@ -27,3 +27,26 @@ def test_a_record_becomes_a_line_of_json_with_its_trace(capfdbinary: pytest.Capt
         "lost it",
     )
     assert "ValueError: invalid literal" in said["trace"]
+
+
+def test_lines_for_people_are_short_and_show_what_a_client_sent_harmlessly(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    logs.take_over(as_text=True)
+    try:
+        logs.request(
+            request_id="1",
+            method="GET",
+            path="/api/\x1b[31m\nstreams",
+            status=404,
+            started=0,
+            client="::1",
+            response_bytes=2,
+        )
+        logs.note("maintenance is delayed", reason="Postgres is away")
+    finally:
+        logs.take_over()
+    request, note = capfdbinary.readouterr().err.decode().splitlines()
+    assert "GET /api/\\x1b[31m\\nstreams  404" in request
+    assert request.endswith(" ms")
+    assert note.endswith("maintenance is delayed  reason=Postgres is away")

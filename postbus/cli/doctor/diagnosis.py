@@ -161,6 +161,13 @@ _OF_POSTBUS: Final = {
             and r.rolsuper
             and exists (select from postbus_data.stream_grant)
     """,
+    "upkeep": """
+        select extract(epoch from clock_timestamp() - coalesce(u.maintained_at, u.created_at))::float8 as seconds
+        from postbus_data.upkeep as u
+        where greatest(coalesce(u.maintained_at, u.created_at), pg_postmaster_start_time())
+                < clock_timestamp() - interval '1 minute'
+            and exists (select from postbus_data.stream)
+    """,
     "holding": """
         select c.stream_name as stream, c.name
         from postbus_data.consumer as c

@@ -202,6 +202,24 @@ def full(stream: str) -> Finding:
     return Finding("retention", "problem", f"stream {stream} is full and refuses new messages", advice)
 
 
+def _upkeep(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows.get("upkeep", ()):
+        text = f"nobody maintains this database: for {_age(row['seconds'])} nothing has applied retention or begun new segments"
+        advice = (
+            "keep a program running that is connected with the library as the owner of Postbus, or a server (postbus up);"
+            " or let cron call: select postbus.maintain(), postbus.sweep()"
+        )
+        yield Finding("retention", "warning", text, advice)
+
+
+def _age(seconds: float) -> str:
+    """A time in the largest unit that fits."""
+    for length, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:,.0f} seconds"
+
+
 def _deliveries(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows.get("overdue", ()):
         text = (
@@ -251,6 +269,7 @@ _CHECKS: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (
     _slots,
     _bloat,
     _retention,
+    _upkeep,
     _deliveries,
     _clock,
 )

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
+from postbus.client._async.applying import AsyncApplying
 from postbus.client._async.consumer import AsyncConsumer
 from postbus.client._async.group import AsyncGroup
 from postbus.client._async.publishing import AsyncPublishing
@@ -15,6 +16,7 @@ from postbus.client._async.streams import AsyncStreams
 from postbus.client._async.tokens import AsyncTokens
 from postbus.codec.settings import given
 from postbus.db.url import without_password
+from postbus.maintenance._async.background import AsyncBackgroundUpkeep
 from postbus.maintenance._async.upkeep import AsyncUpkeep
 from postbus.model.consumer import ConsumerInfo, Start
 from postbus.model.settings import ConsumerSettings
@@ -25,12 +27,15 @@ if TYPE_CHECKING:
     from postbus.db._async.database import Connection
 
 
-class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
+class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
     """A connection to Postbus; get one from `postbus.connect_async`. Safe to share between tasks.
 
     Every method raises `postbus.Unavailable` when Postgres or the server cannot be reached. Over HTTP, every method raises
     `postbus.NotAllowed` when the token does not allow it, and `connection` is not possible.
     """
+
+    # `connect` starts it.
+    _background: AsyncBackgroundUpkeep | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({without_password(self.url)!r})"
@@ -56,6 +61,8 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
 
     async def close(self) -> None:
         """Close all connections, and release the embedded Postgres."""
+        if self._background is not None:
+            await self._background.close()
         await self._transport.close()
 
     async def __aenter__(self) -> Self:
@@ -204,5 +211,8 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading):
         return await self._transport.run(consumers.list_all(stream))
 
     def upkeep(self) -> AsyncUpkeep:
-        """A service that sweeps and maintains while it runs. Use it if neither the HTTP server nor cron does so."""
+        """A service that sweeps and maintains while it runs, for a program of its own.
+
+        Every open bus does so in the background, unless another process does or `upkeep=False` was given.
+        """
         return AsyncUpkeep(self)

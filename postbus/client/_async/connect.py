@@ -6,15 +6,11 @@ import os
 from pathlib import Path
 
 from postbus.client._async.bus import AsyncBus
-from postbus.db import migrations
 from postbus.db import url as urls
-from postbus.db._async.database import AsyncDatabase, in_thread
-from postbus.db.embedded import EmbeddedServer
 from postbus.http.request import TOKEN_VARIABLE
 from postbus.http.url import is_http
+from postbus.maintenance._async.background import AsyncBackgroundUpkeep
 from postbus.model.errors import Error, InvalidInput
-from postbus.transport._async.http import AsyncHttpTransport
-from postbus.transport._async.postgres import AsyncPostgresTransport
 
 
 async def connect_async(
@@ -24,6 +20,7 @@ async def connect_async(
     data_dir: Path | str | None = None,
     pool_size: int = 10,
     connect_timeout: float = 30,
+    upkeep: bool = True,
 ) -> AsyncBus:
     """Connect to Postbus: in a Postgres, or behind a server.
 
@@ -34,6 +31,8 @@ async def connect_async(
         data_dir: The directory of the embedded Postgres. None takes POSTBUS_DATA_DIR or `~/.local/share/postbus`.
         pool_size: The largest number of connections.
         connect_timeout: How many seconds to wait for a connection before raising `Unavailable`.
+        upkeep: Sweep and maintain in the background while the bus is open: retention, scheduled messages, expired leases. Of all
+            programs that are connected, one at a time does it, if its role is the owner of Postbus. A server does it by itself.
 
     Raises:
         Unavailable: Postgres or the server cannot be reached.
@@ -47,6 +46,18 @@ async def connect_async(
     chosen = urls.choose(named) if named else None
     if token is not None:
         raise InvalidInput("a token only works with a server, not with Postgres", "give the URL of a server: http://…")
+    return await _connect_to_postgres(chosen, data_dir, pool_size, connect_timeout, upkeep=upkeep)
+
+
+async def _connect_to_postgres(
+    chosen: str | None, data_dir: Path | str | None, pool_size: int, connect_timeout: float, *, upkeep: bool
+) -> AsyncBus:
+    # The driver takes as long to import as all the rest, and a server needs none.
+    from postbus.db import migrations
+    from postbus.db._async.database import AsyncDatabase, in_thread
+    from postbus.db.embedded import EmbeddedServer
+    from postbus.transport._async.postgres import AsyncPostgresTransport
+
     server = None
     if chosen is None:
         server = EmbeddedServer(data_dir)
@@ -64,18 +75,22 @@ async def connect_async(
         if server is not None:
             server.stop()
         raise
-    bus = AsyncBus(AsyncPostgresTransport(database, server=server))
+    transport = AsyncPostgresTransport(database, server=server)
+    bus = AsyncBus(transport)
     try:
         await bus.check()
     except BaseException:
         await bus.close()
         raise
+    if upkeep:
+        bus._background = AsyncBackgroundUpkeep(transport)
     return bus
 
 
 async def _connect_to_server(url: str, token: str | None, pool_size: int, connect_timeout: float) -> AsyncBus:
     try:
         from postbus.http._async.client import AsyncHttpClient
+        from postbus.transport._async.http import AsyncHttpTransport
     except ImportError as error:
         raise Error("the client of a server is not installed", "run: pip install 'postbus[http]'") from error
     token = token or os.environ.get(TOKEN_VARIABLE) or None

@@ -26,7 +26,6 @@ from postbus.model.settings import ConsumerChanges
 from postbus.operations import consumers
 from postbus.operations import deliveries as operations
 from postbus.transport._async.base import AsyncTransport
-from postbus.worker._async.worker import AsyncWorker
 
 if TYPE_CHECKING:
     from postbus.db._async.database import Connection
@@ -207,6 +206,9 @@ class AsyncConsumer(AsyncRedelivery):
         Raises:
             InvalidInput: An argument is not valid.
         """
+        # Most programs have no worker.
+        from postbus.worker._async.worker import AsyncWorker
+
         worker = AsyncWorker(
             self,
             handler,

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
+from postbus.client._sync.applying import Applying
 from postbus.client._sync.consumer import Consumer
 from postbus.client._sync.group import Group
 from postbus.client._sync.publishing import Publishing
@@ -17,6 +18,7 @@ from postbus.client._sync.streams import Streams
 from postbus.client._sync.tokens import Tokens
 from postbus.codec.settings import given
 from postbus.db.url import without_password
+from postbus.maintenance._sync.background import BackgroundUpkeep
 from postbus.maintenance._sync.upkeep import Upkeep
 from postbus.model.consumer import ConsumerInfo, Start
 from postbus.model.settings import ConsumerSettings
@@ -27,12 +29,15 @@ if TYPE_CHECKING:
     from postbus.db._sync.database import Connection
 
 
-class Bus(Streams, Publishing, Reading):
+class Bus(Streams, Publishing, Reading, Applying):
     """A connection to Postbus; get one from `postbus.connect`. Safe to share between threads.
 
     Every method raises `postbus.Unavailable` when Postgres or the server cannot be reached. Over HTTP, every method raises
     `postbus.NotAllowed` when the token does not allow it, and `connection` is not possible.
     """
+
+    # `connect` starts it.
+    _background: BackgroundUpkeep | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({without_password(self.url)!r})"
@@ -58,6 +63,8 @@ class Bus(Streams, Publishing, Reading):
 
     def close(self) -> None:
         """Close all connections, and release the embedded Postgres."""
+        if self._background is not None:
+            self._background.close()
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -206,5 +213,8 @@ class Bus(Streams, Publishing, Reading):
         return self._transport.run(consumers.list_all(stream))
 
     def upkeep(self) -> Upkeep:
-        """A service that sweeps and maintains while it runs. Use it if neither the HTTP server nor cron does so."""
+        """A service that sweeps and maintains while it runs, for a program of its own.
+
+        Every open bus does so in the background, unless another process does or `upkeep=False` was given.
+        """
         return Upkeep(self)

@@ -8,15 +8,11 @@ import os
 from pathlib import Path
 
 from postbus.client._sync.bus import Bus
-from postbus.db import migrations
 from postbus.db import url as urls
-from postbus.db._sync.database import Database, in_thread
-from postbus.db.embedded import EmbeddedServer
 from postbus.http.request import TOKEN_VARIABLE
 from postbus.http.url import is_http
+from postbus.maintenance._sync.background import BackgroundUpkeep
 from postbus.model.errors import Error, InvalidInput
-from postbus.transport._sync.http import HttpTransport
-from postbus.transport._sync.postgres import PostgresTransport
 
 
 def connect(
@@ -26,6 +22,7 @@ def connect(
     data_dir: Path | str | None = None,
     pool_size: int = 10,
     connect_timeout: float = 30,
+    upkeep: bool = True,
 ) -> Bus:
     """Connect to Postbus: in a Postgres, or behind a server.
 
@@ -36,6 +33,8 @@ def connect(
         data_dir: The directory of the embedded Postgres. None takes POSTBUS_DATA_DIR or `~/.local/share/postbus`.
         pool_size: The largest number of connections.
         connect_timeout: How many seconds to wait for a connection before raising `Unavailable`.
+        upkeep: Sweep and maintain in the background while the bus is open: retention, scheduled messages, expired leases. Of all
+            programs that are connected, one at a time does it, if its role is the owner of Postbus. A server does it by itself.
 
     Raises:
         Unavailable: Postgres or the server cannot be reached.
@@ -49,6 +48,18 @@ def connect(
     chosen = urls.choose(named) if named else None
     if token is not None:
         raise InvalidInput("a token only works with a server, not with Postgres", "give the URL of a server: http://…")
+    return _connect_to_postgres(chosen, data_dir, pool_size, connect_timeout, upkeep=upkeep)
+
+
+def _connect_to_postgres(
+    chosen: str | None, data_dir: Path | str | None, pool_size: int, connect_timeout: float, *, upkeep: bool
+) -> Bus:
+    # The driver takes as long to import as all the rest, and a server needs none.
+    from postbus.db import migrations
+    from postbus.db._sync.database import Database, in_thread
+    from postbus.db.embedded import EmbeddedServer
+    from postbus.transport._sync.postgres import PostgresTransport
+
     server = None
     if chosen is None:
         server = EmbeddedServer(data_dir)
@@ -66,18 +77,22 @@ def connect(
         if server is not None:
             server.stop()
         raise
-    bus = Bus(PostgresTransport(database, server=server))
+    transport = PostgresTransport(database, server=server)
+    bus = Bus(transport)
     try:
         bus.check()
     except BaseException:
         bus.close()
         raise
+    if upkeep:
+        bus._background = BackgroundUpkeep(transport)
     return bus
 
 
 def _connect_to_server(url: str, token: str | None, pool_size: int, connect_timeout: float) -> Bus:
     try:
         from postbus.http._sync.client import HttpClient
+        from postbus.transport._sync.http import HttpTransport
     except ImportError as error:
         raise Error("the client of a server is not installed", "run: pip install 'postbus[http]'") from error
     token = token or os.environ.get(TOKEN_VARIABLE) or None

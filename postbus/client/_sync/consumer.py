@@ -28,7 +28,6 @@ from postbus.model.settings import ConsumerChanges
 from postbus.operations import consumers
 from postbus.operations import deliveries as operations
 from postbus.transport._sync.base import Transport
-from postbus.worker._sync.worker import Worker
 
 if TYPE_CHECKING:
     from postbus.db._sync.database import Connection
@@ -209,6 +208,9 @@ class Consumer(Redelivery):
         Raises:
             InvalidInput: An argument is not valid.
         """
+        # Most programs have no worker.
+        from postbus.worker._sync.worker import Worker
+
         worker = Worker(
             self,
             handler,

@@ -16,7 +16,7 @@ import psycopg
 import psycopg_pool
 from psycopg.rows import tuple_row
 
-from postbus.db import arrays, migrations, statements
+from postbus.db import array_dumpers, migrations, statements
 from postbus.db._sync.connection import PreparedConnection, Rows
 from postbus.db.errors import translate
 from postbus.model.errors import ConnectionLost, Error, InvalidInput
@@ -262,7 +262,7 @@ def _run_on_callers(connection: Connection, statement: str, parameters: Sequence
         raise InvalidInput(
             "the client_encoding of your connection is not UTF8", "set client_encoding to UTF8 before publishing"
         )
-    arrays.register(connection)
+    array_dumpers.register(connection)
     try:
         # Not connection.cursor(): the caller may have chosen another cursor class or row factory.
         with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:

@@ -99,7 +99,9 @@ class EmbeddedServer:
     @property
     def is_running(self) -> bool:
         """Whether a process keeps it running now. This does not start it."""
-        return is_held(self.directory.supervisor) and self.directory.read_state() is not None
+        # The directory may not be there yet.
+        lock = self.directory.supervisor
+        return lock.exists() and is_held(lock) and self.directory.read_state() is not None
 
     @property
     def state(self) -> State:

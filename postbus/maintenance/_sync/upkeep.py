@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Final, Protocol
+from typing import Protocol
 
 from postbus._compat import Signal
+from postbus.maintenance import pace
 from postbus.model.errors import Error
 
 _log = logging.getLogger("postbus.upkeep")
-SWEEP_SECONDS: Final = 1.0
-MAINTENANCE_SECONDS: Final = 5.0
 
 
 class Maintained(Protocol):
@@ -49,7 +48,7 @@ class Upkeep:
                     _log.warning("upkeep is put off: %s", error.message)
                 self._problem = error.message
             if not self._is_stopped:
-                self._signal.wait(SWEEP_SECONDS)
+                self._signal.wait(pace.SWEEP_SECONDS)
 
     def stop(self) -> None:
         """End `run` after the current turn."""
@@ -60,5 +59,5 @@ class Upkeep:
         """Do what is due now."""
         self.bus.sweep()
         if time.monotonic() >= self._next_maintenance:
-            self._next_maintenance = time.monotonic() + MAINTENANCE_SECONDS
+            self._next_maintenance = time.monotonic() + pace.MAINTENANCE_SECONDS
             self.bus.maintain()

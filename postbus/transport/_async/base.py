@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from postbus.db._async.database import Connection
-from postbus.db._async.transactions import AsyncTransactions
 from postbus.model.delivery import Batch, Deliveries
 from postbus.model.duration import Duration
 from postbus.model.group import Claim, Fetched
 from postbus.model.message import Message
 from postbus.operations.call import Call
 from postbus.transport._async.waiting import AsyncWaitStrategy
+
+if TYPE_CHECKING:
+    from postbus.db._async.database import Connection
+    from postbus.db._async.transactions import AsyncTransactions
 
 Result = TypeVar("Result")
 

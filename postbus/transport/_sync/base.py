@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from postbus.db._sync.database import Connection
-from postbus.db._sync.transactions import Transactions
 from postbus.model.delivery import Batch, Deliveries
 from postbus.model.duration import Duration
 from postbus.model.group import Claim, Fetched
 from postbus.model.message import Message
 from postbus.operations.call import Call
 from postbus.transport._sync.waiting import WaitStrategy
+
+if TYPE_CHECKING:
+    from postbus.db._sync.database import Connection
+    from postbus.db._sync.transactions import Transactions
 
 Result = TypeVar("Result")
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from postbus._compat import Signal
-from postbus.transport._sync.wakeups import Waiter, Wakeups
+
+if TYPE_CHECKING:
+    from postbus.transport._sync.wakeups import Waiter, Wakeups
 
 # Over HTTP, an idle worker waits in a request, which cannot be interrupted, so a stop may take this long.
 _REQUEST_SECONDS: Final = 1.0

@@ -18,8 +18,8 @@ Returns  how many steps were taken.
 Raises   PB404 for an unknown stream; PB412 outside READ COMMITTED, where a segment could be sealed without messages committed
          since the snapshot, and they would never be read.
 Touches  stream, segment, kept, dropped and the ids of dedup windows (insert, update, delete); creates and drops tables and
-         functions.
-Locks    each stream's maintenance mutex, and the tables that it drops, until the transaction ends.
+         functions; upkeep (update), if no stream is given.
+Locks    each stream's maintenance mutex, the tables that it drops, and the row of upkeep, until the transaction ends.
 */
 declare
     only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
@@ -36,6 +36,9 @@ begin
             raise warning 'maintenance of stream % is put off: %', due_id, sqlerrm;
         end;
     end loop;
+    if stream is null then
+        perform postbus_data.note_maintenance();
+    end if;
     return step_count;
 end
 $$;

@@ -1,0 +1,12 @@
+-- Which process does the upkeep, and when it was last done.
+create table postbus_data.upkeep (
+    singleton boolean primary key default true check (singleton),
+    -- A name that the process has made up; null until one has taken the upkeep.
+    holder uuid,
+    -- When it last said that it goes on.
+    held_at timestamptz,
+    -- When `maintain` last looked after all streams, whoever called it. Null: never.
+    maintained_at timestamptz,
+    created_at timestamptz not null default clock_timestamp()
+);
+insert into postbus_data.upkeep default values;
