@@ -3879,6 +3879,28 @@ begin
 end
 $$;
 
+create or replace function postbus.ack(
+    stream text,
+    consumer text,
+    ack_id text,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Ack one delivery. All else is as in the form that takes an array.
+
+ack_id  an ack id; also the text of an array of them, '{…}', since an untyped literal chooses this form.
+
+Returns, raises, touches, locks  as ack of an array does.
+*/
+    select postbus.ack(stream, consumer, postbus_data.as_ack_ids(ack_id), caller)
+$$;
+
 create or replace function postbus.extend(
     stream text,
     consumer text,
@@ -3955,6 +3977,30 @@ begin
     end loop;
     return extended;
 end
+$$;
+
+create or replace function postbus.extend(
+    stream text,
+    consumer text,
+    ack_id text,
+    ack_wait interval default null,
+    shorten boolean default false,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Extend the lease of one delivery. All else is as in the form that takes an array.
+
+ack_id  an ack id; also the text of an array of them, '{…}', since an untyped literal chooses this form.
+
+Returns, raises, touches, locks  as extend of an array does.
+*/
+    select postbus.extend(stream, consumer, postbus_data.as_ack_ids(ack_id), ack_wait, shorten, caller)
 $$;
 
 create or replace function postbus_data.ack_and_receive(
@@ -4047,10 +4093,10 @@ declare
     named record;
     finished integer := 0;
 begin
-    if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
+    if cardinality(ack_ids) = 1 and postbus_data.parse_token(ack_ids[1]) is not null then
         return postbus_data.ack_lease(consumer_id, epoch, postbus_data.parse_token(ack_ids[1]), null);
     end if;
-    tokens := array(select postbus_data.parse_token(i) from unnest(ack_ids) as i where length(i) = 16);
+    tokens := array(select postbus_data.parse_token(i) from unnest(ack_ids) as i where i ~ '^[0-9a-f]{16}$');
     if cardinality(tokens) = cardinality(ack_ids) then
         with gone as (
             delete from postbus_data.lease as l
@@ -4140,6 +4186,15 @@ begin
     place.read_to_seq := to_seq;
     insert into postbus_data.position select place.*;
 end
+$$;
+
+create or replace function postbus_data.as_ack_ids(given text)
+returns text[]
+language sql
+immutable
+as $$
+/* Ack ids from one of them, or from the text of an array; null from null. */
+    select case when given like '{%' then given::text[] when given is not null then array[given] end
 $$;
 
 create or replace function postbus_data.as_batches(messages postbus.delivery[])
@@ -5736,16 +5791,20 @@ as $$
 /*
 Parse ack ids: for each lease, its token and the seqs of the messages, or null for the whole lease.
 
-An ack id is <token>-<seq>, or <token> alone for the whole lease; a token has 16 hexadecimal digits. Anything else was never
-issued and is left out. In order of the tokens, so that two callers lock leases in the same order.
+An ack id is <token>-<seq>, or <token> alone for the whole lease; a token has 16 hexadecimal digits. In order of the tokens, so
+that two callers lock leases in the same order.
+
+Raises  PB400 for anything else.
 */
     select a.token, case when bool_or(a.seq is null) then null else array_agg(a.seq) end
     from (
         select
             ('x' || left(i.id, 16))::bit(64)::bigint as token,
             nullif(substr(i.id, 18), '')::bigint as seq
-        from unnest(ack_ids) as i (id)
-        where i.id ~ '^[0-9a-f]{16}(-[0-9]{1,18})?$'
+        from (
+            select case when g.id ~ '^[0-9a-f]{16}(-[0-9]{1,18})?$' then g.id else postbus_data.raise_not_an_ack_id(g.id) end as id
+            from unnest(ack_ids) as g (id)
+        ) as i
     ) as a
     group by a.token
     order by a.token
@@ -5798,6 +5857,20 @@ begin
         place := postbus_data.first_position(reader, partition, reader.start_after);
     end if;
     return place;
+end
+$$;
+
+create or replace function postbus_data.raise_not_an_ack_id(given text)
+returns text
+language plpgsql
+immutable
+as $$
+/* Raise PB400 for what is not an ack id. */
+begin
+    raise exception using
+        errcode = 'PB400',
+        message = format('%s is not an ack id', coalesce(to_json(given)::text, 'null')),
+        hint = 'give the ack_id of a delivery as it was received';
 end
 $$;
 
@@ -6223,6 +6296,31 @@ begin
 end
 $$;
 
+create or replace function postbus.nack(
+    stream text,
+    consumer text,
+    ack_id text,
+    delay interval default null,
+    reason text default null,
+    untried boolean default false,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Nack one delivery. All else is as in the form that takes an array.
+
+ack_id  an ack id; also the text of an array of them, '{…}', since an untyped literal chooses this form.
+
+Returns, raises, touches, locks  as nack of an array does.
+*/
+    select postbus.nack(stream, consumer, postbus_data.as_ack_ids(ack_id), delay, reason, untried, caller)
+$$;
+
 create or replace function postbus.receive(
     stream text,
     consumer text,
@@ -6306,6 +6404,29 @@ begin
     end loop;
     return buried;
 end
+$$;
+
+create or replace function postbus.terminate(
+    stream text,
+    consumer text,
+    ack_id text,
+    reason text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make one delivery a dead letter at once. All else is as in the form that takes an array.
+
+ack_id  an ack id; also the text of an array of them, '{…}', since an untyped literal chooses this form.
+
+Returns, raises, touches, locks  as terminate of an array does.
+*/
+    select postbus.terminate(stream, consumer, postbus_data.as_ack_ids(ack_id), reason, caller)
 $$;
 
 create or replace function postbus.claim(
@@ -8298,7 +8419,7 @@ as $$
 Publish one message to a stream, in the caller's transaction.
 
 key            decides the message's partition, and so its order; null: any partition.
-data, bytes    the content: data in a json or text stream, bytes in a bytes stream.
+data, bytes    the content: data in a json or text stream, bytes in a bytes stream. Data may also be of type json or jsonb.
 headers        a JSON object of strings.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 ttl            how long the message lives after it is published: later, consumers skip it or make it a dead letter.
@@ -8376,6 +8497,56 @@ begin
     end if;
     return seq;
 end
+$$;
+
+create or replace function postbus.publish(
+    stream text,
+    key text default null,
+    data json default null,
+    headers jsonb default null,
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null,
+    dedup_id text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns bigint
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish one message whose data is of type json. All else is as in the form that takes text, which untyped literals choose.
+
+Returns, raises, touches, locks  as publish of text does.
+*/
+    select postbus.publish(stream, key, data::text, headers, null::bytea, expected_type, ttl, deliver_at, dedup_id, caller)
+$$;
+
+create or replace function postbus.publish(
+    stream text,
+    key text default null,
+    data jsonb default null,
+    headers jsonb default null,
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null,
+    dedup_id text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns bigint
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish one message whose data is of type jsonb. All else is as in the form that takes text, which untyped literals choose.
+
+Returns, raises, touches, locks  as publish of text does.
+*/
+    select postbus.publish(stream, key, data::text, headers, null::bytea, expected_type, ttl, deliver_at, dedup_id, caller)
 $$;
 
 create or replace function postbus.publish_many(
@@ -13665,7 +13836,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('fdd02368dc8609da')
+insert into postbus_data.installation (functions_digest) values ('e9c15029c8897e87')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
