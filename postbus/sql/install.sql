@@ -358,6 +358,8 @@ create table postbus_data.waiting (
     failed_at timestamptz not null default clock_timestamp(),
     -- In order "key": the key that it holds.
     key text collate "C",
+    -- The lease that has expired: until the message is given out again, a late ack of it counts.
+    token bigint,
     -- In order "partition", the first waiting message decides whether the partition continues.
     primary key (consumer_id, partition, seq)
 );
@@ -365,6 +367,9 @@ create table postbus_data.waiting (
 -- To find retries that are due. Here and below the index is on consumer_id + 0, so that only queries that say so use it: with
 -- few rows, the planner rates every index as good as the primary key.
 create index waiting_due on postbus_data.waiting ((consumer_id + 0), due_at);
+
+-- To find messages of an expired lease.
+create index waiting_token on postbus_data.waiting (token) where token is not null;
 
 -- A row is a message that, in order "key", was reached while its key was in flight or had failed, and waits behind it. Written
 -- and deleted only under the partition's mutex, and read from position.parked_from on.
@@ -386,11 +391,16 @@ create table postbus_data.due (
     partition integer not null,
     seq bigint not null,
     attempts integer not null,
+    -- As in waiting.
+    token bigint,
     primary key (consumer_id, epoch, n)
 );
 
 -- To find a message by its seq.
 create index due_seq on postbus_data.due ((consumer_id + 0), seq);
+
+-- To find messages of an expired lease.
+create index due_token on postbus_data.due (token) where token is not null;
 
 -- A row is a message that a consumer gave up, with a copy of it.
 create table postbus_data.dead_letter (
@@ -405,6 +415,9 @@ create table postbus_data.dead_letter (
     attempts integer not null,
     reason text,
     died_at timestamptz not null default clock_timestamp(),
+    -- As in waiting, and the epoch of that lease.
+    token bigint,
+    epoch integer,
     primary key (consumer_id, seq)
 );
 
@@ -413,6 +426,9 @@ create index dead_letter_partition on postbus_data.dead_letter ((consumer_id + 0
 
 -- To find dead letters past their retention.
 create index dead_letter_died on postbus_data.dead_letter ((consumer_id + 0), died_at);
+
+-- To find messages of an expired lease.
+create index dead_letter_token on postbus_data.dead_letter (token) where token is not null;
 
 -- A row is the outcome of a delivery: of a batch that was acked, or of one message that failed. Only for consumers with
 -- keep_history.
@@ -3865,9 +3881,9 @@ as $$
 /*
 Ack deliveries by their ack ids, in the caller's transaction: they are finished.
 
-Returns  how many this call finished. A delivery that was settled before, or whose lease expired and was swept, is not counted:
-         another worker may have the message by now.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
+Returns  how many this call finished. A delivery that was settled before is not counted, nor one whose lease has expired once its message
+         was given out again. Until then a late ack counts, also of a message that has become a dead letter.
+Raises   PB400 for what is not an ack id, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
 Touches  lease, settled (delete), or settled (insert) for part of a lease; history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.
 */
@@ -3923,8 +3939,9 @@ Extend leases: they now end ack_wait from now, by default the consumer's setting
 
 shorten  also let a lease end earlier; otherwise a lease is never shortened.
 
-Returns  how many messages are leased until then or longer.
-Raises   PB400 for an ack_wait not between 1 millisecond and 7 days, PB403 without the right to consume, PB404 for an unknown
+Returns  how many messages are leased until then or longer. A lease that has expired and was swept is not extended: a worker that is told so
+         should stop, or ack in time.
+Raises   PB400 for what is not an ack id or an ack_wait not between 1 millisecond and 7 days, PB403 without the right to consume, PB404 for an unknown
          stream or consumer, PB412 outside READ COMMITTED.
 Touches  lease (update; insert of a piece, when only some messages of a lease are extended); position, with shorten.
 Locks    the leases; with shorten, the mutex of each partition, until the transaction ends.
@@ -4159,6 +4176,8 @@ begin
             delete from postbus_data.lease as l where l.token = token returning cardinality(l.seqs) as size
         )
         select held + coalesce(sum(p.size), 0) into held from pieces as p;
+        -- Of pieces that have expired.
+        held := held + (select count(*) from postbus_data.settle_expired(consumer_id, epoch, token, null));
     end if;
     delete from postbus_data.settled as s where s.token = token;
     get diagnostics gone = row_count;
@@ -4684,6 +4703,7 @@ declare
     seqs bigint[];
     attempts integer[];
     exceptional text[];
+    taken_seqs bigint[];
     parked_left bigint;
 begin
     claim.blocked := null;
@@ -4764,10 +4784,14 @@ begin
     if seqs is not null then
         seqs := seqs[1:wanted];
         attempts := attempts[1:wanted];
-        delete from postbus_data.waiting as w
-        where w.consumer_id = reader.id
-            and w.partition = origin
-            and w.seq = any (seqs);
+        with taken as (
+            delete from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = origin
+                and w.seq = any (seqs)
+            returning w.seq
+        )
+        select array_agg(t.seq) into taken_seqs from taken as t;
         if place.parked_from is not null then
             with taken as (
                 delete from postbus_data.parked as p
@@ -4777,7 +4801,9 @@ begin
                     and p.seq = any (seqs)
                 returning p.seq
             )
-            select place.parked_count - count(*) into place.parked_count from taken;
+            select place.parked_count - count(*), taken_seqs || array_agg(t.seq)
+            into place.parked_count, taken_seqs
+            from taken as t;
             select p.seq into parked_left
             from postbus_data.parked as p
             where p.consumer_id = reader.id
@@ -4787,6 +4813,13 @@ begin
             order by p.seq
             limit 1;
             place.parked_from := parked_left;
+        end if;
+        if cardinality(taken_seqs) is distinct from cardinality(seqs) then
+            -- A late ack has just taken some of them.
+            select array_agg(m.seq order by m.place), array_agg(m.attempt order by m.place)
+            into seqs, attempts
+            from unnest(seqs, attempts) with ordinality as m (seq, attempt, place)
+            where m.seq = any (taken_seqs);
         end if;
         claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
         claim.place := null;
@@ -4857,10 +4890,15 @@ begin
     elsif attempts is not null then
         seqs := seqs[1:least(cardinality(attempts), wanted)];
         attempts := attempts[1:cardinality(seqs)];
-        delete from postbus_data.waiting as w
-        where w.consumer_id = reader.id
-            and w.partition = origin
-            and w.seq = any (seqs);
+        -- A late ack may just have taken some of them.
+        with taken as (
+            delete from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = origin
+                and w.seq = any (seqs)
+            returning w.seq, w.attempts
+        )
+        select array_agg(t.seq order by t.seq), array_agg(t.attempts + 1 order by t.seq) into seqs, attempts from taken as t;
         claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
     end if;
     return claim;
@@ -5240,6 +5278,32 @@ begin
         return next;
     end loop;
 end
+$$;
+
+create or replace function postbus_data.correct_history(
+    consumer_id integer,
+    seq bigint,
+    attempt integer,
+    outcome text,
+    reason text
+)
+returns void
+language sql
+volatile
+as $$
+/*
+Correct the outcome of a delivery whose lease had expired, and that was settled afterwards. Nothing happens if no history was kept.
+
+Touches  history (update).
+*/
+    update postbus_data.history as h
+    set outcome = correct_history.outcome,
+        reason = correct_history.reason,
+        finished_at = clock_timestamp()
+    where h.consumer_id = correct_history.consumer_id
+        and h.first_seq = correct_history.seq
+        and h.attempts = array[correct_history.attempt]
+        and h.reason = 'the lease expired'
 $$;
 
 create or replace function postbus_data.count_in_flight(
@@ -6023,6 +6087,58 @@ begin
 end
 $$;
 
+create or replace function postbus_data.settle_expired(
+    consumer_id integer,
+    epoch integer,
+    token bigint,
+    seqs bigint[]
+)
+returns table (partition integer, seq bigint, attempt integer, key text)
+language plpgsql
+volatile
+as $$
+/*
+Settle messages whose lease has expired and was swept, as long as nobody else has received them: they wait for redelivery, or are
+dead letters, and carry the token of that lease until they are given out again.
+
+seqs  which messages; null for all of that lease.
+
+Returns  the messages that this call settled.
+Touches  waiting, due, dead_letter (delete).
+Locks    the rows; the mutex of the redelivery log, until the transaction ends, when a message is in it. A receive waits for a message
+         that was just settled in order "key" and "partition", and passes over the redelivery log in order "none".
+*/
+#variable_conflict use_column
+begin
+    -- In the order in which a sweep moves them, so that each is found in one or the other.
+    return query
+    delete from postbus_data.waiting as w
+    where w.token = settle_expired.token
+        and w.consumer_id = settle_expired.consumer_id
+        and (settle_expired.seqs is null or w.seq = any (settle_expired.seqs))
+    returning w.partition, w.seq, w.attempts, w.key;
+    if exists (select from postbus_data.due as d where d.token = settle_expired.token) then
+        perform pg_advisory_xact_lock(
+            postbus_data.consumer_lock_class(settle_expired.consumer_id), postbus_data.consumer_lock('redeliver')
+        );
+        return query
+        delete from postbus_data.due as d
+        where d.token = settle_expired.token
+            and d.consumer_id = settle_expired.consumer_id
+            and d.epoch = settle_expired.epoch
+            and (settle_expired.seqs is null or d.seq = any (settle_expired.seqs))
+        returning d.partition, d.seq, d.attempts, null::text;
+    end if;
+    return query
+    delete from postbus_data.dead_letter as d
+    where d.token = settle_expired.token
+        and d.consumer_id = settle_expired.consumer_id
+        and d.epoch = settle_expired.epoch
+        and (settle_expired.seqs is null or d.seq = any (settle_expired.seqs))
+    returning d.partition, d.seq, d.attempts, d.key;
+end
+$$;
+
 create or replace function postbus_data.settle_messages(
     consumer_id integer,
     epoch integer,
@@ -6036,7 +6152,8 @@ language plpgsql
 volatile
 as $$
 /*
-Settle messages of a lease one by one. Of several callers, only the one that settles a message gets it back.
+Settle messages of a lease one by one. Of several callers, only the one that settles a message gets it back. Messages of a lease that
+has expired can still be acked or made dead letters until they are given out again, see settle_expired.
 
 seqs     which messages; null for all.
 outcome  what to record if the consumer keeps a history: acked, failed, dead; null for nothing.
@@ -6053,6 +6170,8 @@ declare
     new_seqs bigint[];
     found_count bigint;
     left_count bigint;
+    is_whole boolean := false;
+    message record;
 begin
     -- A heartbeat may have moved messages to another piece after the first look began. A second look finds them.
     for look in 1 .. 2 loop
@@ -6084,6 +6203,7 @@ begin
             if held.has_history and outcome is not null and new_seqs is not null then
                 perform postbus_data.record_history(held, new_seqs, outcome, reason);
             end if;
+            is_whole := not held.is_split and held.piece = 0;
             found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq in (select unnest(settle_messages.seqs)));
             left_count := left_count + cardinality(held.seqs) - (
                 select count(*) from postbus_data.settled as s where s.token = settle_messages.token and s.seq = any (held.seqs)
@@ -6110,6 +6230,18 @@ begin
         if found then
             delete from postbus_data.settled as s where s.token = settle_messages.token;
         end if;
+    end if;
+    if outcome in ('acked', 'dead') and (case when settle_messages.seqs is null then is_whole else found_count = cardinality(settle_messages.seqs) end) is not true then
+        for message in select e.* from postbus_data.settle_expired(
+            settle_messages.consumer_id, settle_messages.epoch, settle_messages.token, settle_messages.seqs
+        ) as e loop
+            partition := message.partition;
+            seq := message.seq;
+            attempt := message.attempt;
+            key := message.key;
+            return next;
+            perform postbus_data.correct_history(settle_messages.consumer_id, message.seq, message.attempt, outcome, reason);
+        end loop;
     end if;
 end
 $$;
@@ -6259,8 +6391,9 @@ reason   why; kept with the message.
 untried  nobody has worked on the messages: the delivery does not count as an attempt, and without a delay they are available at
          once.
 
-Returns  how many this call returned; see ack for what is not counted.
-Raises   PB400 for a delay not between 0 and 30 days, PB403 without the right to consume, PB404 for an unknown stream or consumer,
+Returns  how many this call returned. A delivery that was settled before is not counted, nor one whose lease has expired and was swept: its
+         message waits for redelivery already.
+Raises   PB400 for what is not an ack id or a delay not between 0 and 30 days, PB403 without the right to consume, PB404 for an unknown stream or consumer,
          PB412 outside READ COMMITTED.
 Touches  settled, waiting, dead_letter (insert), lease (delete); history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.
@@ -6377,8 +6510,8 @@ as $$
 /*
 Make deliveries dead letters at once, whatever max_deliver says.
 
-Returns  how many this call buried; see ack for what is not counted.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
+Returns  how many this call buried; see ack for what is counted, also of leases that have expired.
+Raises   PB400 for what is not an ack id, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
 Touches  settled, dead_letter (insert), lease (delete); history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.
 */
@@ -9025,7 +9158,8 @@ create or replace function postbus_data.add_dead_letter(
     partition integer,
     seq bigint,
     attempts integer,
-    reason text
+    reason text,
+    token bigint default null
 )
 returns void
 language plpgsql
@@ -9033,6 +9167,8 @@ volatile
 as $$
 /*
 Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter.
+
+token  see schedule_retry.
 
 Touches  dead_letter (insert).
 */
@@ -9046,16 +9182,18 @@ begin
         return;
     end if;
     insert into postbus_data.dead_letter (
-        consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason
+        consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason, token, epoch
     )
     values (
         reader.id, message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at,
-        attempts, reason
+        attempts, reason, token, reader.epoch
     )
     on conflict on constraint dead_letter_pkey do update
     set attempts = excluded.attempts,
         reason = excluded.reason,
-        died_at = excluded.died_at;
+        died_at = excluded.died_at,
+        token = excluded.token,
+        epoch = excluded.epoch;
 end
 $$;
 
@@ -9134,10 +9272,10 @@ begin
         where w.consumer_id = r.consumer_id
             and w.partition = r.partition
             and w.seq = r.seq
-        returning w.partition, w.seq, w.attempts, w.due_at
+        returning w.partition, w.seq, w.attempts, w.due_at, w.token
     )
-    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts)
-    select reader.id, reader.epoch, last_n + row_number() over (order by t.seq), t.partition, t.seq, t.attempts
+    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts, token)
+    select reader.id, reader.epoch, last_n + row_number() over (order by t.seq), t.partition, t.seq, t.attempts, t.token
     from taken as t;
     get diagnostics moved = row_count;
     return moved;
@@ -9173,7 +9311,8 @@ language plpgsql
 volatile
 as $$
 /*
-End the leases whose deadline lies in a range of time. Each of their messages that is not settled has failed.
+End the leases whose deadline lies in a range of time. Each of their messages that is not settled has failed, but can still be acked
+until it is given out again.
 
 Returns  how many messages failed.
 Touches  lease, settled (delete), waiting, dead_letter (insert).
@@ -9202,7 +9341,8 @@ begin
                 )
             loop
                 perform postbus_data.schedule_retry(
-                    reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired'
+                    reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired',
+                    expired.token
                 );
                 if expired.has_history then
                     perform postbus_data.record_history(expired, array[message.seq], 'failed', 'the lease expired');
@@ -9280,7 +9420,8 @@ create or replace function postbus_data.schedule_retry(
     key text,
     attempts integer,
     delay interval,
-    reason text
+    reason text,
+    token bigint default null
 )
 returns void
 language plpgsql
@@ -9289,19 +9430,21 @@ as $$
 /*
 Handle a failed delivery: the message waits for its next one, or is buried if that was its last.
 
-delay    how long it waits; null means the consumer's backoff.
+delay  how long it waits; null means the consumer's backoff.
+token  that of its lease, if that has expired: a late ack of it counts until the message is given out again.
+
 Touches  waiting or dead_letter (insert).
 */
 begin
     if attempts >= reader.max_deliver then
-        perform postbus_data.add_dead_letter(reader, partition, seq, attempts, reason);
+        perform postbus_data.add_dead_letter(reader, partition, seq, attempts, reason, token);
         return;
     end if;
-    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason, token)
     values (
         reader.id, partition, seq, key, attempts,
         clock_timestamp() + coalesce(delay, postbus_data.backoff_delay(reader, attempts)),
-        reason
+        reason, token
     )
     on conflict on constraint waiting_pkey do nothing;
 end
@@ -13835,8 +13978,8 @@ as $function$
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('e9c15029c8897e87')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (14, 'late_acks_count') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('a2f4d12c481673cc')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
