@@ -2812,7 +2812,7 @@ The seq after which to read, for a consumer that starts or seeks at
     earliest  the oldest message that is kept
     latest    what is published from now on
     a seq     that message
-    a time    what was published since; messages a moment older may come too
+    a time    what was published at that time or later, see seq_before_time
 
 Raises   PB400 unless exactly one of them is given.
 */
@@ -2821,11 +2821,12 @@ begin
         raise exception using
             errcode = 'PB400',
             message = 'exactly one position is needed: "earliest", "latest", a seq or a time',
+            constraint = 'which_position',
             hint = 'give exactly one of: start => ''earliest'' or ''latest'', from_seq, from_time';
     end if;
     return case
         when from_seq is not null then greatest(from_seq - 1, 0)
-        when from_time is not null then postbus_data.seq_before(stream_id, from_time - interval '1 second')
+        when from_time is not null then postbus_data.seq_before_time(stream_id, from_time)
         when "start" = 'latest' then postbus_data.horizon_of(stream_id)
         else 0
     end;
@@ -11318,6 +11319,64 @@ begin
 end
 $$;
 
+create or replace function postbus_data.seq_before_time(stream_id integer, at timestamptz)
+returns bigint
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/*
+The seq after which a reader begins who wants what was published at or after a time: the last message before the first of that
+time.
+
+Never too late. While a publisher is open, its messages may lie further back with a time that counts, so it is up to a second too
+early then. Of messages published at the same moment, an earlier one may have the higher seq and come too.
+*/
+declare
+    -- Read first: what lies below it is visible afterwards.
+    horizon bigint := postbus_data.horizon_of(stream_id);
+    early_seq bigint := postbus_data.seq_before(stream_id, at - interval '1 second');
+    last_seq bigint := postbus_data.previous_seq(stream_id, 9223372036854775807);
+    segment postbus_data.segment;
+    candidate bigint;
+    first_seq bigint;
+begin
+    for segment in
+        select s.*
+        from postbus_data.segment as s
+        where s.stream_id = seq_before_time.stream_id
+            and (s.last_seq > early_seq or s.sealed_at is null)
+        order by s.number
+    loop
+        exit when first_seq <= segment.after_seq;
+        begin
+            execute format(
+                'select min(m.seq)
+                from generate_series(%s, %s) as p (n)
+                cross join lateral (
+                    select l.seq
+                    from %s as l
+                    where l.partition = p.n and l.seq > $1 and l.published_at >= $2
+                    order by l.seq
+                    limit 1
+                ) as m',
+                segment.partition_base,
+                segment.partition_base + segment.partition_count - 1,
+                postbus_data.log_table(stream_id, segment.number)
+            ) into candidate using early_seq, at;
+        exception when undefined_table then
+            candidate := null; -- Purged and dropped meanwhile.
+        end;
+        first_seq := least(first_seq, candidate);
+    end loop;
+    if first_seq is not null then
+        last_seq := coalesce(postbus_data.previous_seq(stream_id, first_seq - 1), 0);
+    end if;
+    return greatest(early_seq, least(last_seq, horizon));
+end
+$$;
+
 create or replace function postbus_data.seq_since(stream_id integer, at timestamptz)
 returns bigint
 language plpgsql
@@ -13979,7 +14038,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (14, 'late_acks_count') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('a2f4d12c481673cc')
+insert into postbus_data.installation (functions_digest) values ('0c7d24aaa2f53c32')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
