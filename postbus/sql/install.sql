@@ -2501,11 +2501,7 @@ begin
             and c.name = find_consumer.consumer
     );
     if found_consumer.id is null then
-        perform postbus_data.stream_id(stream);
-        raise exception using
-            errcode = 'PB404',
-            message = format('consumer "%s" of stream "%s" does not exist', consumer, stream),
-            hint = format('create it with: select postbus.create_consumer(%L, %L)', stream, consumer);
+        perform postbus_data.raise_unknown_consumer(stream, consumer, false);
     end if;
     return found_consumer;
 end
@@ -2754,6 +2750,26 @@ about 1,024 for each message delivered, and by at least 1. One probe for each pa
         order by r.read_to_seq desc
         limit 1
     ) as place on true
+$$;
+
+create or replace function postbus_data.raise_unknown_consumer(stream text, consumer text, is_group boolean)
+returns void
+language plpgsql
+stable
+as $$
+/* Raise PB404 for a consumer or group that does not exist, or for its stream. */
+declare
+    kind text := case when is_group then 'group' else 'consumer' end;
+begin
+    perform postbus_data.stream_id(stream);
+    raise exception using
+        errcode = 'PB404',
+        message = format('%s "%s" of stream "%s" does not exist', kind, consumer, stream),
+        schema = stream,
+        table = consumer,
+        constraint = 'unknown_' || kind,
+        hint = format('create it with: select postbus.create_%s(%L, %L)', kind, stream, consumer);
+end
 $$;
 
 create or replace function postbus_data.set_filter(
@@ -3590,6 +3606,7 @@ begin
         raise exception using
             errcode = 'PB409',
             message = 'the stream has no dedup_window',
+            constraint = 'no_dedup_window',
             hint = 'set one with alter_stream, or publish without ids';
     end if;
     if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then
@@ -6981,9 +6998,12 @@ stable
 as $$
 /* The row of a group. Raises PB404 for an unknown one, PB409 for a consumer that is not a group. */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, "group");
+    reader postbus_data.consumer;
 begin
-    if not reader.is_group then
+    reader := (select c from postbus_data.consumer as c where c.stream_name = find_group.stream and c.name = find_group."group");
+    if reader.id is null then
+        perform postbus_data.raise_unknown_consumer(stream, "group", true);
+    elsif not reader.is_group then
         raise exception using
             errcode = 'PB409',
             message = format('"%s" of stream "%s" is a consumer, not a group', "group", stream),
@@ -8789,6 +8809,7 @@ begin
         raise exception using
             errcode = 'PB400',
             message = 'purge needs to know what to remove',
+            constraint = 'which_messages',
             hint = 'give exactly one of before_seq, before_time, everything => true';
     end if;
     new_start := least(
@@ -10394,8 +10415,18 @@ language plpgsql
 stable
 as $$
 /* The row of a group, if the caller may consume its stream. Raises PB403, PB404, and PB409 for a consumer that is not a group. */
+declare
+    found_group postbus_data.consumer;
 begin
-    perform postbus_data.permitted_consumer(caller, stream, "group");
+    found_group := (
+        select c
+        from postbus_data.consumer as c
+        where c.stream_name = permitted_group.stream
+            and c.name = permitted_group."group"
+    );
+    if found_group.id is null or not postbus_data.has_right(caller, found_group.stream_id, 'consume') then
+        perform postbus_data.permitted_stream(caller, stream, 'consume');
+    end if;
     return postbus_data.find_group(stream, "group");
 end
 $$;
@@ -12569,6 +12600,8 @@ begin
         raise exception using
             errcode = 'PB409',
             message = format('stream "%s" does not keep one message per key', stream),
+            schema = stream,
+            constraint = 'no_state',
             hint = 'such a stream is created with one_message_per_key; read any stream with postbus.read';
     end if;
     if (max_messages between 1 and 10000) is not true then
@@ -13000,6 +13033,8 @@ begin
     raise exception using
         errcode = 'PB404',
         message = format('stream "%s" does not exist', stream),
+        schema = stream,
+        constraint = 'unknown_stream',
         hint = format('create it with: select postbus.create_stream(%L)', stream);
 end
 $$;
@@ -14038,7 +14073,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (14, 'late_acks_count') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('0c7d24aaa2f53c32')
+insert into postbus_data.installation (functions_digest) values ('0f0f45b060e0485c')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
