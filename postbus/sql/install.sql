@@ -766,7 +766,7 @@ create type postbus.delivery as (
 );
 
 -- The messages of one lease, column by column: one row for each would cost the server twice as much. lease is the first part of
--- their ack ids; attempts is null when all are delivered for the first time; one of data and bytes is null.
+-- their ack ids; attempts is null when all are delivered for the first time, and a last attempt is negated; one of data and bytes is null.
 create type postbus_data.batch as (
     lease text,
     partition integer,
@@ -5985,10 +5985,27 @@ as $$
 /*
 The slow path of ack_and_receive, for groups and for receives that need decisions about individual messages.
 
+Returns  batches. An attempt that is the last of its message, by the consumer's max_deliver, is negated.
+
 Raises  PB409 for a group that is not received from by position, or a consumer that is.
 */
 begin
-    if not by_position then
+    if not by_position and reader.max_deliver is not null then
+        return query
+        select
+            b.lease, b.partition, b.seqs,
+            case
+                when b.attempts is not null then array(
+                    select case when a.attempt >= reader.max_deliver then -a.attempt else a.attempt end
+                    from unnest(b.attempts) with ordinality as a (attempt, place)
+                    order by a.place
+                )
+                when reader.max_deliver = 1 then array_fill(-1, array[cardinality(b.seqs)])
+            end,
+            b.keys, b.data, b.bytes, b.headers, b.published_at
+        from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        return;
+    elsif not by_position then
         return query select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
         return;
     end if;
@@ -6503,7 +6520,7 @@ Locks    the mutex of each partition it takes from, until the transaction ends. 
          partitions.
 */
     select
-        s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
+        s.lease || '-' || m.seq, coalesce(abs(m.attempt), 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
     from postbus_data.ack_and_receive_in_any_session(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
     cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
@@ -9781,7 +9798,15 @@ group.
 */
     select
         s.acked,
-        row(s.lease, s.partition, s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)::postbus_data.batch
+        row(
+            s.lease, s.partition, s.seqs,
+            case
+                when s.attempts is not null then array(
+                    select abs(a.attempt) from unnest(s.attempts) with ordinality as a (attempt, place) order by a.place
+                )
+            end,
+            s.keys, s.data, s.bytes, s.headers, s.published_at
+        )::postbus_data.batch
     from postbus_data.ack_and_receive(
         stream, consumer, max_messages, nullif(ack_wait, interval '0'), expected_type, ack_ids, coalesce(ack_wait = interval '0', false), caller
     ) as s
@@ -13691,6 +13716,7 @@ begin
         clock_timestamp() + case when c.is_group then ack_wait else c.ack_wait end as lease_until,
         {is_plain}
         and c.is_plain
+        and c.max_deliver is distinct from 1
         and c.max_ack_pending / ({partition_count} + 1) >= 100
         and max_messages between 1 and 1000
         and c.is_group = by_position
@@ -14073,7 +14099,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (14, 'late_acks_count') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('0f0f45b060e0485c')
+insert into postbus_data.installation (functions_digest) values ('ecc0fbde05a2bc43')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

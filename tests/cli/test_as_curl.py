@@ -171,7 +171,7 @@ def test_the_printed_curl_command_does_what_the_command_does(
     step("consumer", "replay", "orders", "billing", "--from", "1", "--to", "1")
     step("consumer", "seek", "orders", "billing", "3", "--yes")
 
-    step("message", "send", "orders", "k", "1", "--deliver-in", "1h")
+    step("message", "send", "orders", "k", "1", "--delay", "1h")
     ours, theirs = step("schedule", "ls", "orders")
     number = str(ours[0]["id"])
     assert number == str(theirs[0]["data"][0]["id"])

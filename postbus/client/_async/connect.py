@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from postbus.client._async.bus import AsyncBus
+from postbus.codec.parameters import checked_headers
 from postbus.db import migrations
 from postbus.db import url as urls
 from postbus.db._async.database import AsyncDatabase, in_thread
@@ -24,6 +26,7 @@ async def connect_async(
     data_dir: Path | str | None = None,
     pool_size: int = 10,
     connect_timeout: float = 30,
+    headers: Mapping[str, str] | None = None,
 ) -> AsyncBus:
     """Connect to Postbus: in a Postgres, or behind a server.
 
@@ -34,16 +37,18 @@ async def connect_async(
         data_dir: The directory of the embedded Postgres. None takes POSTBUS_DATA_DIR or `~/.local/share/postbus`.
         pool_size: The largest number of connections.
         connect_timeout: How many seconds to wait for a connection before raising `Unavailable`.
+        headers: Headers of every message that this bus publishes, such as the name of your program. A message's own headers win.
 
     Raises:
         Unavailable: Postgres or the server cannot be reached.
-        InvalidInput: The URL is not valid, or there is a token but no server.
+        InvalidInput: The URL is not valid, a header is not a string, or there is a token but no server.
         MigrationDue: Postbus is not installed there, or its version differs; the hint says what to do.
         EmbeddedError: The embedded Postgres cannot be started.
     """
+    own_headers = checked_headers(headers)
     named = url or (None if data_dir is not None else os.environ.get("POSTBUS_URL"))
     if named and is_http(named):
-        return await _connect_to_server(named, token, pool_size, connect_timeout)
+        return await _connect_to_server(named, token, pool_size, connect_timeout, own_headers)
     chosen = urls.choose(named) if named else None
     if token is not None:
         raise InvalidInput("a token only works with a server, not with Postgres", "give the URL of a server: http://…")
@@ -64,7 +69,7 @@ async def connect_async(
         if server is not None:
             server.stop()
         raise
-    bus = AsyncBus(AsyncPostgresTransport(database, server=server))
+    bus = AsyncBus(AsyncPostgresTransport(database, server=server), headers=own_headers)
     try:
         await bus.check()
     except BaseException:
@@ -73,14 +78,16 @@ async def connect_async(
     return bus
 
 
-async def _connect_to_server(url: str, token: str | None, pool_size: int, connect_timeout: float) -> AsyncBus:
+async def _connect_to_server(
+    url: str, token: str | None, pool_size: int, connect_timeout: float, headers: Mapping[str, str] | None
+) -> AsyncBus:
     try:
         from postbus.http._async.client import AsyncHttpClient
     except ImportError as error:
         raise Error("the client of a server is not installed", "run: pip install 'postbus[http]'") from error
     token = token or os.environ.get(TOKEN_VARIABLE) or None
     client = AsyncHttpClient(url, token=token, pool_size=pool_size, connect_timeout=connect_timeout)
-    bus = AsyncBus(AsyncHttpTransport(client))
+    bus = AsyncBus(AsyncHttpTransport(client), headers=headers)
     try:
         await bus.check()
     except BaseException:

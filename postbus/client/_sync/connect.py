@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from postbus.client._sync.bus import Bus
+from postbus.codec.parameters import checked_headers
 from postbus.db import migrations
 from postbus.db import url as urls
 from postbus.db._sync.database import Database, in_thread
@@ -26,6 +28,7 @@ def connect(
     data_dir: Path | str | None = None,
     pool_size: int = 10,
     connect_timeout: float = 30,
+    headers: Mapping[str, str] | None = None,
 ) -> Bus:
     """Connect to Postbus: in a Postgres, or behind a server.
 
@@ -36,16 +39,18 @@ def connect(
         data_dir: The directory of the embedded Postgres. None takes POSTBUS_DATA_DIR or `~/.local/share/postbus`.
         pool_size: The largest number of connections.
         connect_timeout: How many seconds to wait for a connection before raising `Unavailable`.
+        headers: Headers of every message that this bus publishes, such as the name of your program. A message's own headers win.
 
     Raises:
         Unavailable: Postgres or the server cannot be reached.
-        InvalidInput: The URL is not valid, or there is a token but no server.
+        InvalidInput: The URL is not valid, a header is not a string, or there is a token but no server.
         MigrationDue: Postbus is not installed there, or its version differs; the hint says what to do.
         EmbeddedError: The embedded Postgres cannot be started.
     """
+    own_headers = checked_headers(headers)
     named = url or (None if data_dir is not None else os.environ.get("POSTBUS_URL"))
     if named and is_http(named):
-        return _connect_to_server(named, token, pool_size, connect_timeout)
+        return _connect_to_server(named, token, pool_size, connect_timeout, own_headers)
     chosen = urls.choose(named) if named else None
     if token is not None:
         raise InvalidInput("a token only works with a server, not with Postgres", "give the URL of a server: http://…")
@@ -66,7 +71,7 @@ def connect(
         if server is not None:
             server.stop()
         raise
-    bus = Bus(PostgresTransport(database, server=server))
+    bus = Bus(PostgresTransport(database, server=server), headers=own_headers)
     try:
         bus.check()
     except BaseException:
@@ -75,14 +80,16 @@ def connect(
     return bus
 
 
-def _connect_to_server(url: str, token: str | None, pool_size: int, connect_timeout: float) -> Bus:
+def _connect_to_server(
+    url: str, token: str | None, pool_size: int, connect_timeout: float, headers: Mapping[str, str] | None
+) -> Bus:
     try:
         from postbus.http._sync.client import HttpClient
     except ImportError as error:
         raise Error("the client of a server is not installed", "run: pip install 'postbus[http]'") from error
     token = token or os.environ.get(TOKEN_VARIABLE) or None
     client = HttpClient(url, token=token, pool_size=pool_size, connect_timeout=connect_timeout)
-    bus = Bus(HttpTransport(client))
+    bus = Bus(HttpTransport(client), headers=headers)
     try:
         bus.check()
     except BaseException:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from postbus.db._sync.database import Connection
 from postbus.db._sync.transactions import Transactions
+from postbus.db.own_connections import OwnConnection
 from postbus.model.delivery import Batch, Deliveries
 from postbus.model.duration import Duration
 from postbus.model.group import Claim, Fetched
-from postbus.model.message import Message
+from postbus.model.message import Message, Seq
 from postbus.operations.call import Call
 from postbus.transport._sync.waiting import WaitStrategy
 
@@ -54,7 +54,7 @@ class Transport(Protocol):
         """Raise an error if operations cannot be run."""
         ...
 
-    def run(self, call: Call[Result], connection: Connection | None = None) -> Result:
+    def run(self, call: Call[Result], connection: OwnConnection | None = None) -> Result:
         """Run an operation, in the transaction of a connection if there is one."""
         ...
 
@@ -65,8 +65,8 @@ class Transport(Protocol):
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> int: ...
+        connection: OwnConnection | None,
+    ) -> Seq: ...
 
     def publish_many(
         self,
@@ -75,8 +75,8 @@ class Transport(Protocol):
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> list[int]: ...
+        connection: OwnConnection | None,
+    ) -> list[Seq]: ...
 
     def receive(
         self,
@@ -86,7 +86,7 @@ class Transport(Protocol):
         ack: Deliveries | None,
         wait: Duration,
         ack_wait: Duration | None,
-        connection: Connection | None,
+        connection: OwnConnection | None,
     ) -> Batch: ...
 
     def claim(
@@ -98,7 +98,7 @@ class Transport(Protocol):
         lease: Duration | None,
         worker: str | None,
         wait: Duration,
-        connection: Connection | None,
+        connection: OwnConnection | None,
     ) -> list[Claim]: ...
 
     def claim_and_fetch(
