@@ -2169,6 +2169,7 @@ begin
     settings.backoff_factor := backoff_factor;
     settings.backoff_cap := backoff_cap;
     settings.backoff_jitter := backoff_jitter;
+    settings.stream_id := (select s.id from postbus_data.stream as s where s.name = stream);
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
     settings.is_group := false;
     settings.stream_name := stream;
@@ -14099,7 +14100,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (14, 'late_acks_count') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('ecc0fbde05a2bc43')
+insert into postbus_data.installation (functions_digest) values ('cc2a66f6e2719368')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
