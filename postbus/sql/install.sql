@@ -6511,8 +6511,8 @@ max_messages   1 to 10,000, in order within each partition.
 ack_wait       how long they are leased; null means the consumer's setting.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 
-Returns  no rows when nothing is available: it waits for partitions that another receive has just locked, and first sweeps expired
-         leases and due retries. With a filter, no rows may also mean that none of the next 65,536 messages passed; the next
+Returns  no rows when nothing is available, or when other open transactions hold all partitions that have something: it waits a tenth of
+         a second for them. It first sweeps expired leases and due retries. With a filter, no rows may also mean that none of the next 65,536 messages passed; the next
          receive continues after them.
 Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB409
          for a group or another data type, PB412 outside READ COMMITTED, PB503 on a standby.
@@ -14100,7 +14100,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (14, 'late_acks_count') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('cc2a66f6e2719368')
+insert into postbus_data.installation (functions_digest) values ('edf4d0c9e84cf509')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -19,8 +19,8 @@ max_messages   1 to 10,000, in order within each partition.
 ack_wait       how long they are leased; null means the consumer's setting.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 
-Returns  no rows when nothing is available: it waits for partitions that another receive has just locked, and first sweeps expired
-         leases and due retries. With a filter, no rows may also mean that none of the next 65,536 messages passed; the next
+Returns  no rows when nothing is available, or when other open transactions hold all partitions that have something: it waits a tenth of
+         a second for them. It first sweeps expired leases and due retries. With a filter, no rows may also mean that none of the next 65,536 messages passed; the next
          receive continues after them.
 Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB409
          for a group or another data type, PB412 outside READ COMMITTED, PB503 on a standby.
