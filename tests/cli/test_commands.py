@@ -116,7 +116,7 @@ def test_a_walk_through_dead_letters_and_schedules(shell: Shell) -> None:
             assert shell("dead", "discard", "orders", "billing", "--yes") == "1\n"
     assert shell.objects("dead", "ls", "orders", "billing") == []
 
-    (scheduled,) = shell.objects("message", "send", "orders", "k", "1", "--deliver-in", "1h", "--ttl", "1h")
+    (scheduled,) = shell.objects("message", "send", "orders", "k", "1", "--delay", "1h", "--ttl", "1h")
     assert len(shell.objects("schedule", "ls", "orders")) == 1
     assert shell("schedule", "move", "orders", str(scheduled["id"]), "--in", "2h") == "1\n"
     assert shell.objects("schedule", "cancel", "orders", str(scheduled["id"])) == [{"cancelled": 1}]

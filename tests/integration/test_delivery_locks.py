@@ -31,7 +31,12 @@ def connected(url: str) -> Iterator[Connection]:
 def change(url: str, function: str, old: str, new: str) -> None:
     """Write a function anew with another text in one place."""
     with psycopg.connect(url, autocommit=True) as connection:
-        row = connection.execute("select pg_get_functiondef(%s::regproc)", (function,)).fetchone()
+        schema, name = function.split(".")
+        row = connection.execute(
+            "select pg_get_functiondef(oid) from pg_proc where pronamespace = %s::regnamespace and proname = %s "
+            "order by length(prosrc) desc limit 1",
+            (schema, name),
+        ).fetchone()
         assert row is not None
         assert row[0].count(old) == 1
         connection.execute(row[0].replace(old, new).encode())

@@ -146,7 +146,7 @@ def test_single_publishes_at_the_same_time_share_statements_and_each_gets_its_ow
         coalescer = api.server.state.coalescer
         send = coalescer._send
 
-        async def counted(stream: str, messages: Any) -> list[int]:
+        async def counted(stream: str, messages: Any) -> list[Any]:
             sizes.append(len(messages))
             return await send(stream, messages)
 

@@ -57,7 +57,7 @@ def _postgres() -> Iterator[Finding]:
         with postgres_url(for_what="doctor") as url:
             facts = diagnosis.examine(url)
     except Error as error:
-        hint = error.hint or "check that it runs and that the URL is right: postbus context info"
+        hint = error.hint_for("command line") or "check that it runs and that the URL is right: postbus context info"
         yield Finding("postgres", "problem", error.message, hint)
         return
     yield from postgres.check(facts)

@@ -249,7 +249,7 @@ def _clock(facts: Facts) -> Iterator[Finding]:
         text = (
             f"the clock of this machine is {abs(ahead):,.1f} s {'ahead of' if ahead > 0 else 'behind'} that of Postgres"
         )
-        advice = "synchronize both clocks (NTP); times such as --deliver-in are off by this much"
+        advice = "synchronize both clocks (NTP); times such as --delay are off by this much"
         yield Finding("clock", "warning", text, advice)
     else:
         yield Finding("clock", "ok", f"the clocks agree within {max(abs(ahead), facts.round_trip):.3f} s")

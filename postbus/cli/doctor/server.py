@@ -33,7 +33,9 @@ def check(target: Target) -> Iterator[Finding]:
         try:
             client.check()
         except Error as error:
-            yield Finding("server", "problem", error.message, error.hint or "check that it runs: postbus up")
+            yield Finding(
+                "server", "problem", error.message, error.hint_for("command line") or "check that it runs: postbus up"
+            )
             return
         took = time.monotonic() - before
         yield Finding("server", "ok", f"the server at {client.url} is ready, and answered in {took * 1000:,.0f} ms")
@@ -42,9 +44,9 @@ def check(target: Target) -> Iterator[Finding]:
         except NotAllowed as error:
             hint = "give a token: POSTBUS_TOKEN, or postbus context create NAME --url … --token env:NAME"
             may = "note" if target.token is not None else "problem"
-            yield Finding("server", may, error.message, error.hint or hint)  # type: ignore[arg-type]
+            yield Finding("server", may, error.message, error.hint_for("command line") or hint)  # type: ignore[arg-type]
         except Error as error:
-            yield Finding("server", "problem", error.message, error.hint)
+            yield Finding("server", "problem", error.message, error.hint_for("command line"))
         else:
             yield Finding("server", "ok", f"it accepts our requests: {output.counted(len(streams), 'stream')}")
             yield from _full(streams)
