@@ -69,7 +69,11 @@ _TEXTS: Final[Mapping[str, Mapping[Surface, str | None]]] = {
         "http": "send it as a header: Authorization: Bearer <token>; create one with: postbus token create",
     },
     # The server's general advice, which only helps those who write requests.
-    "see_reference": {"python": None, "command line": None, "http": "see /api/openapi.json"},
+    "see_reference": {
+        "python": None,
+        "command line": "see what the command takes: add --help",
+        "http": "see /api/openapi.json",
+    },
 }
 _WRITTEN: Final[Mapping[Surface, Callable[[str], str]]] = {
     "python": lambda fact: json.dumps(fact, ensure_ascii=False),
