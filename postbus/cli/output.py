@@ -16,6 +16,7 @@ from typing import Any, Final
 import typer
 
 from postbus.cli.global_options import current
+from postbus.model.wording import counted as counted
 
 # What names something is printed so that it can be pasted into a command.
 _NAMES: Final = ("id", "seq", "pid")
@@ -124,11 +125,6 @@ def with_progress(counts: Iterable[int], noun: str) -> Iterator[int]:
             say(f"{counted(before, noun)} so far")
         before = count
         yield count
-
-
-def counted(count: int, noun: str) -> str:
-    """A number of things: "1 message", "10,000 messages"."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def cell(value: Any, column: str = "") -> str:

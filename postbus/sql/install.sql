@@ -297,6 +297,8 @@ create table postbus_data.sweep_state (
     -- The sum of the consumer's positions then (see position_sum), and how many messages per second it had received before.
     position_sum bigint not null,
     delivery_rate integer not null,
+    -- How many deliveries have ended in this epoch because their lease expired.
+    timed_out_count bigint not null default 0,
     primary key (consumer_id, epoch, swept_to)
 );
 
@@ -2089,7 +2091,8 @@ returns table (
     waiting bigint,
     dead bigint,
     oldest_unread_at timestamptz,
-    oldest_in_flight_at timestamptz
+    oldest_in_flight_at timestamptz,
+    timed_out bigint
 )
 language plpgsql
 volatile
@@ -2101,6 +2104,7 @@ A page of consumers with their current figures, in order of stream and name: at 
 stream, or for null of all on which the caller has the right to consume. The columns are those that stats reports for one.
 
 redelivering  how many of the messages in flight were delivered before.
+timed_out     how many deliveries have ended because their lease expired, since the last seek.
 
 Raises   PB403 without the right to consume, PB404 for an unknown stream.
 */
@@ -2111,7 +2115,7 @@ begin
     return query
     select
         c.stream_name, c.name, c.is_group, c.ordering, c.paused, b.backlog, b.is_exact, b.unread, b.in_flight, b.redelivering, b.waiting, b.dead,
-        b.oldest_unread_at, b.oldest_in_flight_at
+        b.oldest_unread_at, b.oldest_in_flight_at, b.timed_out
     from (
         select c.*
         from postbus_data.consumer as c
@@ -2537,7 +2541,8 @@ create or replace function postbus_data.count_backlog(
     out waiting bigint,
     out dead bigint,
     out oldest_unread_at timestamptz,
-    out oldest_in_flight_at timestamptz
+    out oldest_in_flight_at timestamptz,
+    out timed_out bigint
 )
 language plpgsql
 stable
@@ -2555,6 +2560,7 @@ unread               not delivered yet. Messages that the filter, their time to 
 in_flight            leased and not settled; redelivering is how many of them were delivered before.
 waiting              failed, due for redelivery, or parked behind their key; 10,000 means that many or more.
 dead                 given up; 10,000 means that many or more.
+timed_out            how many deliveries have ended because their lease expired, since the last seek.
 
 Stable, so it has the snapshot of the query that calls it: a message that moves from one state to another meanwhile is counted once.
 */
@@ -2657,6 +2663,17 @@ begin
     end if;
     select count(*) into dead
     from (select from postbus_data.dead_letter as d where d.consumer_id = consumer_id limit 10000) as d;
+    timed_out := coalesce(
+        (
+            select s.timed_out_count
+            from postbus_data.sweep_state as s
+            where s.consumer_id = consumer_id
+                and s.epoch = reader.epoch
+            order by s.swept_to desc
+            limit 1
+        ),
+        0
+    );
     backlog := unread + in_flight + waiting;
 end
 $$;
@@ -9922,19 +9939,22 @@ begin
     end if;
 
     -- Moved only from time to time: an idle consumer that is polled all the time should not write all the time.
-    if made > 0 or is_wide then
+    if greatest(failed, made) > 0 or is_wide then
         delete from postbus_data.sweep_state as s
         where s.consumer_id = reader.id
             and s.epoch = reader.epoch
             and s.swept_to = state.swept_to;
         positions := coalesce(postbus_data.position_sum(reader), state.position_sum);
-        insert into postbus_data.sweep_state (consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate)
+        insert into postbus_data.sweep_state (
+            consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate, timed_out_count
+        )
         values (
             reader.id, reader.epoch, swept_to,
             case when is_full then now_at else state.full_sweep_at end,
             case when is_wide then now_at else state.wide_sweep_at end,
             positions,
-            least(postbus_data.delivery_rate(state, positions, now_at), 2147483647)
+            least(postbus_data.delivery_rate(state, positions, now_at), 2147483647),
+            state.timed_out_count + failed
         );
     end if;
     return made;
@@ -9978,7 +9998,7 @@ begin
     order by s.swept_to desc
     limit 1;
     if state.swept_to is null then
-        state := row(reader.id, reader.epoch, '-infinity', '-infinity', '-infinity', 0, 0);
+        state := row(reader.id, reader.epoch, '-infinity', '-infinity', '-infinity', 0, 0, 0);
     end if;
     return state;
 end
@@ -14566,7 +14586,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('2acbab2215c6885d')
+insert into postbus_data.installation (functions_digest) values ('538a0dbb3e8b23af')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

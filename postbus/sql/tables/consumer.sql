@@ -121,6 +121,8 @@ create table postbus_data.sweep_state (
     -- The sum of the consumer's positions then (see position_sum), and how many messages per second it had received before.
     position_sum bigint not null,
     delivery_rate integer not null,
+    -- How many deliveries have ended in this epoch because their lease expired.
+    timed_out_count bigint not null default 0,
     primary key (consumer_id, epoch, swept_to)
 );
 
