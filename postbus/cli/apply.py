@@ -43,8 +43,7 @@ def apply(
         if prune and not dry_run:
             removed = [each for each in bus.apply(source, dry_run=True, prune=True) if each.action == "remove"]
             if removed:
-                what = ", ".join(f"{each.kind} {each.path}" for each in removed)
-                confirm(f"Remove, with all messages: {what}?", yes)
+                confirm(f"Remove {', '.join(map(_to_remove, removed))}?", yes)
         changes = bus.apply(source, dry_run=dry_run, prune=prune)
     if output.as_json():
         for change in changes:
@@ -91,6 +90,11 @@ def _source(file: Path) -> Path | Mapping[str, Any]:
         return tomllib.loads(sys.stdin.read())
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"stdin is not valid TOML: {error}") from error
+
+
+def _to_remove(change: Change) -> str:
+    rest = " with all its messages" if change.kind in ("stream", "queue") else ""
+    return f"{change.kind} {change.path}{rest}"
 
 
 def _object(change: Change) -> dict[str, Any]:

@@ -90,6 +90,8 @@ def claim(
     if found and lease is None:
         output.say("claimed at most once: the group does not give these out again, whatever happens here; see --lease")
     output.emit(found, _COLUMNS, empty="nothing to claim")
+    if found and lease is None:
+        output.say("without --lease a claim is final: nobody gets these messages again")
 
 
 @app.command("fetch")

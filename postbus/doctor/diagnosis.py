@@ -169,7 +169,7 @@ _OF_POSTBUS: Final = {
         select extract(epoch from clock_timestamp() - coalesce(u.maintained_at, u.created_at))::float8 as seconds
         from postbus_data.upkeep as u
         where greatest(coalesce(u.maintained_at, u.created_at), pg_postmaster_start_time())
-                < clock_timestamp() - interval '1 minute'
+                < clock_timestamp() - interval '5 minutes'
             and exists (select from postbus_data.stream)
     """,
     "holding": """

@@ -10,7 +10,7 @@ FIRST_SECONDS = 3.0
 STANDBY_SECONDS = 5.0
 # A process that was not heard of for this long is taken for dead.
 LEASE_SECONDS = 10.0
-# After an error.
+# After an error, or up to three times as long: then another process may have taken over, where this one cannot do the work.
 RETRY_SECONDS = 5.0
 # How long `close` waits for the work at hand.
 STOP_SECONDS = 2.0

@@ -259,6 +259,12 @@ def _text(value: Any) -> str:
     return value
 
 
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise _NotValid("the name of a stream")
+    return value
+
+
 def _backoff(value: Any) -> Any:
     if value == "exponential":
         return _EXPONENTIAL
@@ -314,6 +320,7 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "duration": _duration,
     "flag": _flag,
     "choice": _text,
+    "name": _name,
     "backoff": _backoff,
     "filter": _filter,
 }

@@ -26,6 +26,8 @@ def _as_text(fields: _Fields) -> bytes:
     event, trace = rest.pop("event"), rest.pop("trace", "")
     if event == "request":
         what = f"{rest['method']} {rest['path']}  {rest['status']}  {rest['duration_ms']:.1f} ms"
+    elif event == "log":
+        what = f"{rest['level']}  {rest['logger']}: {rest['message']}"
     else:
         what = "  ".join([event, *(f"{name}={value}" for name, value in rest.items())])
     # A path is what a client has sent.

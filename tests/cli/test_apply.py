@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,7 @@ def test_nothing_is_removed_but_with_prune_and_a_yes(shell: Shell, file: Path) -
     said = shell.run("apply", str(file))
     assert "not in file  stream old" in said.out
     assert "not in file  consumer orders/odd" in said.out
-    with pytest.raises(postbus.InvalidInput, match="stream old") as caught:
+    with pytest.raises(postbus.InvalidInput, match="stream old with all its messages") as caught:
         shell("apply", str(file), "--prune")
     assert "consumer orders/odd" in caught.value.message
     assert "emails" not in caught.value.message
@@ -81,3 +82,12 @@ def test_what_is_exported_is_the_file(shell: Shell, file: Path, tmp_path: Path) 
 
 def test_a_file_comes_from_stdin_too(shell: Shell) -> None:
     assert shell("apply", "-", input=_FILE).startswith("create")
+
+
+def test_the_how_to_shows_what_is_printed(shell: Shell, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "declare-streams.md").read_text()
+    (declared,) = re.findall(r"```toml\n(.*?)```", page, re.S)
+    (printed,) = re.findall(r"--dry-run\n(.*?)\$ postbus apply", page, re.S)
+    (tmp_path / "bus.toml").write_text(declared)
+    said = shell.run("apply", str(tmp_path / "bus.toml"), "--dry-run")
+    assert said.out + said.err == printed

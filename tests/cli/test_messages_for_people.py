@@ -95,3 +95,12 @@ def test_a_refused_value_leads_to_the_help_of_the_command(fresh_url: str) -> Non
         with pytest.raises(postbus.InvalidInput) as caught:
             shell("stream", "edit", "orders", "--partitions", "5000")
     assert "openapi" not in (caught.value.hint or "")
+
+
+def test_a_claim_without_a_lease_says_that_it_is_final(shell: Shell) -> None:
+    shell("stream", "add", "orders", "--partitions", "1")
+    shell("group", "add", "orders", "readers")
+    shell("message", "send", "orders", "k", "1")
+    assert "a claim is final" in shell.run("group", "claim", "orders", "readers").err
+    shell("message", "send", "orders", "k", "2")
+    assert shell.run("group", "claim", "orders", "readers", "--lease", "30s").err == ""

@@ -165,3 +165,18 @@ async def test_two_that_apply_at_once_do_not_fail(bus: Any, name: str) -> None:
     other = {"streams": {name: {"partitions": 4}}}
     await asyncio.gather(*[bus.apply(other) for _ in range(4)])
     assert (await bus.stream_info(name)).retain_up_to is None
+
+
+async def test_a_consumer_may_name_a_stream_that_the_file_declares_later(bus: Any, name: str) -> None:
+    wanted = {
+        "streams": {
+            name: {"consumers": {"billing": {"max_deliver": 1, "dead_letters_to": f"{name}-dead"}}},
+            f"{name}-dead": {},
+        }
+    }
+    await bus.apply(wanted)
+    assert (await bus.list_consumers(name))[0].dead_letters_to == f"{name}-dead"
+    assert mine(await bus.apply(wanted), name)[f"{name}/billing"] == ("same", {})
+    del wanted["streams"][name]["consumers"]["billing"]["dead_letters_to"]
+    await bus.apply(wanted)
+    assert (await bus.list_consumers(name))[0].dead_letters_to is None

@@ -18,6 +18,7 @@ import postbus
 from postbus import Message
 from postbus.maintenance import pace
 from tests.buses import AwaitableBus
+from tests.server.serving import serving
 from tests.waiting import until
 
 pytestmark = pytest.mark.newest_server
@@ -145,6 +146,14 @@ def test_close_ends_it(fresh_url: str, soon: None) -> None:
         assert "postbus upkeep" in {each.name for each in threading.enumerate()}
     assert "postbus upkeep" not in {each.name for each in threading.enumerate()}
     gc.collect()
+
+
+def test_over_http_the_server_does_it(fresh_url: str, soon: None) -> None:
+    with serving(fresh_url) as api, postbus.connect(api.url) as bus:
+        bus.create_stream("orders")
+        assert "postbus upkeep" not in {each.name for each in threading.enumerate()}
+        time.sleep(0.5)
+    assert state(fresh_url)[0] is None
 
 
 def test_whoever_maintains_already_keeps_it_from_others(fresh_url: str, soon: None) -> None:

@@ -44,9 +44,11 @@ def test_lines_for_people_are_short_and_show_what_a_client_sent_harmlessly(
             response_bytes=2,
         )
         logs.note("maintenance is delayed", reason="Postgres is away")
+        logs.Handler().emit(logging.LogRecord("psycopg.pool", logging.WARNING, "", 1, "lost %s", ("it",), None))
     finally:
         logs.take_over()
-    request, note = capfdbinary.readouterr().err.decode().splitlines()
+    request, note, warning = capfdbinary.readouterr().err.decode().splitlines()
     assert "GET /api/\\x1b[31m\\nstreams  404" in request
     assert request.endswith(" ms")
     assert note.endswith("maintenance is delayed  reason=Postgres is away")
+    assert warning.endswith("warning  psycopg.pool: lost it")

@@ -59,9 +59,14 @@ class Applying(Client):
         changes = difference(wanted, found, prune=prune)
         if dry_run:
             return changes
-        for each, change in zip(wanted.declared, changes, strict=False):
-            if change.action in ("create", "change"):
-                self._make(each, change, found)
+        todo = [each for each in zip(wanted.declared, changes, strict=False) if each[1].action in ("create", "change")]
+        # All streams first: a consumer may name another for copies of its dead letters.
+        for each, change in todo:
+            if each.kind in ("stream", "queue"):
+                self._make_stream(each, change, found)
+        for each, change in todo:
+            if each.kind != "stream":
+                self._make_reader(each, change, found)
         for change in changes:
             if change.action == "remove":
                 self._remove(change)
@@ -106,16 +111,13 @@ class Applying(Client):
             self._transport.run(compare)
             found.consumers[each.stream][each.name] = replace(info, filter_data=path)
 
-    def _make(self, each: Declared, change: Change, found: Found) -> None:
-        if each.kind in ("stream", "queue"):
-            if each.stream not in found.streams:
-                self._transport.run(streams.create(each.stream, _chosen(each, _OF_STREAMS), exist_ok=True))
-            else:
-                values, unset = _altered(each, [name for name in change.settings if name in _OF_STREAMS])
-                if values or unset:
-                    self._transport.run(streams.alter(each.stream, values, unset))
-        if each.kind != "stream":
-            self._make_reader(each, change, found)
+    def _make_stream(self, each: Declared, change: Change, found: Found) -> None:
+        if each.stream not in found.streams:
+            self._transport.run(streams.create(each.stream, _chosen(each, _OF_STREAMS), exist_ok=True))
+            return
+        values, unset = _altered(each, [name for name in change.settings if name in _OF_STREAMS])
+        if values or unset:
+            self._transport.run(streams.alter(each.stream, values, unset))
 
     def _make_reader(self, each: Declared, change: Change, found: Found) -> None:
         if found.has(each):

@@ -58,7 +58,7 @@ class AsyncBackgroundUpkeep:
         except Error as error:
             self._note(error)
             self._next_maintenance = 0.0
-            return pace.RETRY_SECONDS
+            return pace.RETRY_SECONDS * random.uniform(1, 3)  # noqa: S311
         self._problem = None
         return pause
 
