@@ -30,6 +30,11 @@ TEXTS: Final[Mapping[str, Mapping[Surface, str | None]]] = {
         "command line": "create it with: postbus group add {stream} {consumer}",
         "http": 'create it with: POST /api/streams/{{stream}}/groups {{"name": {consumer}}}',
     },
+    "already_exists": {
+        "python": "to take it as it is: exist_ok=True",
+        "command line": "to take it as it is: --exist-ok",
+        "http": 'to take it as it is: "exist_ok": true',
+    },
     "which_position": {
         "python": 'give exactly one of: "earliest" or "latest", from_seq=…, from_time=…',
         "command line": "give one of: earliest, latest, a seq, a time, or 10m for ten minutes ago",
