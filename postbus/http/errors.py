@@ -8,7 +8,7 @@ from typing import Any, Final
 import httpx
 
 from postbus.model import errors
-from postbus.model.advice import Advice
+from postbus.model.advice import TEXTS, Advice
 
 # The server names an error by its class, in snake case.
 _BY_CODE: Final = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in errors.all_errors()}
@@ -36,10 +36,15 @@ def of_answer(status: int, content: Any) -> errors.Error:
     answer = content if isinstance(content, dict) else {}
     kind = _BY_CODE.get(answer.get("code", "")) or _BY_STATUS.get(status, errors.Error)
     message = answer.get("summary") or f"the server answered {status}"
-    advice = answer.get("advice")
-    if not isinstance(advice, dict):
-        return kind(message, answer.get("hint"))
-    return kind.advised(message, Advice(advice.get("code", ""), advice.get("facts", {})))
+    advice = _advice_in(answer.get("advice"))
+    return kind(message, answer.get("hint")) if advice is None else kind.advised(message, advice)
+
+
+def _advice_in(given: Any) -> Advice | None:
+    """Advice that this version has words for; a newer server may know more."""
+    if not isinstance(given, dict) or given.get("code") not in TEXTS or not isinstance(given.get("facts", {}), dict):
+        return None
+    return Advice(given["code"], {str(name): str(fact) for name, fact in given.get("facts", {}).items()})
 
 
 def of_transport(error: httpx.HTTPError | httpx.InvalidURL, url: str) -> errors.Error:

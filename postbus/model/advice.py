@@ -14,7 +14,7 @@ from typing import Final, Literal
 Surface = Literal["python", "command line", "http"]
 
 # None says nothing: there, the general advice of the surface holds.
-_TEXTS: Final[Mapping[str, Mapping[Surface, str | None]]] = {
+TEXTS: Final[Mapping[str, Mapping[Surface, str | None]]] = {
     "unknown_stream": {
         "python": "create it with: bus.create_stream({stream})",
         "command line": "create it with: postbus stream add {stream}",
@@ -29,6 +29,11 @@ _TEXTS: Final[Mapping[str, Mapping[Surface, str | None]]] = {
         "python": "create it with: bus.create_group({stream}, {consumer})",
         "command line": "create it with: postbus group add {stream} {consumer}",
         "http": 'create it with: POST /api/streams/{{stream}}/groups {{"name": {consumer}}}',
+    },
+    "already_exists": {
+        "python": "to take it as it is: exist_ok=True",
+        "command line": "to take it as it is: --exist-ok",
+        "http": 'to take it as it is: "exist_ok": true',
     },
     "which_position": {
         "python": 'give exactly one of: "earliest" or "latest", from_seq=…, from_time=…',
@@ -96,7 +101,7 @@ class Advice:
 
     def said(self, surface: Surface) -> str | None:
         """The advice as a hint; None if there is none for this surface, or if this version does not know the code."""
-        text = _TEXTS.get(self.code, {}).get(surface)
+        text = TEXTS.get(self.code, {}).get(surface)
         if text is None:
             return None
         facts = {name: _WRITTEN[surface](fact) for name, fact in self.facts.items()}

@@ -2352,6 +2352,7 @@ declare
     existing postbus_data.consumer;
     first_segment postbus_data.segment;
     new_id integer;
+    what text;
 begin
     perform postbus_data.check_name(case when settings.is_group then 'group' else 'consumer' end, settings.name);
     settings.stream_id := postbus_data.stream_id(settings.stream_name);
@@ -2388,17 +2389,18 @@ begin
         return;
     end if;
     select c.* into existing from postbus_data.consumer as c where c.stream_name = settings.stream_name and c.name = settings.name;
-    if existing.is_group <> settings.is_group or not exist_ok then
+    what := format('%s "%s" of stream "%s"', case when existing.is_group then 'group' else 'consumer' end, settings.name, settings.stream_name);
+    if existing.is_group <> settings.is_group then
+        raise exception using errcode = 'PB409', message = format('%s already exists', what), hint = 'choose another name';
+    elsif not exist_ok then
         raise exception using
             errcode = 'PB409',
-            message = format(
-                '%s "%s" of stream "%s" already exists', case when existing.is_group then 'group' else 'consumer' end, settings.name,
-                settings.stream_name
-            );
+            message = format('%s already exists', what),
+            constraint = 'already_exists',
+            hint = 'to take it as it is: exist_ok => true';
     end if;
     perform postbus_data.check_same_settings(
-        format('%s "%s" of stream "%s"', case when existing.is_group then 'group' else 'consumer' end, settings.name, settings.stream_name),
-        to_jsonb(existing), to_jsonb(settings), postbus_data.consumer_defaults()
+        what, to_jsonb(existing), to_jsonb(settings), postbus_data.consumer_defaults()
     );
 end
 $$;
@@ -13209,7 +13211,11 @@ begin
     on conflict (name) do nothing
     returning s.id into id;
     if id is null and not exist_ok then
-        raise exception using errcode = 'PB409', message = format('stream "%s" already exists', stream);
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" already exists', stream),
+            constraint = 'already_exists',
+            hint = 'to take it as it is: exist_ok => true';
     end if;
     if id is null then
         select s.* into existing from postbus_data.stream as s where s.name = stream;
@@ -14586,7 +14592,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('538a0dbb3e8b23af')
+insert into postbus_data.installation (functions_digest) values ('5024c3663203e703')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

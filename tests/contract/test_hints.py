@@ -24,6 +24,7 @@ async def _hint(call: Any) -> str | None:
 async def test_python_is_told_in_python(bus: Any, stream: str) -> None:
     assert await _hint(bus.publish("nope", data=1)) == 'create it with: bus.create_stream("nope")'
     assert await _hint(bus.stream_info("nope")) == 'create it with: bus.create_stream("nope")'
+    assert await _hint(bus.create_stream(stream)) == "to take it as it is: exist_ok=True"
     ghost = bus.consumer(stream, "ghost")
     expected = f'create it with: bus.create_consumer("{stream}", "ghost")'
     assert await _hint(ghost.stats()) == expected
@@ -89,7 +90,7 @@ def test_the_command_line_is_told_in_commands(api: Api, url: str, name: str, ove
     assert told("group", "claim", name, "ghost") == f"create it with: postbus group add {name} ghost"
     assert told("message", "send", name, "k", "1", "--dedup-id", "x").startswith("set one: postbus stream edit")
     assert f"postbus stream read {name}" in told("stream", "state", name)
-    told("stream", "add", name)
+    assert told("stream", "add", name) == "to take it as it is: --exist-ok"
     shell("consumer", "add", name, "c", "--defaults")
     told("consumer", "ack", name, "c", "nonsense")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 from psycopg.types.json import Json, Jsonb
@@ -127,3 +128,17 @@ def test_no_ack_id_at_all_counts_nothing(sql: Any, jobs: str, verb: str) -> None
         "(select array_agg(x) from unnest('{}'::text[]) as x)",
     ):
         assert sql.execute(f"select postbus.{verb}('{jobs}', 'w', {nothing})").fetchone() == (0,)
+
+
+async def test_drivers_that_ask_postgres_for_types_give_one_ack_id_or_say_that_it_is_an_array(
+    sql: Any, jobs: str, url: str
+) -> None:
+    first, second, third = _received(sql, jobs, 3)
+    connection = await asyncpg.connect(url)
+    try:
+        assert await connection.fetchval("select postbus.ack($1, $2, $3)", jobs, "w", first) == 1
+        assert await connection.fetchval("select postbus.ack($1, $2, $3::text[])", jobs, "w", [second, third]) == 2
+        assert await connection.fetchval("select postbus.publish($1, $2, $3)", jobs, "k", '{"a": 1}') == 4
+        assert await connection.fetchval("select postbus.publish($1, $2, $3::jsonb)", jobs, "k", '{"a": 1}') == 5
+    finally:
+        await connection.close()

@@ -129,6 +129,14 @@ def test_values_with_one_obvious_form_in_json_are_written_in_it(value: Any, enco
     assert content.encode_json({"value": value, "beside": beside}).decode() == expected
 
 
+def test_a_model_of_pydantic_is_data() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    invoice = pydantic.create_model("Invoice", at=(datetime, ...), amount=(Decimal, ...), note=(str | None, None))
+
+    value = invoice(at=NOON.replace(microsecond=0), amount=Decimal("1.50"))
+    assert content.encode_json([value]).decode() == '[{"at":"2026-03-01T12:00:00Z","amount":"1.50","note":null}]'
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [
