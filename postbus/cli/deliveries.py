@@ -39,6 +39,11 @@ Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep receiving unt
 Delay = Annotated[str | None, typer.Option(help="How long to wait before delivering them again, such as 1m.")]
 Reason = Annotated[str | None, typer.Option(help="The reason, stored with the message.")]
 _FOLLOW_WAIT: Final = 1.0
+_COMPLETIONS: Final = {
+    "done": "{consumer} has finished message {seq}",
+    "dead": "message {seq} is a dead letter of {consumer}",
+    "timeout": "{consumer} has not finished message {seq} in time",
+}
 _FOLLOW_COUNT: Final = 100
 
 
@@ -184,6 +189,26 @@ def peek_at(
         output.emit_one(message)
 
 
+def wait(
+    stream: StreamName,
+    consumer: ConsumerName,
+    seq: Annotated[int, typer.Argument(min=1, help="The seq of the message.")],
+    timeout: Annotated[str, typer.Option(help="How long to wait, such as 1m.")] = "30s",
+) -> None:
+    """Wait until a consumer has finished a message. Exits with 1 if it died or time was up.
+
+    Example: postbus consumer wait orders billing 17 --timeout 1m
+    """
+    with open_consumer(stream, consumer) as found:
+        completion = found.wait_until_done(seq, timeout=seconds(timeout) or 0)
+    if output.as_json():
+        output.emit_json({"seq": seq, "completion": completion})
+    else:
+        output.say(_COMPLETIONS[completion].format(consumer=consumer, seq=seq))
+    if completion != "done":
+        raise typer.Exit(1)
+
+
 def history(
     stream: StreamName,
     consumer: ConsumerName,
@@ -260,6 +285,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "terminate": terminate,
     "peek": peek,
     "peek-at": peek_at,
+    "wait": wait,
     "history": history,
     "seek": seek,
     "replay": replay,

@@ -55,14 +55,6 @@ class GlobalOptions:
 _current: ContextVar[GlobalOptions] = ContextVar("shared options", default=GlobalOptions())  # noqa: B039 - it is frozen
 
 
-_path: ContextVar[str] = ContextVar("the command that runs", default="postbus")
-
-
-def command_path() -> str:
-    """The command that runs, as it is typed: postbus stream add."""
-    return _path.get()
-
-
 def current() -> GlobalOptions:
     """The shared options of the command that runs."""
     return _current.get()
@@ -120,7 +112,6 @@ class Command(typer.core.TyperCommand):
     """A command that also takes options by the names that other tools have for them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _path.set(ctx.command_path)
         known = {name for each in self.params for name in (*each.opts, *each.secondary_opts)}
         return super().parse_args(ctx, list(translated(args, known)))
 

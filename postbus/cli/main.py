@@ -132,6 +132,6 @@ def run() -> None:
         build(None if completes else called(sys.argv[1:]))()
     except postbus.Error as error:
         typer.echo(f"error: {error.message}", err=True)
-        if error.hint is not None:
-            typer.echo(f"hint:  {error.hint}", err=True)
+        if (hint := error.hint_for("command line")) is not None:
+            typer.echo(f"hint:  {hint}", err=True)
         sys.exit(error.exit_status)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -27,11 +28,12 @@ File = Annotated[
 ]
 Skip = Annotated[int, typer.Option(min=0, help="With --file: skip this many lines first.")]
 Header = Annotated[list[str] | None, typer.Option("--header", "-H", help="NAME=VALUE; may be repeated.")]
-DeliverIn = Annotated[str | None, typer.Option(help="Deliver it after this long, such as 10m.")]
+Delay = Annotated[str | None, typer.Option(help="Deliver it after this long, such as 10m.")]
 DedupId = Annotated[
     str | None,
     typer.Option(help="An id: within the stream's dedup window, no other message with this id is published."),
 ]
+_KEY: Final = re.compile(r"[^\s{}\[\]\"']*")
 Ttl = Annotated[str | None, typer.Option(help="Its time to live, such as 1h.")]
 
 
@@ -43,7 +45,7 @@ def send(
     file: File = None,
     skip: Skip = 0,
     header: Header = None,
-    deliver_in: DeliverIn = None,
+    delay: Delay = None,
     ttl: Ttl = None,
     dedup_id: DedupId = None,
 ) -> None:
@@ -57,19 +59,12 @@ def send(
         if key is not None or header:
             raise InvalidInput("with --file, keys and headers are in the file", "leave out KEY, DATA and --header")
         with open_bus() as bus:
-            send_file(bus, stream, file, skip, ttl=seconds(ttl), delay=seconds(deliver_in))
+            send_file(bus, stream, file, skip, ttl=seconds(ttl), delay=seconds(delay))
         return
     if data is None:
-        raise InvalidInput("there is no data", _with_data(stream, key))
+        raise InvalidInput("there is no data", _example(stream, key))
     with open_bus() as bus:
-        publish(bus, stream, key, data, header, deliver_in, ttl, dedup_id)
-
-
-def _with_data(stream: str, key: str | None) -> str:
-    """The command that was perhaps meant."""
-    if key is not None and key.startswith(("{", "[", '"')):
-        return f"name the stream first: postbus message send STREAM {shlex.quote(stream)} {shlex.quote(key)}"
-    return f"""postbus message send {stream} {shlex.quote(key or "KEY")} '{{"quantity": 4}}'"""
+        publish(bus, stream, key, data, header, delay, ttl, dedup_id)
 
 
 @app.command("delete")
@@ -85,13 +80,20 @@ def delete(stream: StreamName, key: Annotated[str, typer.Argument(help="The key.
     output.emit_number(seq, f"deleted {key}", name="seq")
 
 
+def _example(stream: str, key: str | None) -> str:
+    """A command that has what this one lacks: its stream, if the key seems to be the data."""
+    if key is not None and not _KEY.fullmatch(key):
+        return f"name the stream first: postbus message send STREAM {shlex.quote(stream)} {shlex.quote(key)}"
+    return f"""postbus message send {shlex.quote(stream)} {key or "KEY"} '{{"quantity": 4}}'"""
+
+
 def publish(
     bus: Bus,
     stream: str,
     key: str | None,
     data: str,
     header: list[str] | None,
-    deliver_in: str | None,
+    delay: str | None,
     ttl: str | None,
     dedup_id: str | None,
 ) -> None:
@@ -104,15 +106,13 @@ def publish(
         key=None if key in (None, "-") else key,
         data=_value(data_type, content),
         headers=pairs(header),
-        delay=seconds(deliver_in),
+        delay=seconds(delay),
         ttl=seconds(ttl),
         dedup_id=dedup_id,
     )
-    if deliver_in is None:
-        is_duplicate = getattr(number, "is_duplicate", False)
-        output.emit_number(
-            number, f"{'was published before' if is_duplicate else 'published'} as seq {number}", name="seq"
-        )
+    if delay is None:
+        verb = "was published before" if number.is_duplicate else "published"
+        output.emit_number(number, f"{verb} as seq {number}", name="seq")
     else:
         output.emit_number(number, f"scheduled; cancel with: postbus schedule cancel {stream} {number}", name="id")
 

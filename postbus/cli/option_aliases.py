@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-# How many: one name here, several elsewhere.
-_SAME: Final = {"--count": "--max-messages", "--batch-size": "--max-messages", "--limit": "--max-messages"}
+# One name here, others elsewhere or formerly.
+_SAME: Final = {
+    "--count": "--max-messages",
+    "--batch-size": "--max-messages",
+    "--limit": "--max-messages",
+    "--deliver-in": "--delay",
+    "--wait-for": "--wait",
+}
 _STATES: Final = {"--pending": "delivered"}
 _INFINITE: Final = {"--retain-at-least": "36500d"}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from postbus.cli import as_curl, output
-from postbus.cli.global_options import command_path, current
+from postbus.cli.global_options import current
 from postbus.cli.target import find_target
 from postbus.model.amounts import DURATION, bytes_of, seconds_of
 from postbus.model.errors import Error, InvalidInput, NotFound
@@ -61,7 +61,6 @@ def open_bus() -> Iterator[Bus]:
         return
     _say_if_started(target)
     with (
-        _hinting(target),
         postbus.connect(target.url, token=target.token, data_dir=target.data_dir, pool_size=2) as bus,
         _suggesting_streams(bus),
     ):
@@ -80,23 +79,6 @@ def _say_if_started(target: Target) -> None:
             f"no program uses the embedded Postgres of {server.directory.path}, so this command starts it"
             f" ({_BY_DEFAULT if target.chosen_by == 'default' else f'chosen by {target.chosen_by}'})"
         )
-
-
-@contextmanager
-def _hinting(target: Target) -> Iterator[None]:
-    """Hints for the command line in place of those for programs that send requests."""
-    try:
-        yield
-    except Error as error:
-        hint = error.hint or ""
-        if target.is_http and "Authorization" in hint:
-            stored = f"postbus context create NAME --url {target.url} --token TOKEN --use"
-            hint = f"give it in POSTBUS_TOKEN, or store it: {stored}; postbus token create NAME makes one"
-        elif "/api/openapi.json" in hint:
-            hint = f"see: {command_path()} --help"
-        else:
-            raise
-        raise type(error)(error.message, hint) from error
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any, Final
 import typer
 
 from postbus.cli.global_options import current
+from postbus.model.wording import counted as counted
 
 # What names something is printed so that it can be pasted into a command.
 _NAMES: Final = ("id", "seq", "pid")
@@ -45,7 +46,7 @@ def emit(
         return
     found = [_attributes(value) if shown is None else shown(value) for value in values]
     rows = [
-        [_quoted(each[column]) if quoted and column == "data" else cell(each[column], column) for column in columns]
+        [_quoted(each[name]) if quoted and name == "data" else cell(each[name], name) for name in columns]
         for each in found
     ]
     if not rows:
@@ -126,11 +127,6 @@ def with_progress(counts: Iterable[int], noun: str) -> Iterator[int]:
         yield count
 
 
-def counted(count: int, noun: str) -> str:
-    """A number of things: "1 message", "10,000 messages"."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def cell(value: Any, column: str = "") -> str:
     """A value in a column."""
     if value is None or value == ():
@@ -150,10 +146,6 @@ def cell(value: Any, column: str = "") -> str:
     return json.dumps(value, default=_plain, ensure_ascii=False)
 
 
-def _quoted(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False) if isinstance(data, str) else cell(data)
-
-
 def duration(value: timedelta) -> str:
     """A duration in its largest units: "1 day", "1h30m", "30s"."""
     days, seconds = divmod(value.total_seconds(), 86400)
@@ -163,6 +155,10 @@ def duration(value: timedelta) -> str:
         parts += f"{whole:g}{unit}" if whole else ""
     parts += f"{seconds:g}s" if seconds or not (parts or days) else ""
     return f"{counted(int(days), 'day')} {parts}".strip() if days else parts
+
+
+def _quoted(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False) if isinstance(data, str) else cell(data)
 
 
 def _attributes(value: Any) -> dict[str, Any]:

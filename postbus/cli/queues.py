@@ -116,7 +116,7 @@ def send(
     file: messages.File = None,
     skip: messages.Skip = 0,
     header: messages.Header = None,
-    deliver_in: messages.DeliverIn = None,
+    delay: messages.Delay = None,
     ttl: messages.Ttl = None,
     dedup_id: messages.DedupId = None,
 ) -> None:
@@ -126,7 +126,7 @@ def send(
     """
     if data is None and file is None:
         raise InvalidInput("there is no data", f"""postbus queue send {queue} '{{"to": "ada@example.com"}}'""")
-    messages.send(queue, key or ("-" if file is None else None), data, file, skip, header, deliver_in, ttl, dedup_id)
+    messages.send(queue, key or ("-" if file is None else None), data, file, skip, header, delay, ttl, dedup_id)
 
 
 @app.command("receive")

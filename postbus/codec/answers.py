@@ -163,7 +163,13 @@ def page(found: Mapping[str, Any]) -> Page:
 def batch(found: Sequence[Mapping[str, Any]], acked_count: int) -> Batch:
     """The deliveries of a receive. The leases that they belong to are the first part of their ack ids."""
     deliveries = tuple(
-        Delivery(ack_id=each["ack_id"], attempt=each["attempt"], **_message(each["message"])) for each in found
+        Delivery(
+            ack_id=each["ack_id"],
+            attempt=each["attempt"],
+            **_message(each["message"]),
+            is_last_attempt=each["is_last_attempt"],
+        )
+        for each in found
     )
     leases = dict.fromkeys(each.ack_id.partition("-")[0] for each in deliveries)
     return Batch(deliveries, acked_count, tuple(leases))
@@ -251,7 +257,7 @@ def _message(found: Mapping[str, Any]) -> dict[str, Any]:
         "headers": found.get("headers"),
         "seq": found["seq"],
         "partition": found["partition"],
-        "published_at": _moment(found["inserted_at"]),
+        "published_at": _moment(found["published_at"]),
     }
 
 
@@ -275,10 +281,8 @@ def _some_moment(text: str | None) -> datetime | None:
     return None if text is None else _moment(text)
 
 
-def numbers(published: Mapping[str, Any], messages: Sequence[Message]) -> list[int]:
+def numbers(published: Mapping[str, Any]) -> list[Seq]:
     """The result of publishing: seqs, or the ids of scheduled messages."""
     found: list[int] = published["seqs"] if "seqs" in published else published["scheduled_ids"]
     duplicates = set(published.get("duplicates", ()))
-    if not duplicates and all(message.dedup_id is None for message in messages):
-        return found
-    return [Seq.answered(-number if place in duplicates else number) for place, number in enumerate(found)]
+    return [Seq.answered(-number) if place in duplicates else Seq(number) for place, number in enumerate(found)]

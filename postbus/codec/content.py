@@ -1,4 +1,4 @@
-"""Encodes and decodes the data of messages. Data either survives the round trip unchanged or is refused."""
+"""Encodes and decodes the data of messages. A JSON value comes back as it was; other values are written as JSON or refused."""
 
 from __future__ import annotations
 
@@ -7,46 +7,32 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
-import orjson
 
+from postbus.codec import json_values
+from postbus.codec.json_values import NotJson
 from postbus.model.errors import InvalidInput
 from postbus.model.stream import DataType
 
-# Dates and dataclasses are refused, since they would come back as strings and dicts. (orjson always accepts UUIDs and enums.)
-_OPTIONS: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-_slow_encoder: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
 
 class NotEncodable(ValueError):
-    """The reason why data does not fit a stream."""
+    """The reason why data does not fit a stream.
+
+    Args:
+        reason: The reason.
+        hint: What to do about it.
+    """
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.hint = hint
 
 
 def encode_json(data: Any) -> bytes:
-    """JSON for any JSON value; orjson is twenty times as fast as the standard library, which decides where they differ."""
+    """JSON for any JSON value, and for what `json_values` knows to write as one."""
     try:
-        encoded = orjson.dumps(data, option=_OPTIONS)
-        # orjson writes NaN and infinity as null. The standard library refuses them, so use it for those.
-        if b"null" not in encoded:
-            return encoded
-    except TypeError:
-        pass  # An integer of more than 64 bits, or not JSON: the standard library decides.
-    try:
-        _refuse_other_keys(data)
-        return _slow_encoder.encode(data).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise NotEncodable(f"its data is not JSON: {error}") from error
-
-
-def _refuse_other_keys(data: Any) -> None:
-    """Keys that are not strings would come back as strings."""
-    if isinstance(data, Mapping):
-        for key, value in data.items():
-            if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} of an object is not a string")
-            _refuse_other_keys(value)
-    elif isinstance(data, list | tuple):
-        for value in data:
-            _refuse_other_keys(value)
+        return json_values.encode(data)
+    except NotJson as error:
+        raise NotEncodable(f"its data is not JSON: {error}", error.hint) from error
 
 
 def encode_text(data: Any) -> bytes:
@@ -124,4 +110,4 @@ def decode(data_type: DataType, data: str | None, content: bytes | None) -> Any:
 
 def invalid_message(place: int | None, error: NotEncodable) -> InvalidInput:
     """The error for a message that cannot be encoded. It gives the message's number in the batch, as the SQL functions do."""
-    return InvalidInput(f"message{'' if place is None else f' {place}'} is not allowed: {error}")
+    return InvalidInput(f"message{'' if place is None else f' {place}'} is not allowed: {error}", error.hint)

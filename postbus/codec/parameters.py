@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -43,6 +43,19 @@ def publisher_parameters(data_type: DataType, message: Message) -> tuple[Any, ..
         raise content.invalid_message(None, error) from error
     data = encoded if data_type == "bytes" else encoded.decode()
     return message.key, data, headers and headers.decode()
+
+
+def checked_headers(headers: Mapping[str, str] | None) -> dict[str, str] | None:
+    """A copy of headers; None if there are none.
+
+    Raises:
+        InvalidInput: They are not strings by name.
+    """
+    try:
+        content.encode_headers(headers)
+    except NotEncodable as error:
+        raise InvalidInput(f"headers are not allowed: {error}") from error
+    return dict(headers) if headers else None
 
 
 def as_messages(messages: Iterable[Message]) -> list[Message]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Any, Final
 
 from postbus.codec import content
@@ -102,12 +101,19 @@ def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
         if lease is not None:
             leases.append(lease)
             values = map(content.decode_json, data) if data_type == "json" else data_bytes or data
-            deliveries += [
-                Delivery(f"{lease}-{seq}", attempt, seq, partition, key, value, header, time)
-                for seq, attempt, key, value, header, time in zip(
-                    seqs, attempts or repeat(1), keys, values, headers, published_at, strict=False
-                )
-            ]
+            if attempts is None:
+                deliveries += [
+                    Delivery(f"{lease}-{seq}", 1, seq, partition, key, value, header, time)
+                    for seq, key, value, header, time in zip(seqs, keys, values, headers, published_at, strict=False)
+                ]
+            else:
+                deliveries += [
+                    # A last attempt is negated.
+                    Delivery(f"{lease}-{seq}", abs(attempt), seq, partition, key, value, header, time, attempt < 0)
+                    for seq, attempt, key, value, header, time in zip(
+                        seqs, attempts, keys, values, headers, published_at, strict=False
+                    )
+                ]
     return Batch(tuple(deliveries), rows[0][0] if rows else 0, tuple(leases))
 
 

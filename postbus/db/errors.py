@@ -8,10 +8,12 @@ import psycopg
 import psycopg_pool
 
 from postbus.model import errors
+from postbus.model.advice import Advice
 
 _BY_SQLSTATE: Final = {error.sqlstate: error for error in errors.all_errors()}
 _NOT_INSTALLED: Final = {"3F000", "42P01", "42883"}  # No such schema, table or function.
 _LOST_A_RACE: Final = {"40001", "40P01"}  # Serialization failure, deadlock.
+_UNREACHABLE: Final = Advice("postgres_unreachable")
 _CANNOT_NOW: Final = {"53300", "57P03", "25006"}  # Too many connections, starting up, read-only.
 
 
@@ -23,7 +25,7 @@ def translate(error: Exception, *, under_way: bool = True) -> errors.Error:
         under_way: A statement had been sent, so after a broken connection its outcome is unknown.
     """
     if isinstance(error, psycopg_pool.PoolTimeout | psycopg_pool.PoolClosed | psycopg_pool.TooManyRequests):
-        return errors.Unavailable(f"no connection to Postgres: {_line(error)}")
+        return errors.Unavailable.advised(f"no connection to Postgres: {_line(error)}", _UNREACHABLE)
     sqlstate = getattr(error, "sqlstate", None)
     if isinstance(error, psycopg.Error) and sqlstate:
         return _by_sqlstate(error, sqlstate)
@@ -32,7 +34,7 @@ def translate(error: Exception, *, under_way: bool = True) -> errors.Error:
             f"the connection to Postgres was lost: {_line(error)}", "the call may or may not have taken effect"
         )
     if isinstance(error, psycopg.OperationalError):
-        return errors.Unavailable(f"cannot connect to Postgres: {_line(error)}")
+        return errors.Unavailable.advised(f"cannot connect to Postgres: {_line(error)}", _UNREACHABLE)
     return errors.Error(f"{type(error).__name__}: {_line(error)}")
 
 
@@ -42,8 +44,7 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
         # Possibly during a commit.
         return errors.ConnectionLost(f"Postgres has crashed: {message}", "the call may or may not have taken effect")
     if sqlstate in _BY_SQLSTATE:
-        detail = error.diag.message_detail
-        return _BY_SQLSTATE[sqlstate](f"{message}: {detail}" if detail else message, error.diag.message_hint)
+        return _raised_by_postbus(error, _BY_SQLSTATE[sqlstate], message)
     if sqlstate == "42883" and ("postbus_data.publish_" in message or "postbus_data.ack_" in message):
         return errors.NotFound("the stream was dropped")
     if _is_of_segment(message, sqlstate):
@@ -60,6 +61,17 @@ def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:
     if sqlstate.startswith("22") or sqlstate == "54001":
         return errors.InvalidInput(message, error.diag.message_hint)
     return errors.Error(f"Postgres: {message} (SQLSTATE {sqlstate})", error.diag.message_hint)
+
+
+def _raised_by_postbus(error: psycopg.Error, kind: type[errors.Error], message: str) -> errors.Error:
+    diag = error.diag
+    if diag.message_detail:
+        message = f"{message}: {diag.message_detail}"
+    if diag.constraint_name is None:
+        return kind(message, diag.message_hint)
+    facts = {"stream": diag.schema_name, "consumer": diag.table_name}
+    advice = Advice(diag.constraint_name, {name: fact for name, fact in facts.items() if fact is not None})
+    return kind.advised(message, advice)
 
 
 def _of_the_moment(message: str, sqlstate: str, hint: str | None) -> errors.Error | None:

@@ -64,7 +64,7 @@ def receive_from(stream_id: int, statement: str) -> str:
 
 def ack_in(stream_id: int) -> str:
     """An ack by a stream's own function, which has no caller to look up."""
-    return f"select postbus_data.ack_{stream_id:d}($1, $2, $3)"
+    return f"select postbus_data.ack_{stream_id:d}($1, $2, $3::text[])"
 
 
 def in_any_session(statement: str) -> str:

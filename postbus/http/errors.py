@@ -8,6 +8,7 @@ from typing import Any, Final
 import httpx
 
 from postbus.model import errors
+from postbus.model.advice import TEXTS, Advice
 
 # The server names an error by its class, in snake case.
 _BY_CODE: Final = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in errors.all_errors()}
@@ -34,15 +35,27 @@ def of_answer(status: int, content: Any) -> errors.Error:
     """The error in a response. A proxy may have sent the response, and then it has no code."""
     answer = content if isinstance(content, dict) else {}
     kind = _BY_CODE.get(answer.get("code", "")) or _BY_STATUS.get(status, errors.Error)
-    return kind(answer.get("summary") or f"the server answered {status}", answer.get("hint"))
+    message = answer.get("summary") or f"the server answered {status}"
+    advice = _advice_in(answer.get("advice"))
+    return kind(message, answer.get("hint")) if advice is None else kind.advised(message, advice)
+
+
+def _advice_in(given: Any) -> Advice | None:
+    """Advice that this version has words for; a newer server may know more."""
+    if not isinstance(given, dict) or given.get("code") not in TEXTS or not isinstance(given.get("facts", {}), dict):
+        return None
+    return Advice(given["code"], {str(name): str(fact) for name, fact in given.get("facts", {}).items()})
 
 
 def of_transport(error: httpx.HTTPError | httpx.InvalidURL, url: str) -> errors.Error:
     """The error for a request without a response. It depends on whether the request was sent."""
     what = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, _UNSENT):
-        hint = "SSL_CERT_FILE names the certificates to trust" if "CERTIFICATE_VERIFY_FAILED" in what else None
-        return errors.Unavailable(f"cannot connect to {url}: {what}", hint)
+        if "CERTIFICATE_VERIFY_FAILED" in what:
+            return errors.Unavailable(
+                f"cannot connect to {url}: {what}", "SSL_CERT_FILE names the certificates to trust"
+            )
+        return errors.Unavailable.advised(f"cannot connect to {url}: {what}", Advice("server_unreachable"))
     if isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol):
         return errors.ConnectionLost(
             f"the connection to {url} was lost: {what}", "the call may or may not have taken effect"

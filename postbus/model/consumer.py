@@ -13,6 +13,7 @@ OnExpired = Literal["skip", "bury"]
 Start = Literal["earliest", "latest"]
 Outcome = Literal["acked", "failed", "dead"]
 State = Literal["available", "delivered", "waiting", "dead"]
+Completion = Literal["done", "dead", "timeout"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ class Delivery:
         data: Its data, as it was published.
         headers: Its headers, or None.
         published_at: When it was published.
+        is_last_attempt: The consumer's `max_deliver` allows no further one: if it fails, the message becomes a dead letter.
     """
 
     ack_id: str
@@ -32,6 +33,7 @@ class Delivery:
     data: Any
     headers: Mapping[str, str] | None
     published_at: datetime
+    is_last_attempt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

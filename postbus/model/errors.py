@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
+
+from postbus.model.advice import Advice, Surface
 
 
 class Error(Exception):
@@ -10,7 +12,8 @@ class Error(Exception):
 
     Attributes:
         message: What happened, in one line.
-        hint: What to do about it, or None.
+        hint: What to do about it, or None. In Python, if it depends on who is told.
+        advice: The same for all who may be told, or None.
         sqlstate: The code by which SQL functions raise it.
         http_status: The status by which the server answers it.
         exit_status: The status with which the command line ends.
@@ -24,6 +27,18 @@ class Error(Exception):
         super().__init__(message, hint)
         self.message = message
         self.hint = hint
+        self.advice: Advice | None = None
+
+    @classmethod
+    def advised(cls, message: str, advice: Advice) -> Self:
+        """An error whose hint depends on who is told."""
+        error = cls(message, advice.said("python"))
+        error.advice = advice
+        return error
+
+    def hint_for(self, surface: Surface) -> str | None:
+        """The hint in the language of whoever is told."""
+        return self.hint if self.advice is None else self.advice.said(surface)
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Self, overload
+from typing import Any, ClassVar, overload
 
 
 # Not frozen: making a frozen one takes several times as long, and there are many.
@@ -35,20 +35,27 @@ class Message:
 
 
 class Seq(int):
-    """What publishing with a `dedup_id` answers: the message's seq, or that of the message that it is a duplicate of.
+    """What publishing answers: the message's seq, or that of the message that it is a duplicate of.
 
     A duplicate of a scheduled message, which has no seq yet, is 0. Where a stream keeps one message per key, a message is a
     duplicate too if it changes nothing, or if a later one of its batch has its key: it is the seq of the version that stands.
+
+    Attributes:
+        is_duplicate: The message was not published, because the message of this seq stands for it.
     """
 
-    is_duplicate: bool = False
+    __slots__ = ()
+    is_duplicate: ClassVar[bool] = False
 
     @classmethod
-    def answered(cls, answer: int) -> Self:
+    def answered(cls, answer: int) -> Seq:
         """From what SQL answers: a duplicate's is negated, or 0."""
-        seq = cls(abs(answer))
-        seq.is_duplicate = answer <= 0
-        return seq
+        return cls(answer) if answer > 0 else _Duplicate(-answer)
+
+
+class _Duplicate(Seq):
+    __slots__ = ()
+    is_duplicate: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

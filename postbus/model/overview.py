@@ -56,6 +56,7 @@ class ConsumerOverview:
         dead: How many dead letters there are, up to 10,000.
         oldest_unread_at: When the oldest message was published that was not given out.
         oldest_in_flight_at: When the oldest lease was given.
+        timed_out: How many deliveries have ended because their lease expired, since the last seek.
     """
 
     stream: str
@@ -72,3 +73,4 @@ class ConsumerOverview:
     dead: int
     oldest_unread_at: datetime | None
     oldest_in_flight_at: datetime | None
+    timed_out: int

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from postbus.codec import answers, parameters, rows, settings
 from postbus.model.consumer import ConsumerInfo, ConsumerStats, HistoryEntry, Outcome, Peeked, Start, State
+from postbus.model.duration import as_milliseconds
 from postbus.model.settings import ConsumerChanges, ConsumerSettings
 from postbus.operations.call import Call, DataSql, Http, Route, Sql, first, nothing
 
@@ -211,7 +212,8 @@ select p.* from postbus.peek($1, $2, state => $3, key_pattern => $4, after_seq =
     )
 
 
-def peek_at(stream: str, consumer: str, seq: int) -> Call[Peeked | None]:
+def peek_at(stream: str, consumer: str, seq: int, *, wait: float = 0.0) -> Call[Peeked | None]:
+    """A server waits until the message is done; over Postgres, the caller asks again."""
     return Call(
         DataSql(
             stream,
@@ -223,7 +225,7 @@ def peek_at(stream: str, consumer: str, seq: int) -> Call[Peeked | None]:
             PEEK_AT,
             (stream, consumer),
             lambda answer: None if answer.data is None else answers.peeked(answer.data),
-            query={"seq": seq},
+            query={"seq": seq, "wait_for": as_milliseconds(wait) or None},
         ),
         repeatable=True,
     )

@@ -22,7 +22,7 @@ TERMINATE: Final = Route("POST", _PATH + "/terminate", "consume")
 def ack(stream: str, consumer: str, ids: Sequence[str]) -> Call[int]:
     return Call(
         Sql(
-            "select postbus.ack($1, $2, $3)",
+            "select postbus.ack($1, $2, $3::text[])",
             (stream, consumer, parameters.text_array(ids)),
             first,
             own=(stream, statements.ack_in),
@@ -36,7 +36,7 @@ def nack(
 ) -> Call[int]:
     return Call(
         Sql(
-            "select postbus.nack($1, $2, $3, delay => $4, reason => $5, untried => $6)",
+            "select postbus.nack($1, $2, $3::text[], delay => $4, reason => $5, untried => $6)",
             (stream, consumer, parameters.text_array(ids), as_timedelta(delay), reason, untried),
             first,
         ),
@@ -58,7 +58,7 @@ def nack(
 def extend(stream: str, consumer: str, ids: Sequence[str], *, ack_wait: Duration | None, shorten: bool) -> Call[int]:
     return Call(
         Sql(
-            "select postbus.extend($1, $2, $3, ack_wait => $4, shorten => $5)",
+            "select postbus.extend($1, $2, $3::text[], ack_wait => $4, shorten => $5)",
             (stream, consumer, parameters.text_array(ids), as_timedelta(ack_wait), shorten),
             first,
         ),
@@ -75,7 +75,7 @@ def extend(stream: str, consumer: str, ids: Sequence[str], *, ack_wait: Duration
 def terminate(stream: str, consumer: str, ids: Sequence[str], *, reason: str | None) -> Call[int]:
     return Call(
         Sql(
-            "select postbus.terminate($1, $2, $3, reason => $4)",
+            "select postbus.terminate($1, $2, $3::text[], reason => $4)",
             (stream, consumer, parameters.text_array(ids), reason),
             first,
         ),

@@ -151,7 +151,7 @@ def release(stream: str, group: str, tokens: Sequence[str]) -> Call[int]:
 def extend(stream: str, group: str, tokens: Sequence[str], lease: Duration) -> Call[int]:
     return Call(
         Sql(
-            "select postbus.extend($1, $2, $3, ack_wait => $4, shorten => false)",
+            "select postbus.extend($1, $2, $3::text[], ack_wait => $4, shorten => false)",
             (stream, group, parameters.text_array(tokens), as_timedelta(lease)),
             first,
         ),

@@ -26,6 +26,7 @@ ALL_CONSUMERS: Final = Route("GET", "/api/consumers", "manage")
 CONSUMER_OVERVIEW: Final = Route("GET", "/api/streams/{stream}/overview", "manage")
 PIPELINES: Final = Route("GET", "/api/pipelines", "manage")
 ARCHIVE: Final = Route("GET", "/api/streams/{stream}/archive", "manage", also=("consume",))
+DOCTOR: Final = Route("GET", "/api/doctor", "manage", on_all_streams=True)
 SWEEP: Final = Route("POST", "/api/sweep", "manage")
 MAINTAIN: Final = Route("POST", "/api/maintain", "manage")
 

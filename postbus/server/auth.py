@@ -6,6 +6,7 @@ import hmac
 import time
 from typing import Final
 
+from postbus.model.advice import Advice
 from postbus.model.errors import Unavailable
 from postbus.model.token import SCOPES, Token
 from postbus.operations.tokens import digest_of
@@ -15,6 +16,7 @@ from postbus.server.problems import Problem
 # How long a process caches a token. A token that another process revokes keeps working for that long.
 _SECONDS: Final = 1.0
 _MOST_REMEMBERED: Final = 10_000
+_TOKEN_NEEDED: Final = Advice("token_needed")
 
 
 EVERYBODY: Final = Token(
@@ -127,6 +129,7 @@ def _unauthorized(summary: str) -> Problem:
         401,
         "unauthorized",
         summary,
-        hint="send it as a header: Authorization: Bearer <token>; create one with: postbus token create",
+        hint=_TOKEN_NEEDED.said("http"),
+        advice=_TOKEN_NEEDED,
         headers={"www-authenticate": "Bearer"},
     )

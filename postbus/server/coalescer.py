@@ -26,7 +26,7 @@ SMALL = 10
 @dataclass(slots=True)
 class _Waiting:
     messages: Sequence[Message]
-    seqs: asyncio.Future[list[int]]
+    seqs: asyncio.Future[list[Seq]]
 
 
 class Coalescer:
@@ -41,7 +41,7 @@ class Coalescer:
         self._busy: dict[str, deque[_Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def publish(self, stream: str, messages: Sequence[Message]) -> list[int]:
+    async def publish(self, stream: str, messages: Sequence[Message]) -> list[Seq]:
         """Publish all messages or none. Returns their seqs, in order."""
         if not self._coalesce or len(messages) > SMALL:
             return await self._send(stream, messages)
@@ -79,10 +79,10 @@ class Coalescer:
         finally:
             self._go_on(stream)
 
-    async def _share(self, stream: str, together: Sequence[_Waiting], seqs: list[int]) -> None:
+    async def _share(self, stream: str, together: Sequence[_Waiting], seqs: list[Seq]) -> None:
         """Give each request its seqs."""
         start = 0
-        again: list[tuple[_Waiting, list[int], list[int]]] = []
+        again: list[tuple[_Waiting, list[Seq], list[int]]] = []
         for each in together:
             own = seqs[start : start + len(each.messages)]
             start += len(own)
@@ -93,7 +93,7 @@ class Coalescer:
         if again:
             await asyncio.gather(*(self._send_once_more(stream, *each) for each in again))
 
-    async def _send_once_more(self, stream: str, waiting: _Waiting, seqs: list[int], places: list[int]) -> None:
+    async def _send_once_more(self, stream: str, waiting: _Waiting, seqs: list[Seq], places: list[int]) -> None:
         """Publish again, alone, the messages that another message of the same statement may have replaced."""
         # If this fails, they count as replaced.
         with suppress(Error):
@@ -108,7 +108,7 @@ class Coalescer:
         except Exception as error:
             _fail(waiting, error)
 
-    async def _send(self, stream: str, messages: Sequence[Message]) -> list[int]:
+    async def _send(self, stream: str, messages: Sequence[Message]) -> list[Seq]:
         bus = self._connection.bus
         # The messages belong to several traces, and each request has recorded its own.
         try:
@@ -134,16 +134,12 @@ def _take(waiting: deque[_Waiting]) -> list[_Waiting]:
     return taken
 
 
-def _replaced(messages: Sequence[Message], seqs: list[int]) -> list[int]:
+def _replaced(messages: Sequence[Message], seqs: list[Seq]) -> list[int]:
     """The indexes of messages replaced by a later one of their key. Duplicates by id are not among them."""
-    return [
-        place
-        for place, seq in enumerate(seqs)
-        if type(seq) is Seq and seq.is_duplicate and messages[place].dedup_id is None
-    ]
+    return [place for place, seq in enumerate(seqs) if seq.is_duplicate and messages[place].dedup_id is None]
 
 
-def _answer(waiting: _Waiting, seqs: list[int]) -> None:
+def _answer(waiting: _Waiting, seqs: list[Seq]) -> None:
     # The request may have ended meanwhile; its messages are published anyway.
     if not waiting.seqs.done():
         waiting.seqs.set_result(seqs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 
 import postbus
 from postbus.model.errors import Error, Unavailable
@@ -33,7 +34,7 @@ class Connection:
             postbus.Error: Postgres cannot be used; the error says why.
         """
         if self._bus is None:
-            raise type(self._problem)(self._problem.message, self._problem.hint)
+            raise copy.copy(self._problem)
         return self._bus
 
     def open(self) -> None:

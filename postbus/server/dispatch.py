@@ -182,6 +182,18 @@ def _too_large(limit: int) -> Problem:
     )
 
 
+# What users of other APIs, and of this library, may write.
+_ALSO_CALLED: Final = {
+    "filter": "filter_key_pattern",
+    "max_messages": "batch_size",
+    "wait": "wait_for",
+    "delay": "delay_ms",
+}
+
+
 def did_you_mean(name: str, known: tuple[str, ...]) -> str | None:
+    meant = _ALSO_CALLED.get(name)
+    if meant in known:
+        return f'did you mean "{meant}"?'
     near = difflib.get_close_matches(name, known, n=1)
     return f'did you mean "{near[0]}"?' if near else f"there are: {', '.join(known)}"

@@ -132,6 +132,20 @@ class LongPolls:
             elif self._queues.get(name) is queue:
                 del self._queues[name]
 
+    async def until_done(self, consumer: postbus.AsyncConsumer, seq: int, *, wait: float, poll: Poll) -> None:
+        """Wait until a consumer has finished a message, the time is up or the poll was ended."""
+        until = time.monotonic() + wait
+        self._polls.add(poll)
+        if self._stopping:
+            poll.end()
+        try:
+            while not poll.ended and (left := until - time.monotonic()) > 0:
+                await poll.confirm()
+                if await consumer.wait_until_done(seq, timeout=min(left, _SLICE_SECONDS)) != "timeout":
+                    return
+        finally:
+            self._polls.discard(poll)
+
 
 async def _watch(request: Request, poll: Poll) -> None:
     while (await request.receive())["type"] != "http.disconnect":

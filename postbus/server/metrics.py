@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
 import postbus
@@ -206,6 +206,8 @@ async def _look_at_pipelines(bus: postbus.AsyncBus) -> list[Metric]:
 
 async def _look_at_consumers(bus: postbus.AsyncBus) -> list[Metric]:
     gauges = [GaugeMetricFamily(name, text, labels=["stream", "consumer"]) for name, text in _CONSUMER.items()]
+    text = "Deliveries whose lease expired, whoever had received them, since the last seek."
+    timed_out = CounterMetricFamily("postbus_consumer_timed_out", text, labels=["stream", "consumer"])
     now = datetime.now(UTC)
     for consumer in await bus.consumer_overview():
         unread_at = consumer.oldest_unread_at
@@ -220,4 +222,5 @@ async def _look_at_consumers(bus: postbus.AsyncBus) -> list[Metric]:
         )
         for gauge, value in zip(gauges, values, strict=True):
             gauge.add_metric([consumer.stream, consumer.name], value)
-    return list(gauges)
+        timed_out.add_metric([consumer.stream, consumer.name], consumer.timed_out)
+    return [*gauges, timed_out]

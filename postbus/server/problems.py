@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from postbus.model import errors
+from postbus.model.advice import Advice
 from postbus.server.fields import WORDS
 
 
@@ -22,6 +23,7 @@ class Problem(Exception):
         hint: What to do about it.
         validation_errors: What is wrong with each field.
         headers: Headers of the response.
+        advice: The hint for clients that say it in words of their own.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class Problem(Exception):
         hint: str | None = None,
         validation_errors: Mapping[str, list[str]] | None = None,
         headers: Mapping[str, str] | None = None,
+        advice: Advice | None = None,
     ) -> None:
         super().__init__(summary)
         self.status = status
@@ -41,6 +44,7 @@ class Problem(Exception):
         self.hint = hint
         self.validation_errors = validation_errors
         self.headers = headers or {}
+        self.advice = advice
 
 
 class ErrorAnswer(msgspec.Struct, omit_defaults=True):
@@ -48,8 +52,17 @@ class ErrorAnswer(msgspec.Struct, omit_defaults=True):
     code: str
     hint: str | None = None
     validation_errors: dict[str, list[str]] | None = None
+    advice: AdviceAnswer | None = None
 
 
+class AdviceAnswer(msgspec.Struct, omit_defaults=True):
+    """The hint as a code and what it names, for clients that say it in words of their own."""
+
+    code: str
+    facts: dict[str, str] = {}
+
+
+_GENERAL: Final = Advice("see_reference")
 # Hints for errors that have none of their own.
 _HINTS: Final = {
     "invalid_json": "send JSON in UTF-8, such as {}; see /api/openapi.json",
@@ -71,22 +84,15 @@ def of_error(error: errors.Error, *, invalid_status: int = 400) -> Problem:
     kind = type(error)
     status = _STATUS.get(kind, error.http_status)
     code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
-    hint = _over_http(error.hint)
+    hint, advice = error.hint_for("http"), error.advice
     if status == 400:
         fields = {_field_of(error.message): [error.message]}
-        return Problem(invalid_status, code, error.message, hint=hint, validation_errors=fields)
+        return Problem(invalid_status, code, error.message, hint=hint, validation_errors=fields, advice=advice)
     if status >= 500:
         hint = hint or "try again in a moment"
-        return Problem(status, code, error.message, hint=hint, headers=_RETRY_AFTER if status == 503 else None)
-    return Problem(status, code, error.message, hint=hint)
-
-
-def _over_http(hint: str | None) -> str | None:
-    """A hint of the library, reworded for HTTP."""
-    if hint is None or "select postbus." not in hint:
-        return hint
-    below = "/{stream}/consumers" if "create_consumer" in hint else ""
-    return f"create it with: POST /api/streams{below}"
+        headers = _RETRY_AFTER if status == 503 else None
+        return Problem(status, code, error.message, hint=hint, headers=headers, advice=advice)
+    return Problem(status, code, error.message, hint=hint, advice=advice)
 
 
 def of_validation(error: msgspec.MsgspecError, *, status: int) -> Problem:
@@ -110,11 +116,13 @@ def invalid(field: str, what: str, *, status: int = 400, hint: str | None = None
 
 
 def answer(problem: Problem) -> ErrorAnswer:
+    advice = problem.advice or (_GENERAL if problem.hint is None else None)
     return ErrorAnswer(
         summary=problem.summary,
         code=problem.code,
-        hint=problem.hint or _HINTS.get(problem.code, "see /api/openapi.json"),
+        hint=problem.hint or _HINTS.get(problem.code, _GENERAL.said("http")),
         validation_errors=None if problem.validation_errors is None else dict(problem.validation_errors),
+        advice=None if advice is None else AdviceAnswer(advice.code, dict(advice.facts)),
     )
 
 

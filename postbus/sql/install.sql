@@ -297,6 +297,8 @@ create table postbus_data.sweep_state (
     -- The sum of the consumer's positions then (see position_sum), and how many messages per second it had received before.
     position_sum bigint not null,
     delivery_rate integer not null,
+    -- How many deliveries have ended in this epoch because their lease expired.
+    timed_out_count bigint not null default 0,
     primary key (consumer_id, epoch, swept_to)
 );
 
@@ -360,6 +362,8 @@ create table postbus_data.waiting (
     failed_at timestamptz not null default clock_timestamp(),
     -- In order "key": the key that it holds.
     key text collate "C",
+    -- The lease that has expired: until the message is given out again, a late ack of it counts.
+    token bigint,
     -- In order "partition", the first waiting message decides whether the partition continues.
     primary key (consumer_id, partition, seq)
 );
@@ -367,6 +371,9 @@ create table postbus_data.waiting (
 -- To find retries that are due. Here and below the index is on consumer_id + 0, so that only queries that say so use it: with
 -- few rows, the planner rates every index as good as the primary key.
 create index waiting_due on postbus_data.waiting ((consumer_id + 0), due_at);
+
+-- To find messages of an expired lease.
+create index waiting_token on postbus_data.waiting (token) where token is not null;
 
 -- A row is a message that, in order "key", was reached while its key was in flight or had failed, and waits behind it. Written
 -- and deleted only under the partition's mutex, and read from position.parked_from on.
@@ -388,11 +395,16 @@ create table postbus_data.due (
     partition integer not null,
     seq bigint not null,
     attempts integer not null,
+    -- As in waiting.
+    token bigint,
     primary key (consumer_id, epoch, n)
 );
 
 -- To find a message by its seq.
 create index due_seq on postbus_data.due ((consumer_id + 0), seq);
+
+-- To find messages of an expired lease.
+create index due_token on postbus_data.due (token) where token is not null;
 
 -- A row is a message that a consumer gave up, with a copy of it.
 create table postbus_data.dead_letter (
@@ -407,6 +419,9 @@ create table postbus_data.dead_letter (
     attempts integer not null,
     reason text,
     died_at timestamptz not null default clock_timestamp(),
+    -- As in waiting, and the epoch of that lease.
+    token bigint,
+    epoch integer,
     primary key (consumer_id, seq)
 );
 
@@ -415,6 +430,9 @@ create index dead_letter_partition on postbus_data.dead_letter ((consumer_id + 0
 
 -- To find dead letters past their retention.
 create index dead_letter_died on postbus_data.dead_letter ((consumer_id + 0), died_at);
+
+-- To find messages of an expired lease.
+create index dead_letter_token on postbus_data.dead_letter (token) where token is not null;
 
 -- A row is the outcome of a delivery: of a batch that was acked, or of one message that failed. Only for consumers with
 -- keep_history.
@@ -754,7 +772,7 @@ create type postbus.delivery as (
 );
 
 -- The messages of one lease, column by column: one row for each would cost the server twice as much. lease is the first part of
--- their ack ids; attempts is null when all are delivered for the first time; one of data and bytes is null.
+-- their ack ids; attempts is null when all are delivered for the first time, and a last attempt is negated; one of data and bytes is null.
 create type postbus_data.batch as (
     lease text,
     partition integer,
@@ -2073,7 +2091,8 @@ returns table (
     waiting bigint,
     dead bigint,
     oldest_unread_at timestamptz,
-    oldest_in_flight_at timestamptz
+    oldest_in_flight_at timestamptz,
+    timed_out bigint
 )
 language plpgsql
 volatile
@@ -2085,6 +2104,7 @@ A page of consumers with their current figures, in order of stream and name: at 
 stream, or for null of all on which the caller has the right to consume. The columns are those that stats reports for one.
 
 redelivering  how many of the messages in flight were delivered before.
+timed_out     how many deliveries have ended because their lease expired, since the last seek.
 
 Raises   PB403 without the right to consume, PB404 for an unknown stream.
 */
@@ -2095,7 +2115,7 @@ begin
     return query
     select
         c.stream_name, c.name, c.is_group, c.ordering, c.paused, b.backlog, b.is_exact, b.unread, b.in_flight, b.redelivering, b.waiting, b.dead,
-        b.oldest_unread_at, b.oldest_in_flight_at
+        b.oldest_unread_at, b.oldest_in_flight_at, b.timed_out
     from (
         select c.*
         from postbus_data.consumer as c
@@ -2199,6 +2219,7 @@ begin
     settings.backoff_factor := backoff_factor;
     settings.backoff_cap := backoff_cap;
     settings.backoff_jitter := backoff_jitter;
+    settings.stream_id := (select s.id from postbus_data.stream as s where s.name = stream);
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
     perform postbus_data.add_consumer(settings, "start", from_seq, from_time, exist_ok);
 end
@@ -2331,6 +2352,7 @@ declare
     existing postbus_data.consumer;
     first_segment postbus_data.segment;
     new_id integer;
+    what text;
 begin
     perform postbus_data.check_name(case when settings.is_group then 'group' else 'consumer' end, settings.name);
     settings.stream_id := postbus_data.stream_id(settings.stream_name);
@@ -2367,17 +2389,18 @@ begin
         return;
     end if;
     select c.* into existing from postbus_data.consumer as c where c.stream_name = settings.stream_name and c.name = settings.name;
-    if existing.is_group <> settings.is_group or not exist_ok then
+    what := format('%s "%s" of stream "%s"', case when existing.is_group then 'group' else 'consumer' end, settings.name, settings.stream_name);
+    if existing.is_group <> settings.is_group then
+        raise exception using errcode = 'PB409', message = format('%s already exists', what), hint = 'choose another name';
+    elsif not exist_ok then
         raise exception using
             errcode = 'PB409',
-            message = format(
-                '%s "%s" of stream "%s" already exists', case when existing.is_group then 'group' else 'consumer' end, settings.name,
-                settings.stream_name
-            );
+            message = format('%s already exists', what),
+            constraint = 'already_exists',
+            hint = 'to take it as it is: exist_ok => true';
     end if;
     perform postbus_data.check_same_settings(
-        format('%s "%s" of stream "%s"', case when existing.is_group then 'group' else 'consumer' end, settings.name, settings.stream_name),
-        to_jsonb(existing), to_jsonb(settings), postbus_data.consumer_defaults()
+        what, to_jsonb(existing), to_jsonb(settings), postbus_data.consumer_defaults()
     );
 end
 $$;
@@ -2520,7 +2543,8 @@ create or replace function postbus_data.count_backlog(
     out waiting bigint,
     out dead bigint,
     out oldest_unread_at timestamptz,
-    out oldest_in_flight_at timestamptz
+    out oldest_in_flight_at timestamptz,
+    out timed_out bigint
 )
 language plpgsql
 stable
@@ -2538,6 +2562,7 @@ unread               not delivered yet. Messages that the filter, their time to 
 in_flight            leased and not settled; redelivering is how many of them were delivered before.
 waiting              failed, due for redelivery, or parked behind their key; 10,000 means that many or more.
 dead                 given up; 10,000 means that many or more.
+timed_out            how many deliveries have ended because their lease expired, since the last seek.
 
 Stable, so it has the snapshot of the query that calls it: a message that moves from one state to another meanwhile is counted once.
 */
@@ -2640,6 +2665,17 @@ begin
     end if;
     select count(*) into dead
     from (select from postbus_data.dead_letter as d where d.consumer_id = consumer_id limit 10000) as d;
+    timed_out := coalesce(
+        (
+            select s.timed_out_count
+            from postbus_data.sweep_state as s
+            where s.consumer_id = consumer_id
+                and s.epoch = reader.epoch
+            order by s.swept_to desc
+            limit 1
+        ),
+        0
+    );
     backlog := unread + in_flight + waiting;
 end
 $$;
@@ -2676,11 +2712,7 @@ begin
             and c.name = find_consumer.consumer
     );
     if found_consumer.id is null then
-        perform postbus_data.stream_id(stream);
-        raise exception using
-            errcode = 'PB404',
-            message = format('consumer "%s" of stream "%s" does not exist', consumer, stream),
-            hint = format('create it with: select postbus.create_consumer(%L, %L)', stream, consumer);
+        perform postbus_data.raise_unknown_consumer(stream, consumer, false);
     end if;
     return found_consumer;
 end
@@ -2938,6 +2970,26 @@ when the stream got other partitions since the reader was looked up: its positio
     ) as place on true
 $$;
 
+create or replace function postbus_data.raise_unknown_consumer(stream text, consumer text, is_group boolean)
+returns void
+language plpgsql
+stable
+as $$
+/* Raise PB404 for a consumer or group that does not exist, or for its stream. */
+declare
+    kind text := case when is_group then 'group' else 'consumer' end;
+begin
+    perform postbus_data.stream_id(stream);
+    raise exception using
+        errcode = 'PB404',
+        message = format('%s "%s" of stream "%s" does not exist', kind, consumer, stream),
+        schema = stream,
+        table = consumer,
+        constraint = 'unknown_' || kind,
+        hint = format('create it with: select postbus.create_%s(%L, %L)', kind, stream, consumer);
+end
+$$;
+
 create or replace function postbus_data.set_filter(
     settings postbus_data.consumer,
     key_pattern text,
@@ -2994,7 +3046,7 @@ The seq after which to read, for a consumer that starts or seeks at
     earliest  the oldest message that is kept
     latest    what is published from now on
     a seq     that message
-    a time    what was published since; messages a moment older may come too
+    a time    what was published at that time or later, see seq_before_time
 
 Raises   PB400 unless exactly one of them is given.
 */
@@ -3003,11 +3055,12 @@ begin
         raise exception using
             errcode = 'PB400',
             message = 'exactly one position is needed: "earliest", "latest", a seq or a time',
+            constraint = 'which_position',
             hint = 'give exactly one of: start => ''earliest'' or ''latest'', from_seq, from_time';
     end if;
     return case
         when from_seq is not null then greatest(from_seq - 1, 0)
-        when from_time is not null then postbus_data.seq_before(stream_id, from_time - interval '1 second')
+        when from_time is not null then postbus_data.seq_before_time(stream_id, from_time)
         when "start" = 'latest' then postbus_data.horizon_of(stream_id)
         else 0
     end;
@@ -3759,6 +3812,7 @@ begin
         raise exception using
             errcode = 'PB409',
             message = 'the stream has no dedup_window',
+            constraint = 'no_dedup_window',
             hint = 'set one with alter_stream, or publish without ids';
     end if;
     if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then
@@ -4051,9 +4105,9 @@ as $$
 /*
 Ack deliveries by their ack ids, in the caller's transaction: they are finished.
 
-Returns  how many this call finished. A delivery that was settled before, or whose lease expired and was swept, is not counted:
-         another worker may have the message by now.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
+Returns  how many this call finished. A delivery that was settled before is not counted, nor one whose lease has expired once its message
+         was given out again. Until then a late ack counts, also of a message that has become a dead letter.
+Raises   PB400 for what is not an ack id, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
 Touches  lease, settled (delete), or settled (insert) for part of a lease; history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.
 */
@@ -4063,6 +4117,28 @@ begin
     perform postbus_data.check_isolation();
     return postbus_data.ack_deliveries(reader.id, reader.epoch, ack_ids);
 end
+$$;
+
+create or replace function postbus.ack(
+    stream text,
+    consumer text,
+    ack_id text,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Ack one delivery. All else is as in the form that takes an array.
+
+ack_id  an ack id; also the text of an array of them, '{…}', since an untyped literal chooses this form.
+
+Returns, raises, touches, locks  as ack of an array does.
+*/
+    select postbus.ack(stream, consumer, postbus_data.as_ack_ids(ack_id), caller)
 $$;
 
 create or replace function postbus.extend(
@@ -4087,8 +4163,9 @@ Extend leases: they now end ack_wait from now, by default the consumer's setting
 
 shorten  also let a lease end earlier; otherwise a lease is never shortened.
 
-Returns  how many messages are leased until then or longer.
-Raises   PB400 for an ack_wait not between 1 millisecond and 7 days, PB403 without the right to consume, PB404 for an unknown
+Returns  how many messages are leased until then or longer. A lease that has expired and was swept is not extended: a worker that is told so
+         should stop, or ack in time.
+Raises   PB400 for what is not an ack id or an ack_wait not between 1 millisecond and 7 days, PB403 without the right to consume, PB404 for an unknown
          stream or consumer, PB412 outside READ COMMITTED.
 Touches  lease (update; insert of a piece, when only some messages of a lease are extended); position, with shorten.
 Locks    the leases; with shorten, the mutex of each partition, until the transaction ends.
@@ -4141,6 +4218,30 @@ begin
     end loop;
     return extended;
 end
+$$;
+
+create or replace function postbus.extend(
+    stream text,
+    consumer text,
+    ack_id text,
+    ack_wait interval default null,
+    shorten boolean default false,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Extend the lease of one delivery. All else is as in the form that takes an array.
+
+ack_id  an ack id; also the text of an array of them, '{…}', since an untyped literal chooses this form.
+
+Returns, raises, touches, locks  as extend of an array does.
+*/
+    select postbus.extend(stream, consumer, postbus_data.as_ack_ids(ack_id), ack_wait, shorten, caller)
 $$;
 
 create or replace function postbus_data.ack_and_receive(
@@ -4233,10 +4334,10 @@ declare
     named record;
     finished integer := 0;
 begin
-    if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
+    if cardinality(ack_ids) = 1 and postbus_data.parse_token(ack_ids[1]) is not null then
         return postbus_data.ack_lease(consumer_id, epoch, postbus_data.parse_token(ack_ids[1]), null);
     end if;
-    tokens := array(select postbus_data.parse_token(i) from unnest(ack_ids) as i where length(i) = 16);
+    tokens := array(select postbus_data.parse_token(i) from unnest(ack_ids) as i where i ~ '^[0-9a-f]{16}$');
     if cardinality(tokens) = cardinality(ack_ids) then
         with gone as (
             delete from postbus_data.lease as l
@@ -4299,6 +4400,8 @@ begin
             delete from postbus_data.lease as l where l.token = token returning cardinality(l.seqs) as size
         )
         select held + coalesce(sum(p.size), 0) into held from pieces as p;
+        -- Of pieces that have expired.
+        held := held + (select count(*) from postbus_data.settle_expired(consumer_id, epoch, token, null));
     end if;
     delete from postbus_data.settled as s where s.token = token;
     get diagnostics gone = row_count;
@@ -4326,6 +4429,15 @@ begin
     place.read_to_seq := to_seq;
     insert into postbus_data.position select place.*;
 end
+$$;
+
+create or replace function postbus_data.as_ack_ids(given text)
+returns text[]
+language sql
+immutable
+as $$
+/* Ack ids from one of them, or from the text of an array; null from null. */
+    select case when given like '{%' then given::text[] when given is not null then array[given] end
 $$;
 
 create or replace function postbus_data.as_batches(messages postbus.delivery[])
@@ -4815,6 +4927,7 @@ declare
     seqs bigint[];
     attempts integer[];
     exceptional text[];
+    taken_seqs bigint[];
     parked_left bigint;
 begin
     claim.blocked := null;
@@ -4895,10 +5008,14 @@ begin
     if seqs is not null then
         seqs := seqs[1:wanted];
         attempts := attempts[1:wanted];
-        delete from postbus_data.waiting as w
-        where w.consumer_id = reader.id
-            and w.partition = origin
-            and w.seq = any (seqs);
+        with taken as (
+            delete from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = origin
+                and w.seq = any (seqs)
+            returning w.seq
+        )
+        select array_agg(t.seq) into taken_seqs from taken as t;
         if place.parked_from is not null then
             with taken as (
                 delete from postbus_data.parked as p
@@ -4908,7 +5025,9 @@ begin
                     and p.seq = any (seqs)
                 returning p.seq
             )
-            select place.parked_count - count(*) into place.parked_count from taken;
+            select place.parked_count - count(*), taken_seqs || array_agg(t.seq)
+            into place.parked_count, taken_seqs
+            from taken as t;
             select p.seq into parked_left
             from postbus_data.parked as p
             where p.consumer_id = reader.id
@@ -4918,6 +5037,13 @@ begin
             order by p.seq
             limit 1;
             place.parked_from := parked_left;
+        end if;
+        if cardinality(taken_seqs) is distinct from cardinality(seqs) then
+            -- A late ack has just taken some of them.
+            select array_agg(m.seq order by m.place), array_agg(m.attempt order by m.place)
+            into seqs, attempts
+            from unnest(seqs, attempts) with ordinality as m (seq, attempt, place)
+            where m.seq = any (taken_seqs);
         end if;
         claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
         claim.place := null;
@@ -4988,10 +5114,15 @@ begin
     elsif attempts is not null then
         seqs := seqs[1:least(cardinality(attempts), wanted)];
         attempts := attempts[1:cardinality(seqs)];
-        delete from postbus_data.waiting as w
-        where w.consumer_id = reader.id
-            and w.partition = origin
-            and w.seq = any (seqs);
+        -- A late ack may just have taken some of them.
+        with taken as (
+            delete from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = origin
+                and w.seq = any (seqs)
+            returning w.seq, w.attempts
+        )
+        select array_agg(t.seq order by t.seq), array_agg(t.attempts + 1 order by t.seq) into seqs, attempts from taken as t;
         claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
     end if;
     return claim;
@@ -5371,6 +5502,32 @@ begin
         return next;
     end loop;
 end
+$$;
+
+create or replace function postbus_data.correct_history(
+    consumer_id integer,
+    seq bigint,
+    attempt integer,
+    outcome text,
+    reason text
+)
+returns void
+language sql
+volatile
+as $$
+/*
+Correct the outcome of a delivery whose lease had expired, and that was settled afterwards. Nothing happens if no history was kept.
+
+Touches  history (update).
+*/
+    update postbus_data.history as h
+    set outcome = correct_history.outcome,
+        reason = correct_history.reason,
+        finished_at = clock_timestamp()
+    where h.consumer_id = correct_history.consumer_id
+        and h.first_seq = correct_history.seq
+        and h.attempts = array[correct_history.attempt]
+        and h.reason = 'the lease expired'
 $$;
 
 create or replace function postbus_data.count_in_flight(
@@ -5922,16 +6079,20 @@ as $$
 /*
 Parse ack ids: for each lease, its token and the seqs of the messages, or null for the whole lease.
 
-An ack id is <token>-<seq>, or <token> alone for the whole lease; a token has 16 hexadecimal digits. Anything else was never
-issued and is left out. In order of the tokens, so that two callers lock leases in the same order.
+An ack id is <token>-<seq>, or <token> alone for the whole lease; a token has 16 hexadecimal digits. In order of the tokens, so
+that two callers lock leases in the same order.
+
+Raises  PB400 for anything else.
 */
     select a.token, case when bool_or(a.seq is null) then null else array_agg(a.seq) end
     from (
         select
             ('x' || left(i.id, 16))::bit(64)::bigint as token,
             nullif(substr(i.id, 18), '')::bigint as seq
-        from unnest(ack_ids) as i (id)
-        where i.id ~ '^[0-9a-f]{16}(-[0-9]{1,18})?$'
+        from (
+            select case when g.id ~ '^[0-9a-f]{16}(-[0-9]{1,18})?$' then g.id else postbus_data.raise_not_an_ack_id(g.id) end as id
+            from unnest(ack_ids) as g (id)
+        ) as i
     ) as a
     group by a.token
     order by a.token
@@ -5987,6 +6148,20 @@ begin
 end
 $$;
 
+create or replace function postbus_data.raise_not_an_ack_id(given text)
+returns text
+language plpgsql
+immutable
+as $$
+/* Raise PB400 for what is not an ack id. */
+begin
+    raise exception using
+        errcode = 'PB400',
+        message = format('%s is not an ack id', coalesce(to_json(given)::text, 'null')),
+        hint = 'give the ack_id of a delivery as it was received';
+end
+$$;
+
 create or replace function postbus_data.reading_layout(reader postbus_data.consumer)
 returns bigint
 language sql
@@ -6016,10 +6191,27 @@ as $$
 /*
 The slow path of ack_and_receive, for groups and for receives that need decisions about individual messages.
 
+Returns  batches. An attempt that is the last of its message, by the consumer's max_deliver, is negated.
+
 Raises  PB409 for a group that is not received from by position, or a consumer that is.
 */
 begin
-    if not by_position then
+    if not by_position and reader.max_deliver is not null then
+        return query
+        select
+            b.lease, b.partition, b.seqs,
+            case
+                when b.attempts is not null then array(
+                    select case when a.attempt >= reader.max_deliver then -a.attempt else a.attempt end
+                    from unnest(b.attempts) with ordinality as a (attempt, place)
+                    order by a.place
+                )
+                when reader.max_deliver = 1 then array_fill(-1, array[cardinality(b.seqs)])
+            end,
+            b.keys, b.data, b.bytes, b.headers, b.published_at
+        from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        return;
+    elsif not by_position then
         return query select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
         return;
     end if;
@@ -6136,6 +6328,58 @@ begin
 end
 $$;
 
+create or replace function postbus_data.settle_expired(
+    consumer_id integer,
+    epoch integer,
+    token bigint,
+    seqs bigint[]
+)
+returns table (partition integer, seq bigint, attempt integer, key text)
+language plpgsql
+volatile
+as $$
+/*
+Settle messages whose lease has expired and was swept, as long as nobody else has received them: they wait for redelivery, or are
+dead letters, and carry the token of that lease until they are given out again.
+
+seqs  which messages; null for all of that lease.
+
+Returns  the messages that this call settled.
+Touches  waiting, due, dead_letter (delete).
+Locks    the rows; the mutex of the redelivery log, until the transaction ends, when a message is in it. A receive waits for a message
+         that was just settled in order "key" and "partition", and passes over the redelivery log in order "none".
+*/
+#variable_conflict use_column
+begin
+    -- In the order in which a sweep moves them, so that each is found in one or the other.
+    return query
+    delete from postbus_data.waiting as w
+    where w.token = settle_expired.token
+        and w.consumer_id = settle_expired.consumer_id
+        and (settle_expired.seqs is null or w.seq = any (settle_expired.seqs))
+    returning w.partition, w.seq, w.attempts, w.key;
+    if exists (select from postbus_data.due as d where d.token = settle_expired.token) then
+        perform pg_advisory_xact_lock(
+            postbus_data.consumer_lock_class(settle_expired.consumer_id), postbus_data.consumer_lock('redeliver')
+        );
+        return query
+        delete from postbus_data.due as d
+        where d.token = settle_expired.token
+            and d.consumer_id = settle_expired.consumer_id
+            and d.epoch = settle_expired.epoch
+            and (settle_expired.seqs is null or d.seq = any (settle_expired.seqs))
+        returning d.partition, d.seq, d.attempts, null::text;
+    end if;
+    return query
+    delete from postbus_data.dead_letter as d
+    where d.token = settle_expired.token
+        and d.consumer_id = settle_expired.consumer_id
+        and d.epoch = settle_expired.epoch
+        and (settle_expired.seqs is null or d.seq = any (settle_expired.seqs))
+    returning d.partition, d.seq, d.attempts, d.key;
+end
+$$;
+
 create or replace function postbus_data.settle_messages(
     consumer_id integer,
     epoch integer,
@@ -6149,7 +6393,8 @@ language plpgsql
 volatile
 as $$
 /*
-Settle messages of a lease one by one. Of several callers, only the one that settles a message gets it back.
+Settle messages of a lease one by one. Of several callers, only the one that settles a message gets it back. Messages of a lease that
+has expired can still be acked or made dead letters until they are given out again, see settle_expired.
 
 seqs     which messages; null for all.
 outcome  what to record if the consumer keeps a history: acked, failed, dead; null for nothing.
@@ -6166,6 +6411,8 @@ declare
     new_seqs bigint[];
     found_count bigint;
     left_count bigint;
+    is_whole boolean := false;
+    message record;
 begin
     -- A heartbeat may have moved messages to another piece after the first look began. A second look finds them.
     for look in 1 .. 2 loop
@@ -6197,6 +6444,7 @@ begin
             if held.has_history and outcome is not null and new_seqs is not null then
                 perform postbus_data.record_history(held, new_seqs, outcome, reason);
             end if;
+            is_whole := not held.is_split and held.piece = 0;
             found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq in (select unnest(settle_messages.seqs)));
             left_count := left_count + cardinality(held.seqs) - (
                 select count(*) from postbus_data.settled as s where s.token = settle_messages.token and s.seq = any (held.seqs)
@@ -6223,6 +6471,18 @@ begin
         if found then
             delete from postbus_data.settled as s where s.token = settle_messages.token;
         end if;
+    end if;
+    if outcome in ('acked', 'dead') and (case when settle_messages.seqs is null then is_whole else found_count = cardinality(settle_messages.seqs) end) is not true then
+        for message in select e.* from postbus_data.settle_expired(
+            settle_messages.consumer_id, settle_messages.epoch, settle_messages.token, settle_messages.seqs
+        ) as e loop
+            partition := message.partition;
+            seq := message.seq;
+            attempt := message.attempt;
+            key := message.key;
+            return next;
+            perform postbus_data.correct_history(settle_messages.consumer_id, message.seq, message.attempt, outcome, reason);
+        end loop;
     end if;
 end
 $$;
@@ -6372,8 +6632,9 @@ reason   why; kept with the message.
 untried  nobody has worked on the messages: the delivery does not count as an attempt, and without a delay they are available at
          once.
 
-Returns  how many this call returned; see ack for what is not counted.
-Raises   PB400 for a delay not between 0 and 30 days, PB403 without the right to consume, PB404 for an unknown stream or consumer,
+Returns  how many this call returned. A delivery that was settled before is not counted, nor one whose lease has expired and was swept: its
+         message waits for redelivery already.
+Raises   PB400 for what is not an ack id or a delay not between 0 and 30 days, PB403 without the right to consume, PB404 for an unknown stream or consumer,
          PB412 outside READ COMMITTED.
 Touches  settled, waiting, dead_letter (insert), lease (delete); history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.
@@ -6409,6 +6670,31 @@ begin
 end
 $$;
 
+create or replace function postbus.nack(
+    stream text,
+    consumer text,
+    ack_id text,
+    delay interval default null,
+    reason text default null,
+    untried boolean default false,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Nack one delivery. All else is as in the form that takes an array.
+
+ack_id  an ack id; also the text of an array of them, '{…}', since an untyped literal chooses this form.
+
+Returns, raises, touches, locks  as nack of an array does.
+*/
+    select postbus.nack(stream, consumer, postbus_data.as_ack_ids(ack_id), delay, reason, untried, caller)
+$$;
+
 create or replace function postbus.receive(
     stream text,
     consumer text,
@@ -6430,8 +6716,8 @@ max_messages   1 to 10,000, in order within each partition.
 ack_wait       how long they are leased; null means the consumer's setting.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 
-Returns  no rows when nothing is available: it waits for partitions that another receive has just locked, and first sweeps expired
-         leases and due retries. With a filter, no rows may also mean that none of the next 65,536 messages passed; the next
+Returns  no rows when nothing is available, or when other open transactions hold all partitions that have something: it waits a tenth of
+         a second for them. It first sweeps expired leases and due retries. With a filter, no rows may also mean that none of the next 65,536 messages passed; the next
          receive continues after them.
 Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB409
          for a group or another data type, PB412 outside READ COMMITTED, PB503 on a standby.
@@ -6440,7 +6726,7 @@ Locks    the mutex of each partition it takes from, until the transaction ends. 
          partitions.
 */
     select
-        s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
+        s.lease || '-' || m.seq, coalesce(abs(m.attempt), 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
     from postbus_data.ack_and_receive_in_any_session(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
     cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
@@ -6465,8 +6751,8 @@ as $$
 /*
 Make deliveries dead letters at once, whatever max_deliver says.
 
-Returns  how many this call buried; see ack for what is not counted.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
+Returns  how many this call buried; see ack for what is counted, also of leases that have expired.
+Raises   PB400 for what is not an ack id, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
 Touches  settled, dead_letter (insert), lease (delete); history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.
 */
@@ -6492,6 +6778,29 @@ begin
     end loop;
     return buried;
 end
+$$;
+
+create or replace function postbus.terminate(
+    stream text,
+    consumer text,
+    ack_id text,
+    reason text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make one delivery a dead letter at once. All else is as in the form that takes an array.
+
+ack_id  an ack id; also the text of an array of them, '{…}', since an untyped literal chooses this form.
+
+Returns, raises, touches, locks  as terminate of an array does.
+*/
+    select postbus.terminate(stream, consumer, postbus_data.as_ack_ids(ack_id), reason, caller)
 $$;
 
 create or replace function postbus.claim(
@@ -6912,9 +7221,12 @@ stable
 as $$
 /* The row of a group. Raises PB404 for an unknown one, PB409 for a consumer that is not a group. */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, "group");
+    reader postbus_data.consumer;
 begin
-    if not reader.is_group then
+    reader := (select c from postbus_data.consumer as c where c.stream_name = find_group.stream and c.name = find_group."group");
+    if reader.id is null then
+        perform postbus_data.raise_unknown_consumer(stream, "group", true);
+    elsif not reader.is_group then
         raise exception using
             errcode = 'PB409',
             message = format('"%s" of stream "%s" is a consumer, not a group', "group", stream),
@@ -8631,7 +8943,7 @@ as $$
 Publish one message to a stream, in the caller's transaction.
 
 key            decides the message's partition, and so its order; null: any partition.
-data, bytes    the content: data in a json or text stream, bytes in a bytes stream.
+data, bytes    the content: data in a json or text stream, bytes in a bytes stream. Data may also be of type json or jsonb.
 headers        a JSON object of strings.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 ttl            how long the message lives after it is published: later, consumers skip it or make it a dead letter.
@@ -8709,6 +9021,56 @@ begin
     end if;
     return seq;
 end
+$$;
+
+create or replace function postbus.publish(
+    stream text,
+    key text default null,
+    data json default null,
+    headers jsonb default null,
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null,
+    dedup_id text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns bigint
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish one message whose data is of type json. All else is as in the form that takes text, which untyped literals choose.
+
+Returns, raises, touches, locks  as publish of text does.
+*/
+    select postbus.publish(stream, key, data::text, headers, null::bytea, expected_type, ttl, deliver_at, dedup_id, caller)
+$$;
+
+create or replace function postbus.publish(
+    stream text,
+    key text default null,
+    data jsonb default null,
+    headers jsonb default null,
+    expected_type text default null,
+    ttl interval default null,
+    deliver_at timestamptz default null,
+    dedup_id text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns bigint
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish one message whose data is of type jsonb. All else is as in the form that takes text, which untyped literals choose.
+
+Returns, raises, touches, locks  as publish of text does.
+*/
+    select postbus.publish(stream, key, data::text, headers, null::bytea, expected_type, ttl, deliver_at, dedup_id, caller)
 $$;
 
 create or replace function postbus.publish_many(
@@ -8817,6 +9179,7 @@ begin
         raise exception using
             errcode = 'PB400',
             message = 'purge needs to know what to remove',
+            constraint = 'which_messages',
             hint = 'give exactly one of before_seq, before_time, everything => true';
     end if;
     new_start := least(
@@ -9187,7 +9550,8 @@ create or replace function postbus_data.add_dead_letter(
     partition integer,
     seq bigint,
     attempts integer,
-    reason text
+    reason text,
+    token bigint default null
 )
 returns void
 language plpgsql
@@ -9196,6 +9560,8 @@ as $$
 /*
 Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter. With dead_letters_to, another copy is
 published to that stream, in the same transaction; if the stream does not take it, the reason says so.
+
+token  see schedule_retry.
 
 Touches  dead_letter (insert), and what postbus.publish touches.
 Locks    with dead_letters_to, what postbus.publish locks.
@@ -9223,16 +9589,18 @@ begin
         end;
     end if;
     insert into postbus_data.dead_letter (
-        consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason
+        consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason, token, epoch
     )
     values (
         reader.id, message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at,
-        attempts, reason
+        attempts, reason, token, reader.epoch
     )
     on conflict on constraint dead_letter_pkey do update
     set attempts = excluded.attempts,
         reason = excluded.reason,
-        died_at = excluded.died_at;
+        died_at = excluded.died_at,
+        token = excluded.token,
+        epoch = excluded.epoch;
 end
 $$;
 
@@ -9311,10 +9679,10 @@ begin
         where w.consumer_id = r.consumer_id
             and w.partition = r.partition
             and w.seq = r.seq
-        returning w.partition, w.seq, w.attempts, w.due_at
+        returning w.partition, w.seq, w.attempts, w.due_at, w.token
     )
-    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts)
-    select reader.id, reader.epoch, last_n + row_number() over (order by t.seq), t.partition, t.seq, t.attempts
+    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts, token)
+    select reader.id, reader.epoch, last_n + row_number() over (order by t.seq), t.partition, t.seq, t.attempts, t.token
     from taken as t;
     get diagnostics moved = row_count;
     return moved;
@@ -9350,7 +9718,8 @@ language plpgsql
 volatile
 as $$
 /*
-End the leases whose deadline lies in a range of time. Each of their messages that is not settled has failed.
+End the leases whose deadline lies in a range of time. Each of their messages that is not settled has failed, but can still be acked
+until it is given out again.
 
 Returns  how many messages failed.
 Touches  lease, settled (delete), waiting, dead_letter (insert).
@@ -9379,7 +9748,8 @@ begin
                 )
             loop
                 perform postbus_data.schedule_retry(
-                    reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired'
+                    reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired',
+                    expired.token
                 );
                 if expired.has_history then
                     perform postbus_data.record_history(expired, array[message.seq], 'failed', 'the lease expired');
@@ -9457,7 +9827,8 @@ create or replace function postbus_data.schedule_retry(
     key text,
     attempts integer,
     delay interval,
-    reason text
+    reason text,
+    token bigint default null
 )
 returns void
 language plpgsql
@@ -9466,19 +9837,21 @@ as $$
 /*
 Handle a failed delivery: the message waits for its next one, or is buried if that was its last.
 
-delay    how long it waits; null means the consumer's backoff.
+delay  how long it waits; null means the consumer's backoff.
+token  that of its lease, if that has expired: a late ack of it counts until the message is given out again.
+
 Touches  waiting or dead_letter (insert).
 */
 begin
     if attempts >= reader.max_deliver then
-        perform postbus_data.add_dead_letter(reader, partition, seq, attempts, reason);
+        perform postbus_data.add_dead_letter(reader, partition, seq, attempts, reason, token);
         return;
     end if;
-    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason, token)
     values (
         reader.id, partition, seq, key, attempts,
         clock_timestamp() + coalesce(delay, postbus_data.backoff_delay(reader, attempts)),
-        reason
+        reason, token
     )
     on conflict on constraint waiting_pkey do nothing;
 end
@@ -9568,19 +9941,22 @@ begin
     end if;
 
     -- Moved only from time to time: an idle consumer that is polled all the time should not write all the time.
-    if made > 0 or is_wide then
+    if greatest(failed, made) > 0 or is_wide then
         delete from postbus_data.sweep_state as s
         where s.consumer_id = reader.id
             and s.epoch = reader.epoch
             and s.swept_to = state.swept_to;
         positions := coalesce(postbus_data.position_sum(reader), state.position_sum);
-        insert into postbus_data.sweep_state (consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate)
+        insert into postbus_data.sweep_state (
+            consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate, timed_out_count
+        )
         values (
             reader.id, reader.epoch, swept_to,
             case when is_full then now_at else state.full_sweep_at end,
             case when is_wide then now_at else state.wide_sweep_at end,
             positions,
-            least(postbus_data.delivery_rate(state, positions, now_at), 2147483647)
+            least(postbus_data.delivery_rate(state, positions, now_at), 2147483647),
+            state.timed_out_count + failed
         );
     end if;
     return made;
@@ -9624,7 +10000,7 @@ begin
     order by s.swept_to desc
     limit 1;
     if state.swept_to is null then
-        state := row(reader.id, reader.epoch, '-infinity', '-infinity', '-infinity', 0, 0);
+        state := row(reader.id, reader.epoch, '-infinity', '-infinity', '-infinity', 0, 0, 0);
     end if;
     return state;
 end
@@ -9793,7 +10169,15 @@ group.
 */
     select
         s.acked,
-        row(s.lease, s.partition, s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)::postbus_data.batch
+        row(
+            s.lease, s.partition, s.seqs,
+            case
+                when s.attempts is not null then array(
+                    select abs(a.attempt) from unnest(s.attempts) with ordinality as a (attempt, place) order by a.place
+                )
+            end,
+            s.keys, s.data, s.bytes, s.headers, s.published_at
+        )::postbus_data.batch
     from postbus_data.ack_and_receive(
         stream, consumer, max_messages, nullif(ack_wait, interval '0'), expected_type, ack_ids, coalesce(ack_wait = interval '0', false), caller
     ) as s
@@ -10427,8 +10811,18 @@ language plpgsql
 stable
 as $$
 /* The row of a group, if the caller may consume its stream. Raises PB403, PB404, and PB409 for a consumer that is not a group. */
+declare
+    found_group postbus_data.consumer;
 begin
-    perform postbus_data.permitted_consumer(caller, stream, "group");
+    found_group := (
+        select c
+        from postbus_data.consumer as c
+        where c.stream_name = permitted_group.stream
+            and c.name = permitted_group."group"
+    );
+    if found_group.id is null or not postbus_data.has_right(caller, found_group.stream_id, 'consume') then
+        perform postbus_data.permitted_stream(caller, stream, 'consume');
+    end if;
     return postbus_data.find_group(stream, "group");
 end
 $$;
@@ -11349,6 +11743,64 @@ begin
         bound := greatest(bound, (postbus_data.bisect_time(segment, partition, at)).before_seq);
     end loop;
     return bound;
+end
+$$;
+
+create or replace function postbus_data.seq_before_time(stream_id integer, at timestamptz)
+returns bigint
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/*
+The seq after which a reader begins who wants what was published at or after a time: the last message before the first of that
+time.
+
+Never too late. While a publisher is open, its messages may lie further back with a time that counts, so it is up to a second too
+early then. Of messages published at the same moment, an earlier one may have the higher seq and come too.
+*/
+declare
+    -- Read first: what lies below it is visible afterwards.
+    horizon bigint := postbus_data.horizon_of(stream_id);
+    early_seq bigint := postbus_data.seq_before(stream_id, at - interval '1 second');
+    last_seq bigint := postbus_data.previous_seq(stream_id, 9223372036854775807);
+    segment postbus_data.segment;
+    candidate bigint;
+    first_seq bigint;
+begin
+    for segment in
+        select s.*
+        from postbus_data.segment as s
+        where s.stream_id = seq_before_time.stream_id
+            and (s.last_seq > early_seq or s.sealed_at is null)
+        order by s.number
+    loop
+        exit when first_seq <= segment.after_seq;
+        begin
+            execute format(
+                'select min(m.seq)
+                from generate_series(%s, %s) as p (n)
+                cross join lateral (
+                    select l.seq
+                    from %s as l
+                    where l.partition = p.n and l.seq > $1 and l.published_at >= $2
+                    order by l.seq
+                    limit 1
+                ) as m',
+                segment.partition_base,
+                segment.partition_base + segment.partition_count - 1,
+                postbus_data.log_table(stream_id, segment.number)
+            ) into candidate using early_seq, at;
+        exception when undefined_table then
+            candidate := null; -- Purged and dropped meanwhile.
+        end;
+        first_seq := least(first_seq, candidate);
+    end loop;
+    if first_seq is not null then
+        last_seq := coalesce(postbus_data.previous_seq(stream_id, first_seq - 1), 0);
+    end if;
+    return greatest(early_seq, least(last_seq, horizon));
 end
 $$;
 
@@ -12548,6 +13000,8 @@ begin
         raise exception using
             errcode = 'PB409',
             message = format('stream "%s" does not keep one message per key', stream),
+            schema = stream,
+            constraint = 'no_state',
             hint = 'such a stream is created with one_message_per_key; read any stream with postbus.read';
     end if;
     if (max_messages between 1 and 10000) is not true then
@@ -12757,7 +13211,11 @@ begin
     on conflict (name) do nothing
     returning s.id into id;
     if id is null and not exist_ok then
-        raise exception using errcode = 'PB409', message = format('stream "%s" already exists', stream);
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" already exists', stream),
+            constraint = 'already_exists',
+            hint = 'to take it as it is: exist_ok => true';
     end if;
     if id is null then
         select s.* into existing from postbus_data.stream as s where s.name = stream;
@@ -13020,6 +13478,8 @@ begin
     raise exception using
         errcode = 'PB404',
         message = format('stream "%s" does not exist', stream),
+        schema = stream,
+        constraint = 'unknown_stream',
         hint = format('create it with: select postbus.create_stream(%L)', stream);
 end
 $$;
@@ -13518,6 +13978,7 @@ begin
         clock_timestamp() + case when c.is_group then ack_wait else c.ack_wait end as lease_until,
         {is_plain}
         and c.is_plain
+        and c.max_deliver is distinct from 1
         and c.max_ack_pending / ({partition_count} + 1) >= 100
         and max_messages between 1 and 1000
         and c.is_group = by_position
@@ -14141,8 +14602,8 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (15, 'dead_letters_to') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('140144d56be09428')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('c4a839f54f2f383b')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -159,6 +159,8 @@ def test_the_printed_curl_command_does_what_the_command_does(
     assert len(theirs[0]["data"]) == len(ours) == 1
     ours, theirs = step("consumer", "peek-at", "orders", "billing", "7")
     assert theirs[0]["data"]["message"]["seq"] == ours[0]["seq"] == 7
+    ours, theirs = step("consumer", "wait", "orders", "billing", "999", "--timeout", "1s")
+    assert (theirs[0]["data"], ours[0]["completion"]) == (None, "done")
     ours, theirs = step("consumer", "history", "orders", "billing")
     assert len(theirs[0]["data"]) == len(ours) > 0
     ours, theirs = step("dead", "ls", "orders", "billing")
@@ -171,7 +173,7 @@ def test_the_printed_curl_command_does_what_the_command_does(
     step("consumer", "replay", "orders", "billing", "--from", "1", "--to", "1")
     step("consumer", "seek", "orders", "billing", "3", "--yes")
 
-    step("message", "send", "orders", "k", "1", "--deliver-in", "1h")
+    step("message", "send", "orders", "k", "1", "--delay", "1h")
     ours, theirs = step("schedule", "ls", "orders")
     number = str(ours[0]["id"])
     assert number == str(theirs[0]["data"][0]["id"])

@@ -116,7 +116,7 @@ def test_a_walk_through_dead_letters_and_schedules(shell: Shell) -> None:
             assert shell("dead", "discard", "orders", "billing", "--yes") == "1\n"
     assert shell.objects("dead", "ls", "orders", "billing") == []
 
-    (scheduled,) = shell.objects("message", "send", "orders", "k", "1", "--deliver-in", "1h", "--ttl", "1h")
+    (scheduled,) = shell.objects("message", "send", "orders", "k", "1", "--delay", "1h", "--ttl", "1h")
     assert len(shell.objects("schedule", "ls", "orders")) == 1
     assert shell("schedule", "move", "orders", str(scheduled["id"]), "--in", "2h") == "1\n"
     assert shell.objects("schedule", "cancel", "orders", str(scheduled["id"])) == [{"cancelled": 1}]
@@ -239,3 +239,24 @@ def test_numbers_in_a_file_stay_exact(shell: Shell, tmp_path: Path) -> None:
 def test_pipelines_are_listed_by_a_server_too(fresh_url: str) -> None:
     with serving(fresh_url) as api:
         assert Shell(api.url).objects("pipeline", "ls") == []
+
+
+def test_the_end_of_a_message_can_be_awaited(shell: Shell) -> None:
+    shell("stream", "add", "orders")
+    shell("message", "send", "orders", "k", "1")
+    shell("consumer", "add", "orders", "billing", "--defaults")
+    (delivery,) = shell.objects("receive", "orders", "billing")
+    late = shell.run("consumer", "wait", "orders", "billing", "1", "--timeout", "0s", status=1)
+    assert late.err == "billing has not finished message 1 in time\n"
+
+    shell("consumer", "ack", "orders", "billing", delivery["ack_id"])
+    assert shell.objects("consumer", "wait", "orders", "billing", "1") == [{"seq": 1, "completion": "done"}]
+
+
+def test_a_claim_without_a_lease_says_that_it_is_final(shell: Shell) -> None:
+    shell("stream", "add", "orders")
+    shell("group", "add", "orders", "readers")
+    for lease in ([], ["--lease", "1h"]):
+        shell("message", "send", "orders", "k", "1")
+        said = shell.run("group", "claim", "orders", "readers", *lease).err
+        assert ("at most once" in said) == (not lease)

@@ -13,10 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import postbus
-from postbus.cli.doctor import diagnosis, machine, postgres, server
-from postbus.cli.doctor.diagnosis import Facts
-from postbus.cli.doctor.finding import Finding
+from postbus.cli.doctor import machine, server
 from postbus.cli.main import build
+from postbus.doctor import diagnosis, postgres
+from postbus.doctor.diagnosis import Facts
+from postbus.doctor.finding import Finding
 from tests.cli.shell import Shell
 from tests.server.serving import serving
 from tests.waiting import until
@@ -303,23 +304,37 @@ def test_a_server_is_checked_with_its_token_and_its_clock(fresh_url: str, monkey
     assert "the clocks agree" in said
 
 
-def test_over_http_dead_letters_are_found_and_what_is_not_looked_at_is_named(fresh_url: str) -> None:
+def test_a_server_runs_the_checks_of_postgres_for_who_may_manage_all_streams(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with postbus.connect(fresh_url) as bus:
         bus.create_stream("orders")
         billing = bus.create_consumer("orders", "billing")
         bus.publish("orders", key="k", data=1)
         billing.terminate(billing.receive())
-    direct = [each.text for each in of(findings(fresh_url), "deliveries")]
+    limited = Shell(fresh_url).objects("token", "create", "some", "--scope", "manage", "--stream", "orders")[0]["token"]
+    direct = [(each.area, each.level, each.text) for each in findings(fresh_url) if each.area != "clock"]
+    assert ("deliveries", "note", "consumer billing of orders has 1 dead letter") in direct
     with serving(fresh_url) as api:
         found = Shell(api.url).objects("doctor")
-    assert (
-        [each["text"] for each in found if each["area"] == "deliveries"]
-        == direct
-        == ["consumer billing of orders has 1 dead letter"]
-    )
+    theirs = [(each["area"], each["level"], each["text"]) for each in found]
+    assert set(direct) <= set(theirs)
+    assert len([text for area, _, text in theirs if area == "clock"]) == 2
+
+    monkeypatch.setenv("POSTBUS_TOKEN", limited)
+    with serving(fresh_url, require_tokens=True) as api:
+        found = Shell(api.url).objects("doctor")
     (unseen,) = [each for each in found if each["area"] == "postgres"]
     assert (unseen["level"], unseen["text"].startswith("not looked at over HTTP: ")) == ("note", True)
     assert "--url" in unseen["advice"]
+
+
+def test_what_other_sessions_run_is_not_told_over_http(fresh_url: str) -> None:
+    with psycopg.connect(fresh_url) as busy:
+        busy.execute("select 'secret'")
+        shown = diagnosis.examine(fresh_url, patience=0.0)
+        assert any("secret" in (each.advice or "") for each in postgres.check(shown))
+        assert not any("secret" in (each.advice or "") for each in postgres.check(diagnosis.without_queries(shown)))
 
 
 def test_clock_differences_are_reported() -> None:

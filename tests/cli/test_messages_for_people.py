@@ -76,9 +76,9 @@ def test_the_hint_for_a_missing_token_is_for_the_command_line(fresh_url: str) ->
     with serving(fresh_url, require_tokens=True) as api:
         with pytest.raises(postbus.NotAllowed) as caught:
             Shell(api.url)("stream", "ls")
-        hint = caught.value.hint or ""
+        hint = caught.value.hint_for("command line") or ""
         assert "POSTBUS_TOKEN" in hint
-        assert f"postbus context create NAME --url {api.url} --token TOKEN" in hint
+        assert "postbus context create NAME --url" in hint
 
 
 def test_a_token_that_nobody_asks_for_is_said_to_be_one(fresh_url: str) -> None:

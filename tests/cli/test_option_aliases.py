@@ -13,6 +13,8 @@ KNOWN = {
     "--one-message-per-key",
     "--no-one-message-per-key",
     "--retain-at-least",
+    "--delay",
+    "--wait",
 }
 
 
@@ -27,6 +29,7 @@ KNOWN = {
         (["--one-message-per-key=true"], ["--one-message-per-key"]),
         (["--one-message-per-key=false"], ["--no-one-message-per-key"]),
         (["--retain-at-least=infinite"], ["--retain-at-least=36500d"]),
+        (["--deliver-in", "1h", "--wait-for=5s"], ["--delay", "1h", "--wait=5s"]),
         (["--pending"], ["--state=delivered"]),
         (["a=true", "--", "--batch-size=10"], ["a=true", "--", "--batch-size=10"]),
         (["--reason=true"], ["--reason=true"]),

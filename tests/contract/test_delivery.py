@@ -119,3 +119,55 @@ async def test_a_large_batch_is_received_in_parts_if_need_be(bus: Any, stream: s
         assert await billing.ack(batch) == len(batch)
 
     assert sorted(received) == list(range(1500))
+
+
+@pytest.mark.parametrize("max_deliver", [1, 2, None])
+async def test_a_delivery_says_whether_it_is_the_last_attempt(bus: Any, stream: str, max_deliver: int | None) -> None:
+    consumer = await bus.create_consumer(stream, "c", max_deliver=max_deliver)
+    await bus.publish_many(stream, [postbus.Message(key="k", data=n) for n in range(3)])
+
+    first = await consumer.receive(3)
+    assert [(each.attempt, each.is_last_attempt) for each in first] == [(1, max_deliver == 1)] * 3
+    if max_deliver != 1:
+        await consumer.nack(first, delay=0)
+        second = await consumer.receive(3, wait=5)
+        assert [(each.attempt, each.is_last_attempt) for each in second] == [(2, max_deliver == 2)] * len(second)
+
+
+async def test_the_end_of_a_message_can_be_awaited(bus: Any, stream: str) -> None:
+    consumer = await bus.create_consumer(stream, "c", order="none")
+    done, dead, open_ = await bus.publish_many(stream, [postbus.Message(data=n) for n in range(3)])
+    deliveries = {each.seq: each for each in await consumer.receive(3)} | {
+        each.seq: each for each in await consumer.receive(3)
+    }
+    waiting = asyncio.gather(
+        *(consumer.wait_until_done(seq, timeout=10) for seq in (done, dead)),
+        consumer.wait_until_done(open_, timeout=0.4),
+    )
+    await asyncio.sleep(0.1)
+    await consumer.ack(deliveries[done])
+    await consumer.terminate(deliveries[dead])
+
+    assert await waiting == ["done", "dead", "timeout"]
+    assert await consumer.wait_until_done(done, timeout=0) == "done"
+
+
+@pytest.mark.parametrize("wait", ["5s", object()])
+async def test_a_wait_that_is_no_duration_is_refused_also_if_there_are_messages(
+    bus: Any, stream: str, billing: Any, wait: Any
+) -> None:
+    await bus.publish(stream, key="k", data=1)
+
+    with pytest.raises(postbus.InvalidInput, match="is not a duration"):
+        await billing.receive(wait=wait)
+    with pytest.raises(postbus.InvalidInput, match="is not a duration"):
+        await (await bus.create_group(stream, "g")).claim(wait=wait)
+    assert len(await billing.receive()) == 1
+
+
+@pytest.mark.parametrize("verb", ["ack", "nack", "extend", "terminate"])
+async def test_what_is_no_ack_id_is_refused(bus: Any, stream: str, billing: Any, verb: str) -> None:
+    for ids in ("nonsense", ["nonsense"], ["0123456789abcdef-1", "nonsense"]):
+        with pytest.raises(postbus.InvalidInput, match="ack"):
+            await getattr(billing, verb)(ids)
+    assert await getattr(billing, verb)("0123456789abcdef-1") == 0

@@ -150,3 +150,28 @@ async def test_scheduled_messages_wait_are_listed_moved_and_cancelled(bus: Any, 
     assert await bus.cancel(stream, first) == 0
     assert await bus.cancel(stream, []) == 0
     assert not await bus.read(stream)
+
+
+async def test_a_bus_adds_its_own_headers_to_what_it_publishes(bus: Any, stream: str, url: str, api: Any) -> None:
+    where = url if bus.url.startswith("postgres") else api.url
+    async with await postbus.connect_async(where, headers={"program": "billing", "version": "1"}) as other:
+        await other.publish(stream, data=1)
+        await other.publish(stream, data=2, headers={"version": "2", "x": "y"})
+        await other.publish_many(stream, [postbus.Message(data=3, headers={"version": "3"}), postbus.Message(data=4)])
+        queue = await other.create_queue(f"{stream}-q", exist_ok=True)
+        await queue.publish(5)
+        found = [message.headers for message in await other.read(f"{stream}-q")]
+    found += [message.headers for message in sorted(await bus.read(stream), key=lambda each: each.data)]
+
+    own = {"program": "billing", "version": "1"}
+    assert found == [own, own, {**own, "version": "2", "x": "y"}, {**own, "version": "3"}, own]
+    with pytest.raises(postbus.InvalidInput, match="header"):
+        await postbus.connect_async(where, headers={"a": 1})  # type: ignore[dict-item]
+
+
+async def test_publishing_answers_whether_a_message_is_a_duplicate_also_without_ids(bus: Any, stream: str) -> None:
+    seq = await bus.publish(stream, data=1)
+    seqs = await bus.publish_many(stream, [postbus.Message(data=2)])
+
+    assert [type(each) for each in (seq, *seqs)] == [postbus.Seq] * 2
+    assert not any(each.is_duplicate for each in (seq, *seqs))

@@ -89,8 +89,8 @@ class Everything:
         before = self._ids.get(name)
         answer = self.bus.publish("ids", key="k", data=name, dedup_id=name)
         if self._clock_is_true and before is not None and time.monotonic() < before + WINDOW - 0.2:
-            assert answer.is_duplicate, f"id {name} was forgotten within its window"  # type: ignore[attr-defined]
-        if not answer.is_duplicate:  # type: ignore[attr-defined]
+            assert answer.is_duplicate, f"id {name} was forgotten within its window"
+        if not answer.is_duplicate:
             self.published["ids", name] += 1
             self._ids[name] = time.monotonic()
         elif before is not None and time.monotonic() > before + WINDOW:

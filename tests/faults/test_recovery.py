@@ -124,8 +124,8 @@ def test_a_crash_in_the_middle_of_maintenance_forgets_no_id(primary: Cluster) ->
 
     with postbus.connect(primary.url) as bus:
         for _ in range(6):
-            assert bus.publish("orders", data=3, dedup_id="old").is_duplicate  # type: ignore[attr-defined]
-            assert bus.publish("orders", data=3, dedup_id="new").is_duplicate  # type: ignore[attr-defined]
+            assert bus.publish("orders", data=3, dedup_id="old").is_duplicate
+            assert bus.publish("orders", data=3, dedup_id="new").is_duplicate
             bus.maintain("orders")
 
 

@@ -92,9 +92,9 @@ def test_publishes_and_acks_since_the_restore_point_are_undone_and_repeated(
             received += [delivery.data for delivery in batch]
             assert billing.ack(batch) == len(batch)
         assert sorted(received) == ["leased", "scheduled", "unread"]
-        assert bus.publish("orders", data="unread", dedup_id="unread").is_duplicate  # type: ignore[attr-defined]
+        assert bus.publish("orders", data="unread", dedup_id="unread").is_duplicate
         again = bus.publish("orders", data="lost", dedup_id="lost")
-        assert not again.is_duplicate  # type: ignore[attr-defined]
+        assert not again.is_duplicate
         assert again > 4
         assert billing.ack(leased) == 0
 

@@ -193,3 +193,42 @@ async def test_a_backoff_is_changed_as_a_whole(bus: Any, stream: str) -> None:
     assert (info.backoff_factor, info.backoff_cap) == (None, None)
     await consumer.alter(backoff=postbus.Exponential(first=2))
     assert (await consumer.info()).backoff_factor == 2
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+async def test_a_start_at_a_time_is_exact(bus: Any, name: str, sql: Any, partitions: int) -> None:
+    await bus.create_stream(name, partitions=partitions)
+    for n in range(12):
+        await bus.publish(name, key=f"k{n % 5}", data=n)
+    times = [message.published_at for message in await bus.read(name)]
+    whole = await bus.create_consumer(name, "whole", order="none")
+
+    for n in (0, 1, 5, 11):
+        consumer = await bus.create_consumer(name, f"from-{n}", order="none", from_time=times[n])
+        await whole.seek(from_time=times[n])
+        for reader in (consumer, whole):
+            found: list[Any] = []
+            while batch := await reader.receive(100):
+                found += [delivery.data for delivery in batch]
+            assert sorted(found) == list(range(n, 12))
+    after = await bus.create_consumer(name, "after", order="none", from_time=times[-1] + timedelta(microseconds=1))
+    assert not await after.receive(100)
+    await bus.publish(name, data="new")
+    assert [delivery.data for delivery in await after.receive(100)] == ["new"]
+
+
+async def test_a_start_at_a_time_misses_nothing_of_open_publishers(bus: Any, stream: str, connect: Any) -> None:
+    await bus.publish(stream, data="before")
+    (before,) = await bus.read(stream)
+    with connect(autocommit=False) as publisher:
+        publisher.execute("select postbus.publish(%s, data => '\"open\"')", (stream,))
+        await bus.publish(stream, data="after")
+        consumer = await bus.create_consumer(
+            stream, "c", order="none", from_time=before.published_at + timedelta(microseconds=1)
+        )
+        publisher.commit()
+
+    found: list[Any] = []
+    while batch := await consumer.receive(100):
+        found += [delivery.data for delivery in batch]
+    assert {"open", "after"} <= set(found)

@@ -31,7 +31,12 @@ def connected(url: str) -> Iterator[Connection]:
 def change(url: str, function: str, old: str, new: str) -> None:
     """Write a function anew with another text in one place."""
     with psycopg.connect(url, autocommit=True) as connection:
-        row = connection.execute("select pg_get_functiondef(%s::regproc)", (function,)).fetchone()
+        schema, name = function.split(".")
+        row = connection.execute(
+            "select pg_get_functiondef(oid) from pg_proc where pronamespace = %s::regnamespace and proname = %s "
+            "order by length(prosrc) desc limit 1",
+            (schema, name),
+        ).fetchone()
         assert row is not None
         assert row[0].count(old) == 1
         connection.execute(row[0].replace(old, new).encode())
@@ -282,3 +287,27 @@ def test_a_receive_waits_a_moment_for_the_only_partition_and_no_longer(fresh_url
         other.execute("rollback")
         # What the other transaction had received is free again.
         assert [delivery.seq for delivery in waiting.result()] == [1, 2]
+
+
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_a_late_ack_and_a_receive_of_the_redelivery_log(fresh_url: str, has_lock: bool) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("s", partitions=1)
+        consumer = bus.create_consumer("s", "c", order="none")
+        bus.publish("s", data=1)
+        late = consumer.receive()
+        with psycopg.connect(fresh_url, autocommit=True) as connection:
+            connection.execute("update postbus_data.lease set deadline = clock_timestamp()")
+        bus.sweep()
+        if not has_lock:
+            change(fresh_url, "postbus_data.settle_expired", "perform pg_advisory_xact_lock(", "perform num_nonnulls(")
+
+        with psycopg.connect(fresh_url) as acking, ThreadPoolExecutor() as threads:
+            assert consumer.ack(late, connection=acking) == 1
+            receiving = threads.submit(consumer.receive)
+            if not has_lock:
+                with psycopg.connect(fresh_url, autocommit=True) as watcher:
+                    until(lambda: watcher.execute(_BLOCKED).fetchone() == (1,), "the receive waits for the row")
+            acking.commit()
+            # Without the lock it has taken the message before it came to wait.
+            assert len(receiving.result(10)) == (0 if has_lock else 1)

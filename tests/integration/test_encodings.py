@@ -12,9 +12,9 @@ from psycopg import sql as composed
 
 import postbus
 from postbus import sql
-from postbus.cli.doctor import diagnosis, postgres
 from postbus.db import arrow, migrations
 from postbus.db.embedded import binaries
+from postbus.doctor import diagnosis, postgres
 from tests import servers
 
 INSTALL_SCRIPT = Path(sql.__file__).parent / "install.sql"

@@ -16,6 +16,7 @@ import pytest
 import postbus
 from postbus import sql
 from postbus.db import migrations
+from postbus.db.arrays import TextArray, encode
 from postbus.db.embedded import binaries
 from tests.catalogs import catalog, differences
 from tests.waiting import until
@@ -239,6 +240,24 @@ def test_sql_functions_of_former_releases_exist_after_an_upgrade(empty_url: str,
     assert {
         name: missing for name, arguments in before.items() if (missing := arguments - after.get(name, set()))
     } == {}
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.stem)
+def test_the_library_of_a_former_release_acks_over_the_connections_that_it_has(empty_url: str, release: Path) -> None:
+    """It lets Postgres find out that ack ids are an array, which it does when it prepares the call."""
+    run_script(empty_url, release)
+    with psycopg.connect(empty_url, autocommit=True) as program:
+        execute(program, "select postbus.create_stream('orders')")
+        execute(program, "select postbus.create_consumer('orders', 'billing', ordering => 'none')")
+        execute(program, "select postbus.publish('orders', 'k', '1')")
+        ((ack_id,),) = execute(program, "select ack_id from postbus.receive('orders', 'billing')")
+        program.pgconn.prepare(b"ack", b"select postbus.ack($1, $2, $3)")
+
+        migrations.migrate(empty_url)
+
+        ids = encode(TextArray([ack_id.encode()]))
+        done = program.pgconn.exec_prepared(b"ack", [b"orders", b"billing", ids], [0, 0, 1])
+        assert (done.error_message, done.get_value(0, 0)) == (b"", b"1")
 
 
 @pytest.mark.parametrize("release", RELEASES[-1:], ids=lambda release: release.stem)

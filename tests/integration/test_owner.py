@@ -41,7 +41,7 @@ def test_an_owner_without_other_rights_uses_every_policy(plain_url: str, begin: 
         bus.drop_stream(stream)
     assert [stream.name for stream in bus.list_streams()] == (["old"] if begin == "upgraded" else [])
     if begin == "upgraded":
-        assert bus.publish("old", key="k", data=2, dedup_id="x").is_duplicate  # type: ignore[attr-defined]
+        assert bus.publish("old", key="k", data=2, dedup_id="x").is_duplicate
     everything.close()
 
 

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -208,7 +211,7 @@ async def test_sql_errors_name_the_message_that_is_not_json(bus: Any, stream: st
     with pytest.raises(psycopg.Error, match="message is not valid JSON"):
         sql.execute("select postbus.publish(%s, data => 'x')", (stream,))
     with pytest.raises(psycopg.Error, match="its data is missing"):
-        sql.execute("select postbus.publish(%s)", (stream,))
+        sql.execute("select postbus.publish(%s, 'k', null)", (stream,))
     with pytest.raises(psycopg.Error, match=r"message 2 .*its data is missing"):
         sql.execute("select postbus.publish_many(%s, data => array['1', null])", (stream,))
     assert list(await bus.read(stream)) == []
@@ -285,3 +288,26 @@ async def test_an_error_at_the_commit_is_raised_and_nothing_is_published(
     sql.execute("drop function refuse cascade")
     await bus.publish(stream, data=2)
     assert [message.data for message in await bus.read(stream)] == [2]
+
+
+async def test_times_decimals_and_dataclasses_are_data(bus: Any, stream: str, sql: Any) -> None:
+    @dataclass
+    class Invoice:
+        at: datetime
+        amount: Decimal
+
+    invoice = Invoice(datetime(2026, 3, 1, 12, tzinfo=UTC), Decimal("12345678901234567890.10"))
+    await bus.publish(stream, data=invoice)
+    await bus.publish_many(stream, [Message(data={"invoice": invoice, "note": None})])
+
+    stored = '{"at":"2026-03-01T12:00:00+00:00","amount":12345678901234567890.10}'
+    found = [data for (data,) in sql.execute("select data from postbus.read(%s)", (stream,))]
+    assert found == [stored, f'{{"invoice":{stored},"note":null}}']
+
+
+async def test_data_that_is_not_json_is_refused_with_its_type_and_place(bus: Any, stream: str) -> None:
+    with pytest.raises(postbus.InvalidInput, match=r"data\.tags is of type set") as caught:
+        await bus.publish(stream, data={"tags": {"a"}})
+    assert caught.value.hint is not None
+    with pytest.raises(postbus.InvalidInput, match=r"message 2 is not allowed: .*data\.tags is of type set"):
+        await bus.publish_many(stream, [Message(data=1), Message(data={"tags": {"a"}})])

@@ -20,7 +20,7 @@ def plain(url: str, name: str) -> Any:
         yield bus
 
 
-def fill(bus: postbus.Bus, stream: str, count: int = 100) -> list[int]:
+def fill(bus: postbus.Bus, stream: str, count: int = 100) -> list[postbus.Seq]:
     return bus.publish_many(stream, [Message(key=f"k{n}", data={"n": n, "x": "a" * 1000}) for n in range(count)])
 
 

@@ -33,6 +33,8 @@ class Known:
     state: str = "available"
     attempts: int = 0
     ack_id: str = ""
+    # Its lease has expired, and nobody has received it since.
+    is_late: bool = False
 
     def fail(self, *, later: bool) -> None:
         self.state = "dead" if self.attempts >= MAX_DELIVER else "waiting" if later else "due"
@@ -110,7 +112,9 @@ class Delivery(RuleBasedStateMachine):
         for delivery in batch:
             known = self.messages[delivery.seq]
             known.attempts += 1
-            known.state, known.ack_id = "delivered", delivery.ack_id
+            if known.is_late:
+                self.old_ack_ids.append(known.ack_id)
+            known.state, known.ack_id, known.is_late = "delivered", delivery.ack_id, False
             assert delivery.attempt == known.attempts
 
     def some(self, mask: int) -> list[int]:
@@ -151,8 +155,19 @@ class Delivery(RuleBasedStateMachine):
             else:
                 known.state = state
 
+    @rule(mask=MASKS, buries=st.booleans())
+    def a_late_ack_counts_until_somebody_else_has_the_message(self, mask: int, buries: bool) -> None:
+        late = [seq for seq, known in sorted(self.messages.items()) if known.is_late]
+        chosen = [seq for place, seq in enumerate(late) if mask >> place % 16 & 1]
+        ids = [self.messages[seq].ack_id for seq in chosen]
+        assert self.consumer.nack(ids) == 0
+        assert (self.consumer.terminate(ids) if buries else self.consumer.ack(ids)) == len(chosen)
+        for seq in chosen:
+            self.messages[seq].is_late = False
+        self.finish(chosen, "dead" if buries else "acked")
+
     @rule()
-    def a_late_ack_counts_nothing(self) -> None:
+    def an_ack_of_a_former_delivery_counts_nothing(self) -> None:
         assert self.consumer.ack(self.old_ack_ids) == 0
         assert self.consumer.nack(self.old_ack_ids) == 0
 
@@ -163,7 +178,9 @@ class Delivery(RuleBasedStateMachine):
             "update postbus_data.lease set deadline = clock_timestamp() where consumer_id = %s", (self.consumer_id,)
         )
         self.bus.sweep(self.stream)
-        self.finish(self.in_state("delivered"), "due")
+        for seq in self.in_state("delivered"):
+            self.messages[seq].fail(later=False)
+            self.messages[seq].is_late = True
 
     @rule()
     def come_due(self) -> None:
@@ -179,8 +196,9 @@ class Delivery(RuleBasedStateMachine):
         seq = 1 + mask % (max(self.messages, default=0) + 1)
         self.consumer.seek(from_seq=seq)
         for other, known in self.messages.items():
-            if known.state == "delivered":
+            if known.state == "delivered" or known.is_late:
                 self.old_ack_ids.append(known.ack_id)
+            known.is_late = False
             if known.state == "dead":
                 self.buried.add(other)
             known.attempts = 0

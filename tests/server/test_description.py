@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from schemathesis.config import SchemathesisConfig
 
-from postbus.server import openapi
+from postbus.server import openapi, sequin_fields
 from postbus.server.endpoints import ALL
 from tests import servers
 from tests.server.serving import Api, serving
@@ -63,10 +63,20 @@ def map_query(context: Any, query: dict[str, Any] | None) -> dict[str, Any] | No
     return query and {**query, **({"wait_for": 1} if isinstance(query.get("wait_for"), int) else {})}
 
 
+def _is_valid(name: str, value: Any) -> bool:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value % 1 == 0 and 1 <= value <= (1_000_000 if name == "max_storage_gb" else 36_500 * 86_400_000)
+    return name != "max_storage_gb" and isinstance(value, str) and re.search(sequin_fields.DURATION, value) is not None
+
+
 def make_sensible(body: dict[str, Any]) -> None:
     """Wait for nothing, and leave out what JSON Schema cannot say: retain_at_least_ms is not above retain_up_to_ms."""
     if isinstance(body.get("wait_for"), int):
         body["wait_for"] = min(body["wait_for"], 1)
+    # Sequin's names of settings, which are not given by two names.
+    for name in ("max_storage_gb", "retain_up_to", "retain_at_least"):
+        if _is_valid(name, body.get(name)):
+            del body[name]
     at_least: Any = body.get("retain_at_least_ms")
     is_number = isinstance(at_least, int | float) and not isinstance(at_least, bool) and at_least % 1 == 0
     if is_number and 0 <= at_least <= 36_500 * 24 * 60 * 60 * 1000:

@@ -24,7 +24,7 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
     body: dict[str, Any] = answer.json()
     assert body["summary"]
     assert body["hint"]
-    assert set(body) <= {"summary", "code", "hint", "validation_errors"}
+    assert set(body) <= {"summary", "code", "hint", "validation_errors", "advice"}
     assert "Traceback" not in answer.text
     assert answer.headers["x-request-id"]
     return body

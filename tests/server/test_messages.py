@@ -146,7 +146,7 @@ def test_single_publishes_at_the_same_time_share_statements_and_each_gets_its_ow
         coalescer = api.server.state.coalescer
         send = coalescer._send
 
-        async def counted(stream: str, messages: Any) -> list[int]:
+        async def counted(stream: str, messages: Any) -> list[Any]:
             sizes.append(len(messages))
             return await send(stream, messages)
 
@@ -177,3 +177,23 @@ def test_scheduled_messages_come_by_themselves(fresh_url: str) -> None:
         api.data("POST", "/api/streams", {"name": "orders"})
         api.data("POST", "/api/streams/orders/messages", {"messages": [{"key": "k", "data": 1}], "delay_ms": 100})
         assert until(lambda: api.data("GET", "/api/streams/orders/messages"), "it is published")[0]["data"] == 1
+
+
+def test_the_time_of_a_message_has_its_own_and_sequins_names(api: Api, orders: Stream) -> None:
+    orders.send(("orders.cus_a", 1))
+    (read,) = api.data("GET", f"{orders.path}/messages")
+
+    assert read["published_at"] == read["inserted_at"] == read["updated_at"]
+
+
+def test_a_request_can_wait_until_a_message_is_done(api: Api, orders: Stream) -> None:
+    orders.send(("orders.cus_a", 1))
+    (received,) = orders.receive()
+    path = f"{orders.path}/consumers/billing/message?seq={received['message']['seq']}"
+    assert api.data("GET", f"{path}&wait_for=50")["info"]["state"] == "delivered"
+
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(api.data, "GET", f"{path}&wait_for=20000")
+        api.data("GET", path)
+        assert api.post(f"{orders.path}/consumers/billing/ack", {"ack_ids": [received["ack_id"]]}).status_code == 200
+        assert waiting.result(10) is None

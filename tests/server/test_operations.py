@@ -91,6 +91,31 @@ def test_acks_failures_and_terminations_by_requests_are_counted(fresh_url: str) 
     assert samples["postbus_consumer_backlog"] == 1
 
 
+def test_expired_leases_are_counted_whoever_had_received(fresh_url: str) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("orders", partitions=1)
+        for order in ("key", "none"):
+            consumer = bus.create_consumer("orders", order, order=order, backoff=[60])
+        for number in range(5):
+            bus.publish("orders", key=str(number), data=number)
+        for order in ("key", "none"):
+            consumer = bus.consumer("orders", order)
+            batch = consumer.receive(4, ack_wait=0.05)
+            consumer.ack(batch[0])
+            time.sleep(0.1)
+            until(lambda: bus.sweep("orders") >= 0 and consumer.stats().waiting == 3, "they are swept")  # noqa: B023
+            bus.sweep("orders")
+    with serving(fresh_url) as api:
+        text = api.get("/metrics").text
+    found = [
+        sample
+        for family in parse(text)
+        for sample in family.samples
+        if sample.name == "postbus_consumer_timed_out_total"
+    ]
+    assert sorted((sample.labels["consumer"], sample.value) for sample in found) == [("key", 3), ("none", 3)]
+
+
 def test_pipelines_are_among_the_metrics(fresh_url: str) -> None:
     with serving(fresh_url) as api:
         api.data("POST", "/api/streams", {"name": "orders"})

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any
+
+import pytest
 
 import postbus
 from tests.server.conftest import Stream
@@ -81,3 +84,33 @@ def test_a_full_stream_answers_507_until_there_is_room(api: Api, orders: Stream,
         api.data("POST", f"{path}/purge", {"everything": True})
         bus.maintain()
         api.data("POST", f"{path}/messages", body)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"max_storage_gb": 2}, {"max_storage": 2 * 2**30}),
+        ({"retain_up_to": 60_000}, {"retain_up_to_ms": 60_000}),
+        (
+            {"retain_up_to": "30d", "retain_at_least": "12h"},
+            {"retain_up_to_ms": 30 * 86400_000, "retain_at_least_ms": 12 * 3600_000},
+        ),
+        (
+            {"max_storage_gb": 1, "retain_at_least": "infinite"},
+            {"max_storage": 2**30, "retain_at_least_ms": 36500 * 86400_000},
+        ),
+    ],
+)
+def test_settings_are_taken_by_sequins_names(
+    api: Api, name: str, given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    created = api.data("POST", "/api/streams", {"name": name, **given})
+    assert {field: created[field] for field in expected} == expected
+    api.data("POST", "/api/streams", {"name": f"{name}-2"})
+    edited = api.data("PATCH", f"/api/streams/{name}-2", given)
+    assert {field: edited[field] for field in expected} == expected
+
+
+def test_a_setting_by_two_names_is_refused(api: Api, name: str) -> None:
+    twice = api.post("/api/streams", {"name": name, "max_storage": 2**30, "max_storage_gb": 1})
+    assert (twice.status_code, twice.json()["code"]) == (422, "invalid_input")

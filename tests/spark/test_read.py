@@ -21,7 +21,7 @@ def read(spark: Any, url: str, stream: str, **options: Any) -> Any:
     return spark.read.format("postbus").options(url=url, stream=stream, **options).load()
 
 
-def publish(bus: postbus.Bus, stream: str, count: int, first: int = 0) -> list[int]:
+def publish(bus: postbus.Bus, stream: str, count: int, first: int = 0) -> list[postbus.Seq]:
     messages = [postbus.Message(key=f"k.{n % 7}", data={"n": n}) for n in range(first, first + count)]
     return bus.publish_many(stream, messages)
 

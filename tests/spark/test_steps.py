@@ -23,7 +23,7 @@ def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "_STEP_PER_PARTITION", 1)
 
 
-def publish(bus: postbus.Bus, stream: str, first: int) -> list[int]:
+def publish(bus: postbus.Bus, stream: str, first: int) -> list[postbus.Seq]:
     return bus.publish_many(stream, [postbus.Message(key=f"k.{n % 11}", data=n) for n in range(first, first + _COUNT)])
 
 

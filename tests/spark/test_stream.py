@@ -30,7 +30,7 @@ def seqs(source: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> li
     return sorted(seq for batch in batches for seq in batch.column("seq").to_pylist())
 
 
-def publish(bus: postbus.Bus, stream: str, count: int) -> list[int]:
+def publish(bus: postbus.Bus, stream: str, count: int) -> list[postbus.Seq]:
     return bus.publish_many(stream, [postbus.Message(key=f"k.{n % 7}", data={"n": n}) for n in range(count)])
 
 

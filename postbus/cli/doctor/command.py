@@ -9,8 +9,8 @@ from typing import Final
 import typer
 
 from postbus.cli import output
-from postbus.cli.doctor.finding import Finding
 from postbus.cli.target import Target, find_target, postgres_url
+from postbus.doctor.finding import Finding
 from postbus.model.errors import Error
 
 _MARKS: Final = {"ok": "✓", "note": "·", "warning": "!", "problem": "✗"}
@@ -51,13 +51,13 @@ def _findings() -> Iterator[Finding]:
 
 
 def _postgres() -> Iterator[Finding]:
-    from postbus.cli.doctor import diagnosis, postgres
+    from postbus.doctor import diagnosis, postgres
 
     try:
         with postgres_url(for_what="doctor") as url:
             facts = diagnosis.examine(url)
     except Error as error:
-        hint = error.hint or "check that it runs and that the URL is right: postbus context info"
+        hint = error.hint_for("command line") or "check that it runs and that the URL is right: postbus context info"
         yield Finding("postgres", "problem", error.message, hint)
         return
     yield from postgres.check(facts)

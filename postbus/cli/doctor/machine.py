@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import postbus
-from postbus.cli.doctor.finding import Finding
+from postbus.doctor.finding import Finding
 from postbus.model.errors import Error
 
 _LEAST_SPACE: Final = 0.1

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from dataclasses import fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from postbus.cli import as_curl, output
-from postbus.cli.doctor import postgres
-from postbus.cli.doctor.finding import Finding
 from postbus.cli.target import Target
-from postbus.model.errors import Error, NotAllowed
+from postbus.doctor.finding import Finding
+from postbus.model.errors import Error, NotAllowed, NotFound
+from postbus.operations import streams
 
 if TYPE_CHECKING:
     from postbus.http._sync.client import HttpClient
 
 _CLOCK_SECONDS: Final = 2.0
 _NOT_LOOKED_AT: Final = (
-    "not looked at over HTTP: the version and settings of Postgres, locks, replication slots, bloat, retention, "
-    "expired leases"
+    "not looked at over HTTP: Postgres, its settings and locks, slots, bloat, retention, dead letters"
 )
 _ADVICE: Final = "run it where Postgres can be reached: postbus doctor --url postgresql://…"
 
@@ -33,43 +33,39 @@ def check(target: Target) -> Iterator[Finding]:
         try:
             client.check()
         except Error as error:
-            yield Finding("server", "problem", error.message, error.hint or "check that it runs: postbus up")
+            yield Finding(
+                "server", "problem", error.message, error.hint_for("command line") or "check that it runs: postbus up"
+            )
             return
         took = time.monotonic() - before
         yield Finding("server", "ok", f"the server at {client.url} is ready, and answered in {took * 1000:,.0f} ms")
         try:
-            streams = client.call("GET", "/api/overview", repeatable=True).data
+            listed = client.call("GET", "/api/overview", repeatable=True).data
         except NotAllowed as error:
             hint = "give a token: POSTBUS_TOKEN, or postbus context create NAME --url … --token env:NAME"
             may = "note" if target.token is not None else "problem"
-            yield Finding("server", may, error.message, error.hint or hint)  # type: ignore[arg-type]
+            yield Finding("server", may, error.message, error.hint_for("command line") or hint)  # type: ignore[arg-type]
         except Error as error:
-            yield Finding("server", "problem", error.message, error.hint)
+            yield Finding("server", "problem", error.message, error.hint_for("command line"))
         else:
-            yield Finding("server", "ok", f"it accepts our requests: {output.counted(len(streams), 'stream')}")
-            yield from _full(streams)
-            yield from _deliveries(client)
-            yield Finding("postgres", "note", _NOT_LOOKED_AT, _ADVICE)
+            yield Finding("server", "ok", f"it accepts our requests: {output.counted(len(listed), 'stream')}")
+            yield from _postgres(client)
         yield from clock(client.clock(), datetime.now(UTC))
     yield from _safety(target)
 
 
-def _full(streams: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    for each in streams:
-        if each["is_full"]:
-            yield postgres.full(each["name"])
-
-
-def _deliveries(client: HttpClient) -> Iterator[Finding]:
+def _postgres(client: HttpClient) -> Iterator[Finding]:
+    """What the server finds."""
     try:
-        consumers = client.call("GET", "/api/consumers", repeatable=True).data
+        found = client.call("GET", streams.DOCTOR.path, repeatable=True).data
+    except (NotAllowed, NotFound):
+        # The token is for some streams, or the server of a former release.
+        yield Finding("postgres", "note", _NOT_LOOKED_AT, _ADVICE)
     except Error as error:
-        yield Finding("deliveries", "problem", error.message, error.hint)
-        return
-    worst = sorted(consumers, key=lambda each: each["dead"], reverse=True)
-    for each in worst[:10]:
-        if each["dead"]:
-            yield postgres.dead_letters(each["stream"], each["name"], each["dead"])
+        yield Finding("postgres", "problem", error.message, error.hint)
+    else:
+        for each in found:
+            yield Finding(**{field.name: each[field.name] for field in fields(Finding)})
 
 
 def clock(theirs: datetime | None, ours: datetime) -> Iterator[Finding]:

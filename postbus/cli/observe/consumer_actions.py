@@ -34,7 +34,7 @@ def seek(screen: LiveScreen, stream: str, consumer: str, *, in_flight: int) -> N
         try:
             start = start_of(to)
         except Error as error:
-            screen.notify(f"{error.message}; {error.hint}", severity="error", markup=False)
+            screen.notify(f"{error.message}; {error.hint_for('command line')}", severity="error", markup=False)
             return
 
         async def act() -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from postbus.model.wording import size as size
+
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 _STEPS: Final = ((86400, "d"), (3600, "h"), (60, "m"))
 
@@ -16,9 +18,9 @@ def count(number: float | None) -> str:
         return "·"
     if number < 100_000:
         return f"{number:,.0f}"
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if number >= size:
-            return f"{number / size:.3g}{unit}"
+    for least, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if number >= least:
+            return f"{number / least:.3g}{unit}"
     return f"{number / 1e3:.0f}k"
 
 
@@ -41,18 +43,6 @@ def rate(per_second: float | None) -> str:
     if per_second == 0:
         return "0"
     return f"{per_second:.1f}" if per_second < 10 else count(per_second)
-
-
-def size(number: int | None) -> str:
-    """Bytes as 8.0 kB, 1.2 MB, …."""
-    if number is None:
-        return "·"
-    value = float(number)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TB"
 
 
 def age(since: datetime | None, now: datetime) -> str:

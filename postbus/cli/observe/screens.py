@@ -133,7 +133,9 @@ class LiveScreen(Screen[None]):
         try:
             said = await action()
         except Error as error:
-            self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="error", markup=False)
+            self.notify(
+                f"{error.message}\n{error.hint_for('command line') or ''}".strip(), severity="error", markup=False
+            )
         else:
             self.notify(said, markup=False, timeout=3)
         await self.look_again()

@@ -24,14 +24,15 @@ from postbus.model.stream import DataType
 from postbus.operations import consumers, groups
 
 if TYPE_CHECKING:
-    from postbus.db._async.database import Connection
+    from postbus.db.own_connections import AsyncOwnConnection
 
 
 class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
     """A connection to Postbus; get one from `postbus.connect_async`. Safe to share between tasks.
 
-    Every method raises `postbus.Unavailable` when Postgres or the server cannot be reached. Over HTTP, every method raises
-    `postbus.NotAllowed` when the token does not allow it, and `connection` is not possible.
+    Every method raises `postbus.Unavailable` when Postgres or the server cannot be reached. Where a method takes a `connection`,
+    give one of psycopg, or a connection or session of SQLAlchemy over psycopg, to run it in your transaction. Over HTTP, every
+    method raises `postbus.NotAllowed` when the token does not allow it, and `connection` is not possible.
     """
 
     # `connect` starts it.
@@ -82,7 +83,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
         from_seq: int | None = None,
         from_time: datetime | None = None,
         exist_ok: bool = False,
-        connection: Connection | None = None,
+        connection: AsyncOwnConnection | None = None,
         **settings: Unpack[ConsumerSettings],
     ) -> AsyncConsumer:
         """Create a consumer of a stream. It costs publishers nothing.
@@ -200,7 +201,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
 
     def queue(self, name: str) -> AsyncQueue:
         """An existing queue. If it does not exist, its first use fails."""
-        return AsyncQueue(self._transport, name)
+        return AsyncQueue(self._transport, name, headers=self._headers)
 
     def consumer(self, stream: str, consumer: str) -> AsyncConsumer:
         """An existing consumer. If it does not exist, its first use fails."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from postbus.client._async.bus import AsyncBus
+from postbus.codec.parameters import checked_headers
 from postbus.db import url as urls
 from postbus.http.request import TOKEN_VARIABLE
 from postbus.http.url import is_http
@@ -21,6 +23,7 @@ async def connect_async(
     pool_size: int = 10,
     connect_timeout: float = 30,
     upkeep: bool = True,
+    headers: Mapping[str, str] | None = None,
 ) -> AsyncBus:
     """Connect to Postbus: in a Postgres, or behind a server.
 
@@ -33,24 +36,32 @@ async def connect_async(
         connect_timeout: How many seconds to wait for a connection before raising `Unavailable`.
         upkeep: Sweep and maintain in the background while the bus is open: retention, scheduled messages, expired leases. Of all
             programs that are connected, one at a time does it, if its role is the owner of Postbus. A server does it by itself.
+        headers: Headers of every message that this bus publishes, such as the name of your program. A message's own headers win.
 
     Raises:
         Unavailable: Postgres or the server cannot be reached.
-        InvalidInput: The URL is not valid, or there is a token but no server.
+        InvalidInput: The URL is not valid, a header is not a string, or there is a token but no server.
         MigrationDue: Postbus is not installed there, or its version differs; the hint says what to do.
         EmbeddedError: The embedded Postgres cannot be started.
     """
+    own_headers = checked_headers(headers)
     named = url or (None if data_dir is not None else os.environ.get("POSTBUS_URL"))
     if named and is_http(named):
-        return await _connect_to_server(named, token, pool_size, connect_timeout)
+        return await _connect_to_server(named, token, pool_size, connect_timeout, own_headers)
     chosen = urls.choose(named) if named else None
     if token is not None:
         raise InvalidInput("a token only works with a server, not with Postgres", "give the URL of a server: http://…")
-    return await _connect_to_postgres(chosen, data_dir, pool_size, connect_timeout, upkeep=upkeep)
+    return await _connect_to_postgres(chosen, data_dir, pool_size, connect_timeout, own_headers, upkeep=upkeep)
 
 
 async def _connect_to_postgres(
-    chosen: str | None, data_dir: Path | str | None, pool_size: int, connect_timeout: float, *, upkeep: bool
+    chosen: str | None,
+    data_dir: Path | str | None,
+    pool_size: int,
+    connect_timeout: float,
+    headers: Mapping[str, str] | None,
+    *,
+    upkeep: bool,
 ) -> AsyncBus:
     # The driver takes as long to import as all the rest, and a server needs none.
     from postbus.db import migrations
@@ -76,7 +87,7 @@ async def _connect_to_postgres(
             server.stop()
         raise
     transport = AsyncPostgresTransport(database, server=server)
-    bus = AsyncBus(transport)
+    bus = AsyncBus(transport, headers=headers)
     try:
         await bus.check()
     except BaseException:
@@ -87,7 +98,9 @@ async def _connect_to_postgres(
     return bus
 
 
-async def _connect_to_server(url: str, token: str | None, pool_size: int, connect_timeout: float) -> AsyncBus:
+async def _connect_to_server(
+    url: str, token: str | None, pool_size: int, connect_timeout: float, headers: Mapping[str, str] | None
+) -> AsyncBus:
     try:
         from postbus.http._async.client import AsyncHttpClient
         from postbus.transport._async.http import AsyncHttpTransport
@@ -95,7 +108,7 @@ async def _connect_to_server(url: str, token: str | None, pool_size: int, connec
         raise Error("the client of a server is not installed", "run: pip install 'postbus[http]'") from error
     token = token or os.environ.get(TOKEN_VARIABLE) or None
     client = AsyncHttpClient(url, token=token, pool_size=pool_size, connect_timeout=connect_timeout)
-    bus = AsyncBus(AsyncHttpTransport(client))
+    bus = AsyncBus(AsyncHttpTransport(client), headers=headers)
     try:
         await bus.check()
     except BaseException:

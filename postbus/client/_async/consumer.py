@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from postbus._compat import async_sleep
 from postbus.client._async.batch_loop import AsyncBatchLoop
 from postbus.client._async.redelivery import AsyncRedelivery
 from postbus.codec.settings import given
 from postbus.model.consumer import (
     Backoff,
+    Completion,
     ConsumerInfo,
     ConsumerStats,
     HistoryEntry,
@@ -28,7 +31,13 @@ from postbus.operations import deliveries as operations
 from postbus.transport._async.base import AsyncTransport
 
 if TYPE_CHECKING:
-    from postbus.db._async.database import Connection
+    from postbus.db.own_connections import AsyncOwnConnection
+
+# Between two looks at a message whose end is awaited, in seconds.
+_SHORTEST_PAUSE: Final = 0.005
+_LONGEST_PAUSE: Final = 0.5
+# How long a server is asked to wait, in seconds: a proxy may close an idle connection.
+_POLL_SECONDS: Final = 20.0
 
 
 class AsyncConsumer(AsyncRedelivery):
@@ -50,7 +59,7 @@ class AsyncConsumer(AsyncRedelivery):
         ack: Deliveries | None = None,
         wait: float | timedelta = 0,
         ack_wait: float | timedelta | None = None,
-        connection: Connection | None = None,
+        connection: AsyncOwnConnection | None = None,
     ) -> Batch:
         """Lease the next messages. No other receiver gets them until they are acked or nacked, or the lease expires.
 
@@ -59,10 +68,12 @@ class AsyncConsumer(AsyncRedelivery):
             ack: Ack these deliveries in the same round trip, durably; `batch.acked_count` says how many counted.
             wait: How many seconds to wait for a message if there is none. No transaction or connection is held meanwhile.
             ack_wait: How long messages are leased; None takes the consumer's setting.
-            connection: Your own connection, to receive in your transaction; then the call does not wait.
+            connection: Your own connection, to receive in your transaction; then the call does not wait. Until your transaction
+                ends, others receive nothing from the partitions that it took messages from.
 
         Returns:
-            The batch, in order within each partition; empty if there were no messages.
+            The batch, in order within each partition. Empty if there were no messages, or if other transactions hold the
+            partitions that have some.
         """
         return await self._transport.receive(self.stream, self.name, max_messages, ack, wait, ack_wait, connection)
 
@@ -92,7 +103,7 @@ class AsyncConsumer(AsyncRedelivery):
         finally:
             await loop.leave()
 
-    async def ack(self, deliveries: Deliveries, *, connection: Connection | None = None) -> int:
+    async def ack(self, deliveries: Deliveries, *, connection: AsyncOwnConnection | None = None) -> int:
         """Ack deliveries: a batch, some of it, or ack ids. Durable when this returns.
 
         Args:
@@ -100,7 +111,8 @@ class AsyncConsumer(AsyncRedelivery):
             connection: Your own connection: your writes and the ack commit together, or not at all.
 
         Returns:
-            How many counted. A delivery that has already ended, or has expired and gone to another receiver, does not count.
+            How many counted. A delivery that has already ended, or has expired and gone to another receiver, does not count. One
+            that has expired counts as long as nobody else has received the message, also if it has become a dead letter.
         """
         ids = ack_ids(deliveries)
         return await self._transport.run(operations.ack(self.stream, self.name, ids), connection) if ids else 0
@@ -112,7 +124,7 @@ class AsyncConsumer(AsyncRedelivery):
         delay: float | timedelta | None = None,
         reason: str | None = None,
         untried: bool = False,
-        connection: Connection | None = None,
+        connection: AsyncOwnConnection | None = None,
     ) -> int:
         """Nack failed deliveries: they are redelivered, or become dead letters after `max_deliver` attempts.
 
@@ -124,7 +136,8 @@ class AsyncConsumer(AsyncRedelivery):
             connection: Your own connection.
 
         Returns:
-            How many counted.
+            How many counted. A delivery whose lease has expired does not count once that was noticed: its message waits for
+            redelivery already.
         """
         ids = ack_ids(deliveries)
         if not ids:
@@ -138,7 +151,7 @@ class AsyncConsumer(AsyncRedelivery):
         *,
         ack_wait: float | timedelta | None = None,
         shorten: bool = False,
-        connection: Connection | None = None,
+        connection: AsyncOwnConnection | None = None,
     ) -> int:
         """Extend the leases of deliveries, counted from now.
 
@@ -149,7 +162,7 @@ class AsyncConsumer(AsyncRedelivery):
             connection: Your own connection.
 
         Returns:
-            How many are leased until then, or longer already.
+            How many are leased until then, or longer already. A lease that has expired is not extended once that was noticed.
         """
         ids = ack_ids(deliveries)
         if not ids:
@@ -158,12 +171,12 @@ class AsyncConsumer(AsyncRedelivery):
         return await self._transport.run(call, connection)
 
     async def terminate(
-        self, deliveries: Deliveries, *, reason: str | None = None, connection: Connection | None = None
+        self, deliveries: Deliveries, *, reason: str | None = None, connection: AsyncOwnConnection | None = None
     ) -> int:
         """Make deliveries dead letters at once.
 
         Returns:
-            How many counted.
+            How many counted, as for `ack`.
         """
         ids = ack_ids(deliveries)
         if not ids:
@@ -322,6 +335,29 @@ class AsyncConsumer(AsyncRedelivery):
         result for a seq without a message. It is cheap however long the backlog is.
         """
         return await self._transport.run(consumers.peek_at(self.stream, self.name, seq))
+
+    async def wait_until_done(self, seq: int, *, timeout: float | timedelta = 30) -> Completion:
+        """Wait until it has finished a message. It asks again and again, at most half a second apart; over HTTP, the server does.
+
+        Args:
+            seq: The message's seq. A message that the consumer skips, and a seq without a message, count as done.
+            timeout: How many seconds to wait.
+
+        Returns:
+            "done", "dead" if the message has become a dead letter, or "timeout".
+        """
+        started = time.monotonic()
+        limit = as_seconds(timeout) or 0.0
+        while True:
+            left = max(0.0, started + limit - time.monotonic())
+            call = consumers.peek_at(self.stream, self.name, seq, wait=min(left, _POLL_SECONDS))
+            message = await self._transport.run(call)
+            if message is None or message.state == "dead":
+                return "done" if message is None else "dead"
+            waited = time.monotonic() - started
+            if waited >= limit:
+                return "timeout"
+            await async_sleep(min(max(waited / 10, _SHORTEST_PAUSE), _LONGEST_PAUSE, limit - waited))
 
     async def drop(self) -> None:
         """Remove the consumer with its position, leases and dead letters."""

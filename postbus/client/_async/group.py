@@ -19,7 +19,7 @@ from postbus.operations import groups as operations
 from postbus.transport._async.base import AsyncTransport
 
 if TYPE_CHECKING:
-    from postbus.db._async.database import Connection
+    from postbus.db.own_connections import AsyncOwnConnection
     from postbus.model.consumer import ConsumerStats, Start
 
 _MOST_MESSAGES: Final = 10_000
@@ -40,7 +40,7 @@ class AsyncGroup(AsyncClient):
         lease: float | timedelta | None = None,
         wait: float | timedelta = 0,
         worker: str | None = None,
-        connection: Connection | None = None,
+        connection: AsyncOwnConnection | None = None,
     ) -> list[Claim]:
         """Claim the next messages, as ranges of partitions. No other member of the group gets them.
 
@@ -114,7 +114,9 @@ class AsyncGroup(AsyncClient):
         finally:
             await loop.leave()
 
-    async def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
+    async def commit(
+        self, claims: Claims, *, to_seq: int | None = None, connection: AsyncOwnConnection | None = None
+    ) -> int:
         """Commit ranges that were claimed with a lease: all of each, or only up to a seq.
 
         Args:

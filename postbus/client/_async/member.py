@@ -14,7 +14,7 @@ from postbus.operations import groups as operations
 from postbus.transport._async.base import AsyncTransport
 
 if TYPE_CHECKING:
-    from postbus.db._async.database import Connection
+    from postbus.db.own_connections import AsyncOwnConnection
 
 # How many heartbeats fit into a session.
 _HEARTBEATS: Final = 3
@@ -38,7 +38,7 @@ class AsyncClaiming(Protocol):
     async def fetch(self, claims: Claims) -> list[Message]: ...
 
     async def commit(
-        self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None
+        self, claims: Claims, *, to_seq: int | None = None, connection: AsyncOwnConnection | None = None
     ) -> int: ...
 
 
@@ -99,7 +99,9 @@ class AsyncMember:
         """The messages of its claimed ranges."""
         return await self._group.fetch(claims)
 
-    async def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
+    async def commit(
+        self, claims: Claims, *, to_seq: int | None = None, connection: AsyncOwnConnection | None = None
+    ) -> int:
         """Commit its claimed ranges, as `group.commit` does."""
         committed = await self._group.commit(claims, to_seq=to_seq, connection=connection)
         await self._beat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,26 @@ from postbus import tracing
 from postbus.client._async.base import AsyncClient
 from postbus.codec.parameters import as_messages
 from postbus.model.errors import NotFound
-from postbus.model.message import Message, Scheduled
+from postbus.model.message import Message, Scheduled, Seq
 from postbus.operations import messages as operations
 from postbus.operations import streams
+from postbus.transport._async.base import AsyncTransport
 
 if TYPE_CHECKING:
-    from postbus.db._async.database import Connection
+    from postbus.db.own_connections import AsyncOwnConnection
 
 
 class AsyncPublishing(AsyncClient):
-    """The part of a bus that publishes."""
+    """The part of a bus that publishes.
+
+    Args:
+        transport: Runs its operations.
+        headers: Headers of each message that it publishes; those of the message itself win.
+    """
+
+    def __init__(self, transport: AsyncTransport, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(transport)
+        self._headers = headers or None
 
     async def publish(
         self,
@@ -32,8 +43,8 @@ class AsyncPublishing(AsyncClient):
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
         dedup_id: str | None = None,
-        connection: Connection | None = None,
-    ) -> int:
+        connection: AsyncOwnConnection | None = None,
+    ) -> Seq:
         """Publish one message. It is durable when this returns.
 
         Args:
@@ -45,13 +56,12 @@ class AsyncPublishing(AsyncClient):
             deliver_at: Publish it at this time. It gets its seq then.
             delay: The same, in seconds from now.
             dedup_id: An id. If a message with this id was published within the stream's dedup_window, this one is not published.
-            connection: A psycopg connection of yours: the message is published by its transaction, and not at all if
-                that rolls back.
+            connection: Your own connection, of psycopg or of SQLAlchemy over psycopg: the message is published by its
+                transaction, and not at all if that rolls back.
 
         Returns:
-            The message's seq; with `deliver_at` or `delay`, the number under which it is scheduled. With a `dedup_id`, a
-            `Seq`, which says whether it `is_duplicate`. Where a stream keeps one message per key and its data has not
-            changed, the `Seq` of the version that stands.
+            The message's seq, an int that says whether it `is_duplicate`: with a `dedup_id`, or where a stream keeps one message
+            per key and its data has not changed. With `deliver_at` or `delay`, the number under which it is scheduled.
 
         Raises:
             InvalidInput: The message is not valid; the error says why.
@@ -59,7 +69,7 @@ class AsyncPublishing(AsyncClient):
             TooLarge: The data is larger than the stream allows.
             ConnectionLost: The connection broke during the call: the message may or may not have been published.
         """
-        message = Message(key=key, data=data, headers=headers, dedup_id=dedup_id)
+        message = Message(key=key, data=data, headers=self._with_own(headers), dedup_id=dedup_id)
         if not tracing.is_on():
             return await self._transport.publish(stream, message, ttl, deliver_at, delay, connection)
         with tracing.publishing(stream, [message]) as (carrying,):
@@ -73,8 +83,8 @@ class AsyncPublishing(AsyncClient):
         ttl: float | timedelta | None = None,
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
-        connection: Connection | None = None,
-    ) -> list[int]:
+        connection: AsyncOwnConnection | None = None,
+    ) -> list[Seq]:
         """Publish up to 10,000 messages in order, all or none. They are durable when this returns.
 
         Args:
@@ -83,12 +93,11 @@ class AsyncPublishing(AsyncClient):
             ttl: Their time to live, as for `publish`.
             deliver_at: Publish them at this time.
             delay: The same, in seconds from now.
-            connection: Your own psycopg connection, as for `publish`.
+            connection: Your own connection, as for `publish`.
 
         Returns:
-            The messages' seqs, in their order; with `deliver_at` or `delay`, the numbers under which they are scheduled. If
-            a message has a `dedup_id`, or is not published because of its key, each is a `Seq`, which says whether it
-            `is_duplicate`.
+            The messages' seqs, in their order, each an int that says whether it `is_duplicate`; with `deliver_at` or `delay`, the
+            numbers under which they are scheduled.
 
         Raises:
             InvalidInput: A message is not valid; the error gives its number, from 1, and says why.
@@ -97,12 +106,20 @@ class AsyncPublishing(AsyncClient):
             ConnectionLost: The connection broke during the call: either all messages or none were published.
         """
         batch = as_messages(messages)
+        if self._headers is not None:
+            batch = [replace(message, headers=self._with_own(message.headers)) for message in batch]
         if not tracing.is_on():
             return await self._transport.publish_many(stream, batch, ttl, deliver_at, delay, connection)
         with tracing.publishing(stream, batch) as carrying:
             return await self._transport.publish_many(stream, carrying, ttl, deliver_at, delay, connection)
 
-    async def delete_key(self, stream: str, key: str, *, connection: Connection | None = None) -> int | None:
+    def _with_own(self, headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
+        """Headers of a message with those of the bus. What is no mapping is refused when it is encoded."""
+        if self._headers is None or not (headers is None or isinstance(headers, Mapping)):
+            return headers
+        return {**self._headers, **(headers or {})}
+
+    async def delete_key(self, stream: str, key: str, *, connection: AsyncOwnConnection | None = None) -> int | None:
         """Delete a key in a stream with one message per key. Consumers get a message with the header `postbus-deleted`.
 
         Returns:
@@ -132,7 +149,9 @@ class AsyncPublishing(AsyncClient):
         call = operations.list_scheduled(stream, key_pattern=key_pattern, after=after, max_messages=max_messages)
         return await self._transport.run(call)
 
-    async def cancel(self, stream: str, ids: int | Sequence[int], *, connection: Connection | None = None) -> int:
+    async def cancel(
+        self, stream: str, ids: int | Sequence[int], *, connection: AsyncOwnConnection | None = None
+    ) -> int:
         """Cancel scheduled messages.
 
         Returns:
@@ -142,7 +161,12 @@ class AsyncPublishing(AsyncClient):
         return await self._transport.run(operations.cancel(stream, numbers), connection) if numbers else 0
 
     async def reschedule(
-        self, stream: str, ids: int | Sequence[int], deliver_at: datetime, *, connection: Connection | None = None
+        self,
+        stream: str,
+        ids: int | Sequence[int],
+        deliver_at: datetime,
+        *,
+        connection: AsyncOwnConnection | None = None,
     ) -> int:
         """Change the time of scheduled messages.
 

@@ -12,16 +12,16 @@ from postbus.client._async.streams import AsyncStreams
 from postbus.transport._async.base import AsyncTransport
 
 if TYPE_CHECKING:
-    from postbus.db._async.database import Connection
-    from postbus.model.message import Message
+    from postbus.db.own_connections import AsyncOwnConnection
+    from postbus.model.message import Message, Seq
 
 
 class AsyncQueue(AsyncConsumer):
     """Publish, receive and ack in one object; get one from `bus.queue`. A queue can do everything that a consumer can."""
 
-    def __init__(self, transport: AsyncTransport, name: str) -> None:
+    def __init__(self, transport: AsyncTransport, name: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(transport, name, name)
-        self._publishing = AsyncPublishing(transport)
+        self._publishing = AsyncPublishing(transport, headers=headers)
 
     async def publish(
         self,
@@ -32,8 +32,8 @@ class AsyncQueue(AsyncConsumer):
         ttl: float | timedelta | None = None,
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
-        connection: Connection | None = None,
-    ) -> int:
+        connection: AsyncOwnConnection | None = None,
+    ) -> Seq:
         """Publish a message to the queue, as `bus.publish` does."""
         return await self._publishing.publish(
             self.stream,
@@ -53,8 +53,8 @@ class AsyncQueue(AsyncConsumer):
         ttl: float | timedelta | None = None,
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
-        connection: Connection | None = None,
-    ) -> list[int]:
+        connection: AsyncOwnConnection | None = None,
+    ) -> list[Seq]:
         """Publish messages to the queue, all or none, as `bus.publish_many` does."""
         return await self._publishing.publish_many(
             self.stream, messages, ttl=ttl, deliver_at=deliver_at, delay=delay, connection=connection

@@ -15,7 +15,7 @@ from postbus.model.stream import HorizonHolder, StreamInfo
 from postbus.operations import streams
 
 if TYPE_CHECKING:
-    from postbus.db._async.database import Connection
+    from postbus.db.own_connections import AsyncOwnConnection
 
 
 class AsyncStreams(AsyncClient):
@@ -26,7 +26,7 @@ class AsyncStreams(AsyncClient):
         stream: str,
         *,
         exist_ok: bool = False,
-        connection: Connection | None = None,
+        connection: AsyncOwnConnection | None = None,
         **settings: Unpack[StreamSettings],
     ) -> None:
         """Create a stream.
@@ -50,7 +50,7 @@ class AsyncStreams(AsyncClient):
         stream: str,
         *,
         unset: tuple[str, ...] = (),
-        connection: Connection | None = None,
+        connection: AsyncOwnConnection | None = None,
         **settings: Unpack[StreamChanges],
     ) -> None:
         """Change settings of a stream.
@@ -70,7 +70,7 @@ class AsyncStreams(AsyncClient):
         """
         await self._transport.run(streams.alter(stream, given(StreamChanges, settings), unset), connection)
 
-    async def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
+    async def drop_stream(self, stream: str, *, connection: AsyncOwnConnection | None = None) -> None:
         """Remove a stream with all its messages. Waits for open transactions that have published to it.
 
         Raises:

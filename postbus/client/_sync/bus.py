@@ -26,14 +26,15 @@ from postbus.model.stream import DataType
 from postbus.operations import consumers, groups
 
 if TYPE_CHECKING:
-    from postbus.db._sync.database import Connection
+    from postbus.db.own_connections import OwnConnection
 
 
 class Bus(Streams, Publishing, Reading, Applying):
     """A connection to Postbus; get one from `postbus.connect`. Safe to share between threads.
 
-    Every method raises `postbus.Unavailable` when Postgres or the server cannot be reached. Over HTTP, every method raises
-    `postbus.NotAllowed` when the token does not allow it, and `connection` is not possible.
+    Every method raises `postbus.Unavailable` when Postgres or the server cannot be reached. Where a method takes a `connection`,
+    give one of psycopg, or a connection or session of SQLAlchemy over psycopg, to run it in your transaction. Over HTTP, every
+    method raises `postbus.NotAllowed` when the token does not allow it, and `connection` is not possible.
     """
 
     # `connect` starts it.
@@ -84,7 +85,7 @@ class Bus(Streams, Publishing, Reading, Applying):
         from_seq: int | None = None,
         from_time: datetime | None = None,
         exist_ok: bool = False,
-        connection: Connection | None = None,
+        connection: OwnConnection | None = None,
         **settings: Unpack[ConsumerSettings],
     ) -> Consumer:
         """Create a consumer of a stream. It costs publishers nothing.
@@ -202,7 +203,7 @@ class Bus(Streams, Publishing, Reading, Applying):
 
     def queue(self, name: str) -> Queue:
         """An existing queue. If it does not exist, its first use fails."""
-        return Queue(self._transport, name)
+        return Queue(self._transport, name, headers=self._headers)
 
     def consumer(self, stream: str, consumer: str) -> Consumer:
         """An existing consumer. If it does not exist, its first use fails."""

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from postbus.client._sync.bus import Bus
+from postbus.codec.parameters import checked_headers
 from postbus.db import url as urls
 from postbus.http.request import TOKEN_VARIABLE
 from postbus.http.url import is_http
@@ -23,6 +25,7 @@ def connect(
     pool_size: int = 10,
     connect_timeout: float = 30,
     upkeep: bool = True,
+    headers: Mapping[str, str] | None = None,
 ) -> Bus:
     """Connect to Postbus: in a Postgres, or behind a server.
 
@@ -35,24 +38,32 @@ def connect(
         connect_timeout: How many seconds to wait for a connection before raising `Unavailable`.
         upkeep: Sweep and maintain in the background while the bus is open: retention, scheduled messages, expired leases. Of all
             programs that are connected, one at a time does it, if its role is the owner of Postbus. A server does it by itself.
+        headers: Headers of every message that this bus publishes, such as the name of your program. A message's own headers win.
 
     Raises:
         Unavailable: Postgres or the server cannot be reached.
-        InvalidInput: The URL is not valid, or there is a token but no server.
+        InvalidInput: The URL is not valid, a header is not a string, or there is a token but no server.
         MigrationDue: Postbus is not installed there, or its version differs; the hint says what to do.
         EmbeddedError: The embedded Postgres cannot be started.
     """
+    own_headers = checked_headers(headers)
     named = url or (None if data_dir is not None else os.environ.get("POSTBUS_URL"))
     if named and is_http(named):
-        return _connect_to_server(named, token, pool_size, connect_timeout)
+        return _connect_to_server(named, token, pool_size, connect_timeout, own_headers)
     chosen = urls.choose(named) if named else None
     if token is not None:
         raise InvalidInput("a token only works with a server, not with Postgres", "give the URL of a server: http://…")
-    return _connect_to_postgres(chosen, data_dir, pool_size, connect_timeout, upkeep=upkeep)
+    return _connect_to_postgres(chosen, data_dir, pool_size, connect_timeout, own_headers, upkeep=upkeep)
 
 
 def _connect_to_postgres(
-    chosen: str | None, data_dir: Path | str | None, pool_size: int, connect_timeout: float, *, upkeep: bool
+    chosen: str | None,
+    data_dir: Path | str | None,
+    pool_size: int,
+    connect_timeout: float,
+    headers: Mapping[str, str] | None,
+    *,
+    upkeep: bool,
 ) -> Bus:
     # The driver takes as long to import as all the rest, and a server needs none.
     from postbus.db import migrations
@@ -78,7 +89,7 @@ def _connect_to_postgres(
             server.stop()
         raise
     transport = PostgresTransport(database, server=server)
-    bus = Bus(transport)
+    bus = Bus(transport, headers=headers)
     try:
         bus.check()
     except BaseException:
@@ -89,7 +100,9 @@ def _connect_to_postgres(
     return bus
 
 
-def _connect_to_server(url: str, token: str | None, pool_size: int, connect_timeout: float) -> Bus:
+def _connect_to_server(
+    url: str, token: str | None, pool_size: int, connect_timeout: float, headers: Mapping[str, str] | None
+) -> Bus:
     try:
         from postbus.http._sync.client import HttpClient
         from postbus.transport._sync.http import HttpTransport
@@ -97,7 +110,7 @@ def _connect_to_server(url: str, token: str | None, pool_size: int, connect_time
         raise Error("the client of a server is not installed", "run: pip install 'postbus[http]'") from error
     token = token or os.environ.get(TOKEN_VARIABLE) or None
     client = HttpClient(url, token=token, pool_size=pool_size, connect_timeout=connect_timeout)
-    bus = Bus(HttpTransport(client))
+    bus = Bus(HttpTransport(client), headers=headers)
     try:
         bus.check()
     except BaseException:

@@ -21,7 +21,7 @@ from postbus.operations import groups as operations
 from postbus.transport._sync.base import Transport
 
 if TYPE_CHECKING:
-    from postbus.db._sync.database import Connection
+    from postbus.db.own_connections import OwnConnection
     from postbus.model.consumer import ConsumerStats, Start
 
 _MOST_MESSAGES: Final = 10_000
@@ -42,7 +42,7 @@ class Group(Client):
         lease: float | timedelta | None = None,
         wait: float | timedelta = 0,
         worker: str | None = None,
-        connection: Connection | None = None,
+        connection: OwnConnection | None = None,
     ) -> list[Claim]:
         """Claim the next messages, as ranges of partitions. No other member of the group gets them.
 
@@ -116,7 +116,7 @@ class Group(Client):
         finally:
             loop.leave()
 
-    def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
+    def commit(self, claims: Claims, *, to_seq: int | None = None, connection: OwnConnection | None = None) -> int:
         """Commit ranges that were claimed with a lease: all of each, or only up to a seq.
 
         Args:

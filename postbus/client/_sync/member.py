@@ -16,7 +16,7 @@ from postbus.operations import groups as operations
 from postbus.transport._sync.base import Transport
 
 if TYPE_CHECKING:
-    from postbus.db._sync.database import Connection
+    from postbus.db.own_connections import OwnConnection
 
 # How many heartbeats fit into a session.
 _HEARTBEATS: Final = 3
@@ -39,7 +39,7 @@ class Claiming(Protocol):
 
     def fetch(self, claims: Claims) -> list[Message]: ...
 
-    def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int: ...
+    def commit(self, claims: Claims, *, to_seq: int | None = None, connection: OwnConnection | None = None) -> int: ...
 
 
 class Member:
@@ -99,7 +99,7 @@ class Member:
         """The messages of its claimed ranges."""
         return self._group.fetch(claims)
 
-    def commit(self, claims: Claims, *, to_seq: int | None = None, connection: Connection | None = None) -> int:
+    def commit(self, claims: Claims, *, to_seq: int | None = None, connection: OwnConnection | None = None) -> int:
         """Commit its claimed ranges, as `group.commit` does."""
         committed = self._group.commit(claims, to_seq=to_seq, connection=connection)
         self._beat()

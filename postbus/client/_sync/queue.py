@@ -14,16 +14,16 @@ from postbus.client._sync.streams import Streams
 from postbus.transport._sync.base import Transport
 
 if TYPE_CHECKING:
-    from postbus.db._sync.database import Connection
-    from postbus.model.message import Message
+    from postbus.db.own_connections import OwnConnection
+    from postbus.model.message import Message, Seq
 
 
 class Queue(Consumer):
     """Publish, receive and ack in one object; get one from `bus.queue`. A queue can do everything that a consumer can."""
 
-    def __init__(self, transport: Transport, name: str) -> None:
+    def __init__(self, transport: Transport, name: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(transport, name, name)
-        self._publishing = Publishing(transport)
+        self._publishing = Publishing(transport, headers=headers)
 
     def publish(
         self,
@@ -34,8 +34,8 @@ class Queue(Consumer):
         ttl: float | timedelta | None = None,
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
-        connection: Connection | None = None,
-    ) -> int:
+        connection: OwnConnection | None = None,
+    ) -> Seq:
         """Publish a message to the queue, as `bus.publish` does."""
         return self._publishing.publish(
             self.stream,
@@ -55,8 +55,8 @@ class Queue(Consumer):
         ttl: float | timedelta | None = None,
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
-        connection: Connection | None = None,
-    ) -> list[int]:
+        connection: OwnConnection | None = None,
+    ) -> list[Seq]:
         """Publish messages to the queue, all or none, as `bus.publish_many` does."""
         return self._publishing.publish_many(
             self.stream, messages, ttl=ttl, deliver_at=deliver_at, delay=delay, connection=connection

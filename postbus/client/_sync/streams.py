@@ -17,7 +17,7 @@ from postbus.model.stream import HorizonHolder, StreamInfo
 from postbus.operations import streams
 
 if TYPE_CHECKING:
-    from postbus.db._sync.database import Connection
+    from postbus.db.own_connections import OwnConnection
 
 
 class Streams(Client):
@@ -28,7 +28,7 @@ class Streams(Client):
         stream: str,
         *,
         exist_ok: bool = False,
-        connection: Connection | None = None,
+        connection: OwnConnection | None = None,
         **settings: Unpack[StreamSettings],
     ) -> None:
         """Create a stream.
@@ -50,7 +50,7 @@ class Streams(Client):
         stream: str,
         *,
         unset: tuple[str, ...] = (),
-        connection: Connection | None = None,
+        connection: OwnConnection | None = None,
         **settings: Unpack[StreamChanges],
     ) -> None:
         """Change settings of a stream.
@@ -70,7 +70,7 @@ class Streams(Client):
         """
         self._transport.run(streams.alter(stream, given(StreamChanges, settings), unset), connection)
 
-    def drop_stream(self, stream: str, *, connection: Connection | None = None) -> None:
+    def drop_stream(self, stream: str, *, connection: OwnConnection | None = None) -> None:
         """Remove a stream with all its messages. Waits for open transactions that have published to it.
 
         Raises:

@@ -18,7 +18,9 @@ from psycopg.rows import tuple_row
 
 from postbus.db import array_dumpers, migrations, statements
 from postbus.db._sync.connection import PreparedConnection, Rows
+from postbus.db._sync.own_connection import driver_connection
 from postbus.db.errors import translate
+from postbus.db.own_connections import OwnConnection
 from postbus.model.errors import ConnectionLost, Error, InvalidInput
 
 Connection = psycopg.Connection[Any]
@@ -105,7 +107,7 @@ class Database:
         statement: str,
         parameters: Sequence[Any] = (),
         *,
-        connection: Connection | None = None,
+        connection: OwnConnection | None = None,
         repeatable: bool = False,
     ) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows.
@@ -113,11 +115,13 @@ class Database:
         Args:
             statement: One of `postbus.db.statements`, with parameters $1, $2, ….
             parameters: Its parameters.
-            connection: The caller's own connection, to take part in its transaction. Without it, one of the pool.
+            connection: The caller's own connection, to take part in its transaction: of psycopg, or of SQLAlchemy over psycopg.
+                Without it, one of the pool.
             repeatable: Running it twice does no harm, so it is repeated once if the connection is lost.
 
         Raises:
             postbus.Error: Any error of Postgres or the driver.
+            TypeError: The caller's connection is none that can be used.
         """
         if connection is not None:
             return _run_on_callers(connection, statement, parameters)
@@ -257,7 +261,8 @@ class Database:
             self._is_asking = False
 
 
-def _run_on_callers(connection: Connection, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+def _run_on_callers(own: OwnConnection, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    connection = driver_connection(own)
     if connection.pgconn.parameter_status(b"client_encoding") != b"UTF8":
         raise InvalidInput(
             "the client_encoding of your connection is not UTF8", "set client_encoding to UTF8 before publishing"

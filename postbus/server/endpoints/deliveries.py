@@ -12,20 +12,18 @@ from postbus.model.delivery import Batch
 from postbus.operations import consumers, deliveries
 from postbus.server import responses
 from postbus.server.endpoint import Call, Endpoints
-from postbus.server.fields import AckIds, Delay, KeyPattern, Limit, Milliseconds, NoNul, Seq, given, seconds
+from postbus.server.fields import AckIds, Delay, KeyPattern, Limit, Milliseconds, NoNul, Seq, WaitFor, given, seconds
 from postbus.server.metrics import Settled
 from postbus.server.responses import Data, Success
 
 endpoints = Endpoints()
-
-_MAX_WAIT_MS = 5 * 60 * 1000
 
 
 class Receive(Struct, forbid_unknown_fields=True):
     """If there is no message, the request waits for `wait_for` milliseconds. `auto_ack` acks the messages at once."""
 
     batch_size: Annotated[int, Meta(ge=1, le=1000)] = 1
-    wait_for: Annotated[int, Meta(ge=0, le=_MAX_WAIT_MS)] = 0
+    wait_for: WaitFor = 0
     auto_ack: bool = False
     ack_wait_ms: Milliseconds | UnsetType = UNSET
 
@@ -77,7 +75,10 @@ class Peek(Struct):
 
 
 class PeekAt(Struct):
+    """With `wait_for`, in milliseconds, the answer waits until the consumer has finished the message or made it a dead letter."""
+
     seq: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+    wait_for: WaitFor = 0
 
 
 @endpoints.add(deliveries.RECEIVE, leases=True)
@@ -134,6 +135,9 @@ async def peek_messages(call: Call, query: Peek) -> Data[list[responses.PeekedMe
 @endpoints.add(consumers.PEEK_AT)
 async def peek_message(call: Call, query: PeekAt) -> Data[responses.PeekedMessage | None]:
     """Get a message and its state, by its seq; null if the consumer has finished or skipped it."""
+    if query.wait_for:
+        async with call.long_poll() as poll:
+            await call.state.long_polls.until_done(call.reader, query.seq, wait=query.wait_for / 1000, poll=poll)
     found = await call.reader.peek_at(query.seq)
     return Data(None if found is None else responses.peeked(found, await call.stream_id()))
 

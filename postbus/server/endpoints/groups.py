@@ -15,13 +15,12 @@ from postbus.operations import groups
 from postbus.server import responses
 from postbus.server.endpoint import Call, Endpoints
 from postbus.server.endpoints.consumers import Position, Seek
-from postbus.server.fields import Limit, Milliseconds, Name, Seq, Time, given, moment, seconds
+from postbus.server.fields import Limit, Milliseconds, Name, Seq, Time, WaitFor, given, moment, seconds
 from postbus.server.long_poll import Poll
 from postbus.server.responses import Count, Data
 
 endpoints = Endpoints()
 
-_MAX_WAIT_MS = 300_000
 # How often a waiting request checks whether the server is stopping.
 _SLICE_SECONDS = 1.0
 Token = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
@@ -60,7 +59,7 @@ class NewClaim(Struct, forbid_unknown_fields=True):
     batch_size: Limit = 100
     lease_ms: Milliseconds | UnsetType = UNSET
     worker: Name | UnsetType = UNSET
-    wait_for: Annotated[int, Meta(ge=0, le=_MAX_WAIT_MS)] = 0
+    wait_for: WaitFor = 0
 
 
 class ClaimedRange(Struct):

@@ -1,9 +1,13 @@
-"""Sweeps and maintenance on demand. The server also runs them by itself."""
+"""Sweeps and maintenance on demand, which the server also runs by itself, and what is wrong with Postgres."""
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec import Struct
 
+from postbus.doctor import diagnosis, postgres
+from postbus.doctor.finding import Finding
 from postbus.operations import streams
 from postbus.server import responses
 from postbus.server.endpoint import Call, Endpoints
@@ -29,6 +33,13 @@ async def sweep(call: Call, body: Upkeep) -> Data[responses.Count]:
 async def maintain(call: Call, body: Upkeep) -> Data[responses.Count]:
     """Begin, seal and drop segments of the log where due. Returns how many steps were taken."""
     return Data(responses.Count(await call.bus.maintain(await _stream(call, body))))
+
+
+@endpoints.add(streams.DOCTOR)
+async def find_problems(call: Call) -> Data[list[Finding]]:
+    """Look for problems of Postgres, streams and consumers, as `postbus doctor` does. It changes nothing."""
+    facts = await asyncio.to_thread(diagnosis.examine, call.bus.url)
+    return Data(list(postgres.check(diagnosis.without_queries(facts), machine="the server")))
 
 
 async def _stream(call: Call, body: Upkeep) -> str | None:

@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from postbus import tracing
 from postbus.model.consumer import ConsumerInfo
 from postbus.model.message import Message
+from postbus.model.message import Seq as PublishedSeq
 from postbus.model.patterns import matches
 from postbus.operations import messages
 from postbus.operations.call import Route
@@ -157,7 +158,7 @@ async def _newest(call: Call, key: str) -> Message:
     raise Problem(503, "unavailable", "the search took too long", hint="read with from_seq or from_time instead")
 
 
-async def _publish(call: Call, messages: Sequence[Message]) -> list[int]:
+async def _publish(call: Call, messages: Sequence[Message]) -> list[PublishedSeq]:
     if not tracing.is_on():
         return await call.state.coalescer.publish(call.stream, messages)
     with tracing.publishing(call.stream, messages) as carrying:

@@ -12,23 +12,24 @@ from postbus.server import responses
 from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import Name, Seq, Time, given, moment
 from postbus.server.responses import Data
+from postbus.server.sequin_fields import SequinStream, settings_of
 from postbus.server.setting_fields import given_settings, request_of, unset_settings
 
 endpoints = Endpoints()
 
 
-class NewStream(Struct, forbid_unknown_fields=True):
+class NewStream(SequinStream, forbid_unknown_fields=True, kw_only=True):
     """`max_storage` is in bytes. `until_acked` makes it a queue: a message is removed once all consumers have finished it.
 
     At a limit, the stream evicts its oldest messages or refuses new ones (`when_full`). It never evicts messages younger than
-    `retain_at_least_ms`.
+    `retain_at_least_ms`. `max_storage_gb`, `retain_up_to` and `retain_at_least` are Sequin's names for the three.
     """
 
     name: Name
     exist_ok: bool = False
 
 
-class StreamEdit(Struct, forbid_unknown_fields=True):
+class StreamEdit(SequinStream, forbid_unknown_fields=True, kw_only=True):
     """Fields that are left out stay as they are; null removes a limit."""
 
 
@@ -53,6 +54,11 @@ class Purged(Struct):
     start_seq: int
 
 
+def _settings(kind: Any, body: Any) -> dict[str, Any]:
+    """The settings that a body gives, by any of their names."""
+    return {**given_settings(kind, body), **settings_of(body)}
+
+
 @endpoints.add(streams.LIST)
 async def list_streams(call: Call) -> Data[list[responses.Stream]]:
     """List the streams."""
@@ -66,7 +72,7 @@ async def create_stream(call: Call, body: NewStream) -> Data[responses.Stream]:
     With `exist_ok`, one that exists is left as it is, if it has the settings that are given.
     """
     call.demand("manage", body.name)
-    await call.bus.create_stream(body.name, exist_ok=body.exist_ok, **given_settings(StreamSettings, body))
+    await call.bus.create_stream(body.name, exist_ok=body.exist_ok, **_settings(StreamSettings, body))
     call.state.names.forget(body.name)
     return Data(responses.stream(await call.bus.stream_info(body.name)))
 
@@ -80,7 +86,7 @@ async def get_stream(call: Call) -> Data[responses.Stream]:
 @endpoints.add(streams.ALTER, invalid_status=422)
 async def edit_stream(call: Call, body: StreamEdit) -> Data[responses.Stream]:
     """Change settings of a stream."""
-    changes = given_settings(StreamChanges, body)
+    changes = _settings(StreamChanges, body)
     await call.bus.alter_stream(call.stream, **changes, unset=unset_settings(StreamChanges, body))
     return Data(responses.stream(await call.bus.stream_info(call.stream)))
 

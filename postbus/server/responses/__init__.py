@@ -1,4 +1,4 @@
-"""Response models, in Sequin's words: `inserted_at` here is `published_at` or `created_at` elsewhere."""
+"""Response models, in Sequin's words: `inserted_at` here is `created_at` elsewhere."""
 
 from postbus.server.responses.common import (
     Count,

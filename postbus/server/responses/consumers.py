@@ -26,8 +26,11 @@ MessageState = Literal["available", "delivered", "waiting", "dead"]
 
 
 class Received(msgspec.Struct):
+    """`is_last_attempt`: the consumer's `max_deliver` allows no further one. If it fails, the message becomes a dead letter."""
+
     ack_id: str
     attempt: int
+    is_last_attempt: bool
     message: StoredMessage
 
 
@@ -139,7 +142,7 @@ class ConsumerPlace(msgspec.Struct):
 def received(deliveries: Sequence[Delivery], stream_id: str) -> list[Received]:
     """In order of seq, which is also the order within each key."""
     in_order = sorted(deliveries, key=lambda each: each.seq)
-    return [Received(each.ack_id, each.attempt, message(each, stream_id)) for each in in_order]
+    return [Received(each.ack_id, each.attempt, each.is_last_attempt, message(each, stream_id)) for each in in_order]
 
 
 def peeked(found: Peeked, stream_id: str) -> PeekedMessage:

@@ -36,7 +36,7 @@ class Published(msgspec.Struct, omit_defaults=True):
 
 
 class StoredMessage(msgspec.Struct, omit_defaults=True):
-    """`encoding` is “base64” if data is encoded bytes."""
+    """`encoding` is “base64” if data is encoded bytes. `inserted_at` and `updated_at` are other names of `published_at`."""
 
     key: str | None
     stream_id: str
@@ -44,6 +44,7 @@ class StoredMessage(msgspec.Struct, omit_defaults=True):
     data_hash: str
     seq: int
     partition: int | None
+    published_at: datetime | None
     inserted_at: datetime | None
     updated_at: datetime | None
     headers: dict[str, str] | None = None
@@ -71,6 +72,7 @@ def message(source: Message | Delivery | Peeked | DeadLetter | HistoryEntry, str
         data_hash=digest,
         seq=source.seq or 0,
         partition=source.partition,
+        published_at=published_at,
         inserted_at=published_at,
         updated_at=published_at,
         headers=None if source.headers is None else dict(source.headers),
@@ -78,8 +80,8 @@ def message(source: Message | Delivery | Peeked | DeadLetter | HistoryEntry, str
     )
 
 
-def published(numbers: Sequence[int], *, is_scheduled: bool = False) -> Published:
-    duplicates = [place for place, number in enumerate(numbers) if isinstance(number, Seq) and number.is_duplicate]
+def published(numbers: Sequence[Seq], *, is_scheduled: bool = False) -> Published:
+    duplicates = [place for place, number in enumerate(numbers) if number.is_duplicate]
     plain = [int(number) for number in numbers]
     return Published(
         published=len(plain) - len(duplicates),

@@ -1,4 +1,5 @@
--- The backlog of consumers is counted, streams say how many messages are scheduled, and a peek says when a message was delivered last.
+-- The backlog of consumers is counted, streams say how many messages are scheduled, a peek says when a message was delivered last, and a
+-- sweep counts the deliveries whose lease has expired.
 
 -- Their results change.
 drop function if exists
@@ -34,3 +35,5 @@ create type postbus.stream_info as (
 );
 
 alter type postbus.peeked add attribute last_delivered_at timestamptz;
+
+alter table postbus_data.sweep_state add column timed_out_count bigint not null default 0;

@@ -37,6 +37,7 @@ begin
         clock_timestamp() + case when c.is_group then ack_wait else c.ack_wait end as lease_until,
         true
         and c.is_plain
+        and c.max_deliver is distinct from 1
         and c.max_ack_pending / (8 + 1) >= 100
         and max_messages between 1 and 1000
         and c.is_group = by_position

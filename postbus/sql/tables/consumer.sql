@@ -121,6 +121,8 @@ create table postbus_data.sweep_state (
     -- The sum of the consumer's positions then (see position_sum), and how many messages per second it had received before.
     position_sum bigint not null,
     delivery_rate integer not null,
+    -- How many deliveries have ended in this epoch because their lease expired.
+    timed_out_count bigint not null default 0,
     primary key (consumer_id, epoch, swept_to)
 );
 
@@ -184,6 +186,8 @@ create table postbus_data.waiting (
     failed_at timestamptz not null default clock_timestamp(),
     -- In order "key": the key that it holds.
     key text collate "C",
+    -- The lease that has expired: until the message is given out again, a late ack of it counts.
+    token bigint,
     -- In order "partition", the first waiting message decides whether the partition continues.
     primary key (consumer_id, partition, seq)
 );
@@ -191,6 +195,9 @@ create table postbus_data.waiting (
 -- To find retries that are due. Here and below the index is on consumer_id + 0, so that only queries that say so use it: with
 -- few rows, the planner rates every index as good as the primary key.
 create index waiting_due on postbus_data.waiting ((consumer_id + 0), due_at);
+
+-- To find messages of an expired lease.
+create index waiting_token on postbus_data.waiting (token) where token is not null;
 
 -- A row is a message that, in order "key", was reached while its key was in flight or had failed, and waits behind it. Written
 -- and deleted only under the partition's mutex, and read from position.parked_from on.
@@ -212,11 +219,16 @@ create table postbus_data.due (
     partition integer not null,
     seq bigint not null,
     attempts integer not null,
+    -- As in waiting.
+    token bigint,
     primary key (consumer_id, epoch, n)
 );
 
 -- To find a message by its seq.
 create index due_seq on postbus_data.due ((consumer_id + 0), seq);
+
+-- To find messages of an expired lease.
+create index due_token on postbus_data.due (token) where token is not null;
 
 -- A row is a message that a consumer gave up, with a copy of it.
 create table postbus_data.dead_letter (
@@ -231,6 +243,9 @@ create table postbus_data.dead_letter (
     attempts integer not null,
     reason text,
     died_at timestamptz not null default clock_timestamp(),
+    -- As in waiting, and the epoch of that lease.
+    token bigint,
+    epoch integer,
     primary key (consumer_id, seq)
 );
 
@@ -239,6 +254,9 @@ create index dead_letter_partition on postbus_data.dead_letter ((consumer_id + 0
 
 -- To find dead letters past their retention.
 create index dead_letter_died on postbus_data.dead_letter ((consumer_id + 0), died_at);
+
+-- To find messages of an expired lease.
+create index dead_letter_token on postbus_data.dead_letter (token) where token is not null;
 
 -- A row is the outcome of a delivery: of a batch that was acked, or of one message that failed. Only for consumers with
 -- keep_history.

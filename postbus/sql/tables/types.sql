@@ -91,7 +91,7 @@ create type postbus.delivery as (
 );
 
 -- The messages of one lease, column by column: one row for each would cost the server twice as much. lease is the first part of
--- their ack ids; attempts is null when all are delivered for the first time; one of data and bytes is null.
+-- their ack ids; attempts is null when all are delivered for the first time, and a last attempt is negated; one of data and bytes is null.
 create type postbus_data.batch as (
     lease text,
     partition integer,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from postbus.model.delivery import Batch, Deliveries
 from postbus.model.duration import Duration
 from postbus.model.group import Claim, Fetched
-from postbus.model.message import Message
+from postbus.model.message import Message, Seq
 from postbus.operations.call import Call
 from postbus.transport._async.waiting import AsyncWaitStrategy
 
 if TYPE_CHECKING:
-    from postbus.db._async.database import Connection
     from postbus.db._async.transactions import AsyncTransactions
+    from postbus.db.own_connections import AsyncOwnConnection
 
 Result = TypeVar("Result")
 
@@ -54,7 +54,7 @@ class AsyncTransport(Protocol):
         """Raise an error if operations cannot be run."""
         ...
 
-    async def run(self, call: Call[Result], connection: Connection | None = None) -> Result:
+    async def run(self, call: Call[Result], connection: AsyncOwnConnection | None = None) -> Result:
         """Run an operation, in the transaction of a connection if there is one."""
         ...
 
@@ -65,8 +65,8 @@ class AsyncTransport(Protocol):
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> int: ...
+        connection: AsyncOwnConnection | None,
+    ) -> Seq: ...
 
     async def publish_many(
         self,
@@ -75,8 +75,8 @@ class AsyncTransport(Protocol):
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> list[int]: ...
+        connection: AsyncOwnConnection | None,
+    ) -> list[Seq]: ...
 
     async def receive(
         self,
@@ -86,7 +86,7 @@ class AsyncTransport(Protocol):
         ack: Deliveries | None,
         wait: Duration,
         ack_wait: Duration | None,
-        connection: Connection | None,
+        connection: AsyncOwnConnection | None,
     ) -> Batch: ...
 
     async def claim(
@@ -98,7 +98,7 @@ class AsyncTransport(Protocol):
         lease: Duration | None,
         worker: str | None,
         wait: Duration,
-        connection: Connection | None,
+        connection: AsyncOwnConnection | None,
     ) -> list[Claim]: ...
 
     async def claim_and_fetch(

@@ -14,13 +14,13 @@ from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.duration import Duration, as_milliseconds, as_seconds
 from postbus.model.errors import InvalidInput, Unavailable
 from postbus.model.group import Claim, Fetched
-from postbus.model.message import Message
+from postbus.model.message import Message, Seq
 from postbus.operations import deliveries, groups, messages
 from postbus.operations.call import Call, Http
 from postbus.transport._async.waiting import AsyncHttpWaiting
 
 if TYPE_CHECKING:
-    from postbus.db._async.database import Connection
+    from postbus.db.own_connections import AsyncOwnConnection
     from postbus.http._async.client import AsyncHttpClient
 
 _Result = TypeVar("_Result")
@@ -51,7 +51,7 @@ class AsyncHttpTransport:
     async def check(self) -> None:
         await self._client.check()
 
-    async def run(self, call: Call[_Result], connection: Connection | None = None) -> _Result:
+    async def run(self, call: Call[_Result], connection: AsyncOwnConnection | None = None) -> _Result:
         refuse(connection)
         http = _possible(call.http)
         return http.decode(await self._send(http, repeatable=call.repeatable))
@@ -73,8 +73,8 @@ class AsyncHttpTransport:
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> int:
+        connection: AsyncOwnConnection | None,
+    ) -> Seq:
         return (await self.publish_many(stream, [message], ttl, deliver_at, delay, connection))[0]
 
     async def publish_many(
@@ -84,8 +84,8 @@ class AsyncHttpTransport:
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> list[int]:
+        connection: AsyncOwnConnection | None,
+    ) -> list[Seq]:
         refuse(connection)
         if not batch:
             return []
@@ -95,7 +95,7 @@ class AsyncHttpTransport:
         route = messages.PUBLISH
         # Never repeated: it might publish twice.
         answer = await self._client.call(route.method, route.of(stream), body=body)
-        return answers.numbers(answer.data, batch)
+        return answers.numbers(answer.data)
 
     async def receive(
         self,
@@ -105,7 +105,7 @@ class AsyncHttpTransport:
         ack: Deliveries | None,
         wait: Duration,
         ack_wait: Duration | None,
-        connection: Connection | None,
+        connection: AsyncOwnConnection | None,
     ) -> Batch:
         refuse(connection)
         until = time.monotonic() + (as_seconds(wait) or 0.0)
@@ -153,7 +153,7 @@ class AsyncHttpTransport:
         lease: Duration | None,
         worker: str | None,
         wait: Duration,
-        connection: Connection | None,
+        connection: AsyncOwnConnection | None,
     ) -> list[Claim]:
         refuse(connection)
         call = groups.claim(
@@ -216,7 +216,7 @@ class AsyncHttpBatches:
         pass
 
 
-def refuse(connection: Connection | None) -> None:
+def refuse(connection: AsyncOwnConnection | None) -> None:
     """Refuse a connection of the caller: a server cannot take part in its transaction.
 
     Raises:

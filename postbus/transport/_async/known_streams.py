@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 
 from postbus.codec.rows import Row
 from postbus.db import statements
-from postbus.db._async.database import AsyncDatabase, Connection
+from postbus.db._async.database import AsyncDatabase
+from postbus.db.own_connections import AsyncOwnConnection
 from postbus.model.errors import Conflict, NotAllowed, NotFound
 from postbus.model.stream import DataType
 
@@ -55,7 +56,7 @@ class AsyncKnownStreams:
     async def run(
         self,
         stream: str,
-        connection: Connection | None,
+        connection: AsyncOwnConnection | None,
         statement: str,
         parameters: Callable[[DataType], Sequence[Any]],
         *,
@@ -96,7 +97,7 @@ class AsyncKnownStreams:
     async def receive(
         self,
         stream: str,
-        connection: Connection | None,
+        connection: AsyncOwnConnection | None,
         statement: str,
         parameters: Callable[[DataType], Sequence[Any]],
         load: Callable[[DataType, list[Row]], _Loaded],
@@ -120,7 +121,7 @@ class AsyncKnownStreams:
                 self.forget(stream)
         return load(*await self.run(stream, connection, statement, parameters))
 
-    async def _learn(self, stream: str, connection: Connection | None) -> KnownStream:
+    async def _learn(self, stream: str, connection: AsyncOwnConnection | None) -> KnownStream:
         ((stream_id, data_type),) = await self._database.rows(
             statements.STREAM, (stream,), connection=connection, repeatable=True
         )

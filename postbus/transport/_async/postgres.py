@@ -10,9 +10,10 @@ from typing import Any, Final, TypeVar
 from postbus.codec import parameters, rows
 from postbus.codec.rows import Row
 from postbus.db import statements
-from postbus.db._async.database import AsyncDatabase, Connection
+from postbus.db._async.database import AsyncDatabase
 from postbus.db._async.transactions import AsyncTransactions
 from postbus.db.embedded import EmbeddedServer
+from postbus.db.own_connections import AsyncOwnConnection
 from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.duration import Duration, as_timedelta
 from postbus.model.errors import Unavailable
@@ -59,7 +60,7 @@ class AsyncPostgresTransport:
     async def check(self) -> None:
         await self.database.check_installed()
 
-    async def run(self, call: Call[_Result], connection: Connection | None = None) -> _Result:
+    async def run(self, call: Call[_Result], connection: AsyncOwnConnection | None = None) -> _Result:
         sql = call.sql
         if isinstance(sql, DataSql):
             return await self._run_with_data(sql, connection, repeatable=call.repeatable)
@@ -74,7 +75,7 @@ class AsyncPostgresTransport:
         return result
 
     async def run_sql(
-        self, sql: Sql[_Result], connection: Connection | None = None, *, repeatable: bool = False
+        self, sql: Sql[_Result], connection: AsyncOwnConnection | None = None, *, repeatable: bool = False
     ) -> _Result:
         """Run a statement, and those of its further pages."""
         found = await self.database.rows(sql.statement, sql.parameters, connection=connection, repeatable=repeatable)
@@ -87,7 +88,7 @@ class AsyncPostgresTransport:
         return result
 
     async def _run_with_data(
-        self, sql: DataSql[_Result], connection: Connection | None, *, repeatable: bool
+        self, sql: DataSql[_Result], connection: AsyncOwnConnection | None, *, repeatable: bool
     ) -> _Result:
         if DATA_TYPE not in sql.parameters:
             data_type = await self._streams.data_type(sql.stream)
@@ -110,8 +111,8 @@ class AsyncPostgresTransport:
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> int:
+        connection: AsyncOwnConnection | None,
+    ) -> Seq:
         dedup_id = message.dedup_id
         known = self._streams.get(stream)
         if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_id) == _PLAIN:
@@ -119,7 +120,7 @@ class AsyncPostgresTransport:
                 found = await self.database.rows(
                     statements.publish_to(known.own_id), parameters.publisher_parameters(known.data_type, message)
                 )
-                return _answered(found[0][0], message)
+                return Seq.answered(found[0][0])
             except NO_OWN_FUNCTION:
                 self._streams.forget(stream)  # Look it up again.
         later = (as_timedelta(ttl), deliver_at, as_timedelta(delay))
@@ -129,7 +130,7 @@ class AsyncPostgresTransport:
             statements.PUBLISH,
             lambda data_type: (*parameters.publish_parameters(stream, data_type, message), *later, dedup_id),
         )
-        return _answered(found[0][0], message)
+        return Seq.answered(found[0][0])
 
     async def publish_many(
         self,
@@ -138,8 +139,8 @@ class AsyncPostgresTransport:
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> list[int]:
+        connection: AsyncOwnConnection | None,
+    ) -> list[Seq]:
         dedup_ids = parameters.dedup_ids(messages)
         known = self._streams.get(stream)
         if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_ids) == _PLAIN:
@@ -147,7 +148,7 @@ class AsyncPostgresTransport:
                 found = await self.database.rows(
                     statements.publish_many_to(known.own_id), parameters.publisher_arrays(known.data_type, messages)
                 )
-                return _all_answered(found[0][0], messages)
+                return _all_answered(found[0][0])
             except NO_OWN_FUNCTION:
                 self._streams.forget(stream)
         later = (as_timedelta(ttl), deliver_at, as_timedelta(delay))
@@ -157,7 +158,7 @@ class AsyncPostgresTransport:
             statements.PUBLISH_MANY,
             lambda data_type: (*parameters.publish_many_parameters(stream, data_type, messages), *later, dedup_ids),
         )
-        return _all_answered(found[0][0], messages)
+        return _all_answered(found[0][0])
 
     async def receive(
         self,
@@ -167,8 +168,9 @@ class AsyncPostgresTransport:
         ack: Deliveries | None,
         wait: Duration,
         ack_wait: Duration | None,
-        connection: Connection | None,
+        connection: AsyncOwnConnection | None,
     ) -> Batch:
+        waits_for = as_timedelta(wait) if wait else None
         if connection is not None:
             if ack is not None and (ids := ack_ids(ack)):
                 await self.run(deliveries.ack(stream, consumer, ids), connection)
@@ -176,10 +178,10 @@ class AsyncPostgresTransport:
             return await self.receive_once(stream, consumer, statement, max_messages, ack_wait, connection=connection)
         statement = statements.RECEIVE if ack is None else statements.ACK_AND_RECEIVE
         batch = await self.receive_once(stream, consumer, statement, max_messages, ack_wait, ack=ack)
-        if batch or not wait:
+        if batch or not waits_for:
             return batch
         acked_count = batch.acked_count
-        waiter = self._wakeups.waiter(stream, consumer, as_timedelta(wait) or timedelta())
+        waiter = self._wakeups.waiter(stream, consumer, waits_for)
         try:
             async with waiter:
                 while not batch and await waiter.wait():
@@ -199,7 +201,7 @@ class AsyncPostgresTransport:
         ack_wait: Duration | None,
         *,
         ack: Deliveries | None = None,
-        connection: Connection | None = None,
+        connection: AsyncOwnConnection | None = None,
     ) -> Batch:
         """Receive without waiting for messages."""
         duration = as_timedelta(ack_wait)
@@ -220,13 +222,14 @@ class AsyncPostgresTransport:
         lease: Duration | None,
         worker: str | None,
         wait: Duration,
-        connection: Connection | None,
+        connection: AsyncOwnConnection | None,
     ) -> list[Claim]:
         call = groups.claim(stream, group, max_messages=max_messages, lease=lease, worker=worker)
+        waits_for = as_timedelta(wait) if wait else None
         claims = await self.run(call, connection)
-        if claims or not wait or connection is not None:
+        if claims or not waits_for or connection is not None:
             return claims
-        async with self._wakeups.waiter(stream, group, as_timedelta(wait) or timedelta()) as waiter:
+        async with self._wakeups.waiter(stream, group, waits_for) as waiter:
             while not claims and await waiter.wait():
                 claims = await self.run(call)
         return claims
@@ -243,10 +246,11 @@ class AsyncPostgresTransport:
     ) -> list[Fetched]:
         """Commit ranges, claim others and fetch them, in one round trip. It commits before it waits for messages."""
         duration = as_timedelta(lease)
+        waits_for = as_timedelta(wait) if wait else None
         found = await self._consume(stream, group, max_messages, duration, finished)
-        if found or not wait:
+        if found or not waits_for:
             return found
-        async with self._wakeups.waiter(stream, group, as_timedelta(wait) or timedelta()) as waiter:
+        async with self._wakeups.waiter(stream, group, waits_for) as waiter:
             while not found and await waiter.wait():
                 found = await self._consume(stream, group, max_messages, duration, ())
         return found
@@ -279,11 +283,7 @@ class AsyncPostgresTransport:
         self._streams.forget(stream)
 
 
-def _answered(answer: int, message: Message) -> int:
-    return answer if answer > 0 and message.dedup_id is None else Seq.answered(answer)
-
-
-def _all_answered(found: list[int], messages: Sequence[Message]) -> list[int]:
-    if any(message.dedup_id is not None for message in messages) or min(found, default=1) <= 0:
+def _all_answered(found: list[int]) -> list[Seq]:
+    if min(found, default=1) <= 0:
         return [Seq.answered(answer) for answer in found]
-    return found
+    return list(map(Seq, found))

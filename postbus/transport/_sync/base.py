@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from postbus.model.delivery import Batch, Deliveries
 from postbus.model.duration import Duration
 from postbus.model.group import Claim, Fetched
-from postbus.model.message import Message
+from postbus.model.message import Message, Seq
 from postbus.operations.call import Call
 from postbus.transport._sync.waiting import WaitStrategy
 
 if TYPE_CHECKING:
-    from postbus.db._sync.database import Connection
     from postbus.db._sync.transactions import Transactions
+    from postbus.db.own_connections import OwnConnection
 
 Result = TypeVar("Result")
 
@@ -56,7 +56,7 @@ class Transport(Protocol):
         """Raise an error if operations cannot be run."""
         ...
 
-    def run(self, call: Call[Result], connection: Connection | None = None) -> Result:
+    def run(self, call: Call[Result], connection: OwnConnection | None = None) -> Result:
         """Run an operation, in the transaction of a connection if there is one."""
         ...
 
@@ -67,8 +67,8 @@ class Transport(Protocol):
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> int: ...
+        connection: OwnConnection | None,
+    ) -> Seq: ...
 
     def publish_many(
         self,
@@ -77,8 +77,8 @@ class Transport(Protocol):
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> list[int]: ...
+        connection: OwnConnection | None,
+    ) -> list[Seq]: ...
 
     def receive(
         self,
@@ -88,7 +88,7 @@ class Transport(Protocol):
         ack: Deliveries | None,
         wait: Duration,
         ack_wait: Duration | None,
-        connection: Connection | None,
+        connection: OwnConnection | None,
     ) -> Batch: ...
 
     def claim(
@@ -100,7 +100,7 @@ class Transport(Protocol):
         lease: Duration | None,
         worker: str | None,
         wait: Duration,
-        connection: Connection | None,
+        connection: OwnConnection | None,
     ) -> list[Claim]: ...
 
     def claim_and_fetch(

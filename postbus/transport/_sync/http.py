@@ -16,13 +16,13 @@ from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.duration import Duration, as_milliseconds, as_seconds
 from postbus.model.errors import InvalidInput, Unavailable
 from postbus.model.group import Claim, Fetched
-from postbus.model.message import Message
+from postbus.model.message import Message, Seq
 from postbus.operations import deliveries, groups, messages
 from postbus.operations.call import Call, Http
 from postbus.transport._sync.waiting import HttpWaiting
 
 if TYPE_CHECKING:
-    from postbus.db._sync.database import Connection
+    from postbus.db.own_connections import OwnConnection
     from postbus.http._sync.client import HttpClient
 
 _Result = TypeVar("_Result")
@@ -53,7 +53,7 @@ class HttpTransport:
     def check(self) -> None:
         self._client.check()
 
-    def run(self, call: Call[_Result], connection: Connection | None = None) -> _Result:
+    def run(self, call: Call[_Result], connection: OwnConnection | None = None) -> _Result:
         refuse(connection)
         http = _possible(call.http)
         return http.decode(self._send(http, repeatable=call.repeatable))
@@ -75,8 +75,8 @@ class HttpTransport:
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> int:
+        connection: OwnConnection | None,
+    ) -> Seq:
         return (self.publish_many(stream, [message], ttl, deliver_at, delay, connection))[0]
 
     def publish_many(
@@ -86,8 +86,8 @@ class HttpTransport:
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> list[int]:
+        connection: OwnConnection | None,
+    ) -> list[Seq]:
         refuse(connection)
         if not batch:
             return []
@@ -97,7 +97,7 @@ class HttpTransport:
         route = messages.PUBLISH
         # Never repeated: it might publish twice.
         answer = self._client.call(route.method, route.of(stream), body=body)
-        return answers.numbers(answer.data, batch)
+        return answers.numbers(answer.data)
 
     def receive(
         self,
@@ -107,7 +107,7 @@ class HttpTransport:
         ack: Deliveries | None,
         wait: Duration,
         ack_wait: Duration | None,
-        connection: Connection | None,
+        connection: OwnConnection | None,
     ) -> Batch:
         refuse(connection)
         until = time.monotonic() + (as_seconds(wait) or 0.0)
@@ -155,7 +155,7 @@ class HttpTransport:
         lease: Duration | None,
         worker: str | None,
         wait: Duration,
-        connection: Connection | None,
+        connection: OwnConnection | None,
     ) -> list[Claim]:
         refuse(connection)
         call = groups.claim(
@@ -218,7 +218,7 @@ class HttpBatches:
         pass
 
 
-def refuse(connection: Connection | None) -> None:
+def refuse(connection: OwnConnection | None) -> None:
     """Refuse a connection of the caller: a server cannot take part in its transaction.
 
     Raises:

@@ -11,7 +11,8 @@ from typing import Any, Final, TypeVar
 
 from postbus.codec.rows import Row
 from postbus.db import statements
-from postbus.db._sync.database import Connection, Database
+from postbus.db._sync.database import Database
+from postbus.db.own_connections import OwnConnection
 from postbus.model.errors import Conflict, NotAllowed, NotFound
 from postbus.model.stream import DataType
 
@@ -57,7 +58,7 @@ class KnownStreams:
     def run(
         self,
         stream: str,
-        connection: Connection | None,
+        connection: OwnConnection | None,
         statement: str,
         parameters: Callable[[DataType], Sequence[Any]],
         *,
@@ -96,7 +97,7 @@ class KnownStreams:
     def receive(
         self,
         stream: str,
-        connection: Connection | None,
+        connection: OwnConnection | None,
         statement: str,
         parameters: Callable[[DataType], Sequence[Any]],
         load: Callable[[DataType, list[Row]], _Loaded],
@@ -120,7 +121,7 @@ class KnownStreams:
                 self.forget(stream)
         return load(*self.run(stream, connection, statement, parameters))
 
-    def _learn(self, stream: str, connection: Connection | None) -> KnownStream:
+    def _learn(self, stream: str, connection: OwnConnection | None) -> KnownStream:
         ((stream_id, data_type),) = self._database.rows(
             statements.STREAM, (stream,), connection=connection, repeatable=True
         )

@@ -12,9 +12,10 @@ from typing import Any, Final, TypeVar
 from postbus.codec import parameters, rows
 from postbus.codec.rows import Row
 from postbus.db import statements
-from postbus.db._sync.database import Connection, Database
+from postbus.db._sync.database import Database
 from postbus.db._sync.transactions import Transactions
 from postbus.db.embedded import EmbeddedServer
+from postbus.db.own_connections import OwnConnection
 from postbus.model.delivery import Batch, Deliveries, ack_ids
 from postbus.model.duration import Duration, as_timedelta
 from postbus.model.errors import Unavailable
@@ -61,7 +62,7 @@ class PostgresTransport:
     def check(self) -> None:
         self.database.check_installed()
 
-    def run(self, call: Call[_Result], connection: Connection | None = None) -> _Result:
+    def run(self, call: Call[_Result], connection: OwnConnection | None = None) -> _Result:
         sql = call.sql
         if isinstance(sql, DataSql):
             return self._run_with_data(sql, connection, repeatable=call.repeatable)
@@ -75,7 +76,9 @@ class PostgresTransport:
             self.run(sql.afterwards())
         return result
 
-    def run_sql(self, sql: Sql[_Result], connection: Connection | None = None, *, repeatable: bool = False) -> _Result:
+    def run_sql(
+        self, sql: Sql[_Result], connection: OwnConnection | None = None, *, repeatable: bool = False
+    ) -> _Result:
         """Run a statement, and those of its further pages."""
         found = self.database.rows(sql.statement, sql.parameters, connection=connection, repeatable=repeatable)
         page = result = sql.decode(found)
@@ -86,7 +89,7 @@ class PostgresTransport:
                 result = result + page  # type: ignore[operator]
         return result
 
-    def _run_with_data(self, sql: DataSql[_Result], connection: Connection | None, *, repeatable: bool) -> _Result:
+    def _run_with_data(self, sql: DataSql[_Result], connection: OwnConnection | None, *, repeatable: bool) -> _Result:
         if DATA_TYPE not in sql.parameters:
             data_type = self._streams.data_type(sql.stream)
             found = self.database.rows(sql.statement, sql.parameters, connection=connection, repeatable=repeatable)
@@ -104,8 +107,8 @@ class PostgresTransport:
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> int:
+        connection: OwnConnection | None,
+    ) -> Seq:
         dedup_id = message.dedup_id
         known = self._streams.get(stream)
         if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_id) == _PLAIN:
@@ -113,7 +116,7 @@ class PostgresTransport:
                 found = self.database.rows(
                     statements.publish_to(known.own_id), parameters.publisher_parameters(known.data_type, message)
                 )
-                return _answered(found[0][0], message)
+                return Seq.answered(found[0][0])
             except NO_OWN_FUNCTION:
                 self._streams.forget(stream)  # Look it up again.
         later = (as_timedelta(ttl), deliver_at, as_timedelta(delay))
@@ -123,7 +126,7 @@ class PostgresTransport:
             statements.PUBLISH,
             lambda data_type: (*parameters.publish_parameters(stream, data_type, message), *later, dedup_id),
         )
-        return _answered(found[0][0], message)
+        return Seq.answered(found[0][0])
 
     def publish_many(
         self,
@@ -132,8 +135,8 @@ class PostgresTransport:
         ttl: Duration | None,
         deliver_at: datetime | None,
         delay: Duration | None,
-        connection: Connection | None,
-    ) -> list[int]:
+        connection: OwnConnection | None,
+    ) -> list[Seq]:
         dedup_ids = parameters.dedup_ids(messages)
         known = self._streams.get(stream)
         if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_ids) == _PLAIN:
@@ -141,7 +144,7 @@ class PostgresTransport:
                 found = self.database.rows(
                     statements.publish_many_to(known.own_id), parameters.publisher_arrays(known.data_type, messages)
                 )
-                return _all_answered(found[0][0], messages)
+                return _all_answered(found[0][0])
             except NO_OWN_FUNCTION:
                 self._streams.forget(stream)
         later = (as_timedelta(ttl), deliver_at, as_timedelta(delay))
@@ -151,7 +154,7 @@ class PostgresTransport:
             statements.PUBLISH_MANY,
             lambda data_type: (*parameters.publish_many_parameters(stream, data_type, messages), *later, dedup_ids),
         )
-        return _all_answered(found[0][0], messages)
+        return _all_answered(found[0][0])
 
     def receive(
         self,
@@ -161,8 +164,9 @@ class PostgresTransport:
         ack: Deliveries | None,
         wait: Duration,
         ack_wait: Duration | None,
-        connection: Connection | None,
+        connection: OwnConnection | None,
     ) -> Batch:
+        waits_for = as_timedelta(wait) if wait else None
         if connection is not None:
             if ack is not None and (ids := ack_ids(ack)):
                 self.run(deliveries.ack(stream, consumer, ids), connection)
@@ -170,10 +174,10 @@ class PostgresTransport:
             return self.receive_once(stream, consumer, statement, max_messages, ack_wait, connection=connection)
         statement = statements.RECEIVE if ack is None else statements.ACK_AND_RECEIVE
         batch = self.receive_once(stream, consumer, statement, max_messages, ack_wait, ack=ack)
-        if batch or not wait:
+        if batch or not waits_for:
             return batch
         acked_count = batch.acked_count
-        waiter = self._wakeups.waiter(stream, consumer, as_timedelta(wait) or timedelta())
+        waiter = self._wakeups.waiter(stream, consumer, waits_for)
         try:
             with waiter:
                 while not batch and waiter.wait():
@@ -193,7 +197,7 @@ class PostgresTransport:
         ack_wait: Duration | None,
         *,
         ack: Deliveries | None = None,
-        connection: Connection | None = None,
+        connection: OwnConnection | None = None,
     ) -> Batch:
         """Receive without waiting for messages."""
         duration = as_timedelta(ack_wait)
@@ -214,13 +218,14 @@ class PostgresTransport:
         lease: Duration | None,
         worker: str | None,
         wait: Duration,
-        connection: Connection | None,
+        connection: OwnConnection | None,
     ) -> list[Claim]:
         call = groups.claim(stream, group, max_messages=max_messages, lease=lease, worker=worker)
+        waits_for = as_timedelta(wait) if wait else None
         claims = self.run(call, connection)
-        if claims or not wait or connection is not None:
+        if claims or not waits_for or connection is not None:
             return claims
-        with self._wakeups.waiter(stream, group, as_timedelta(wait) or timedelta()) as waiter:
+        with self._wakeups.waiter(stream, group, waits_for) as waiter:
             while not claims and waiter.wait():
                 claims = self.run(call)
         return claims
@@ -237,10 +242,11 @@ class PostgresTransport:
     ) -> list[Fetched]:
         """Commit ranges, claim others and fetch them, in one round trip. It commits before it waits for messages."""
         duration = as_timedelta(lease)
+        waits_for = as_timedelta(wait) if wait else None
         found = self._consume(stream, group, max_messages, duration, finished)
-        if found or not wait:
+        if found or not waits_for:
             return found
-        with self._wakeups.waiter(stream, group, as_timedelta(wait) or timedelta()) as waiter:
+        with self._wakeups.waiter(stream, group, waits_for) as waiter:
             while not found and waiter.wait():
                 found = self._consume(stream, group, max_messages, duration, ())
         return found
@@ -273,11 +279,7 @@ class PostgresTransport:
         self._streams.forget(stream)
 
 
-def _answered(answer: int, message: Message) -> int:
-    return answer if answer > 0 and message.dedup_id is None else Seq.answered(answer)
-
-
-def _all_answered(found: list[int], messages: Sequence[Message]) -> list[int]:
-    if any(message.dedup_id is not None for message in messages) or min(found, default=1) <= 0:
+def _all_answered(found: list[int]) -> list[Seq]:
+    if min(found, default=1) <= 0:
         return [Seq.answered(answer) for answer in found]
-    return found
+    return list(map(Seq, found))

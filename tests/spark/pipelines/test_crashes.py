@@ -33,8 +33,8 @@ def publish_and_maintain(url: str, begin: int) -> None:
     """Publish forty messages, each twice, and let retention drop what was archived."""
     with postbus.connect(url) as bus:
         for n in range(begin, begin + 40):
-            assert not bus.publish(STREAM, key=f"k.{n}", data=n, dedup_id=str(n)).is_duplicate  # type: ignore[attr-defined]
-            assert bus.publish(STREAM, key=f"k.{n}", data=n, dedup_id=str(n)).is_duplicate  # type: ignore[attr-defined]
+            assert not bus.publish(STREAM, key=f"k.{n}", data=n, dedup_id=str(n)).is_duplicate
+            assert bus.publish(STREAM, key=f"k.{n}", data=n, dedup_id=str(n)).is_duplicate
         for _ in range(3):
             bus.maintain(STREAM)
 

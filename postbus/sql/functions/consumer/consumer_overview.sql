@@ -19,7 +19,8 @@ returns table (
     waiting bigint,
     dead bigint,
     oldest_unread_at timestamptz,
-    oldest_in_flight_at timestamptz
+    oldest_in_flight_at timestamptz,
+    timed_out bigint
 )
 language plpgsql
 volatile
@@ -31,6 +32,7 @@ A page of consumers with their current figures, in order of stream and name: at 
 stream, or for null of all on which the caller has the right to consume. The columns are those that stats reports for one.
 
 redelivering  how many of the messages in flight were delivered before.
+timed_out     how many deliveries have ended because their lease expired, since the last seek.
 
 Raises   PB403 without the right to consume, PB404 for an unknown stream.
 */
@@ -41,7 +43,7 @@ begin
     return query
     select
         c.stream_name, c.name, c.is_group, c.ordering, c.paused, b.backlog, b.is_exact, b.unread, b.in_flight, b.redelivering, b.waiting, b.dead,
-        b.oldest_unread_at, b.oldest_in_flight_at
+        b.oldest_unread_at, b.oldest_in_flight_at, b.timed_out
     from (
         select c.*
         from postbus_data.consumer as c

@@ -91,6 +91,7 @@ begin
     settings.backoff_factor := backoff_factor;
     settings.backoff_cap := backoff_cap;
     settings.backoff_jitter := backoff_jitter;
+    settings.stream_id := (select s.id from postbus_data.stream as s where s.name = stream);
     settings := postbus_data.set_filter(settings, filter_key_pattern, filter_headers, filter_headers_not, filter_data);
     perform postbus_data.add_consumer(settings, "start", from_seq, from_time, exist_ok);
 end

@@ -16,9 +16,9 @@ as $$
 /*
 Ack deliveries by their ack ids, in the caller's transaction: they are finished.
 
-Returns  how many this call finished. A delivery that was settled before, or whose lease expired and was swept, is not counted:
-         another worker may have the message by now.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
+Returns  how many this call finished. A delivery that was settled before is not counted, nor one whose lease has expired once its message
+         was given out again. Until then a late ack counts, also of a message that has become a dead letter.
+Raises   PB400 for what is not an ack id, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
 Touches  lease, settled (delete), or settled (insert) for part of a lease; history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.
 */

@@ -20,8 +20,9 @@ Extend leases: they now end ack_wait from now, by default the consumer's setting
 
 shorten  also let a lease end earlier; otherwise a lease is never shortened.
 
-Returns  how many messages are leased until then or longer.
-Raises   PB400 for an ack_wait not between 1 millisecond and 7 days, PB403 without the right to consume, PB404 for an unknown
+Returns  how many messages are leased until then or longer. A lease that has expired and was swept is not extended: a worker that is told so
+         should stop, or ack in time.
+Raises   PB400 for what is not an ack id or an ack_wait not between 1 millisecond and 7 days, PB403 without the right to consume, PB404 for an unknown
          stream or consumer, PB412 outside READ COMMITTED.
 Touches  lease (update; insert of a piece, when only some messages of a lease are extended); position, with shorten.
 Locks    the leases; with shorten, the mutex of each partition, until the transaction ends.

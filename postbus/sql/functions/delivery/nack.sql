@@ -26,8 +26,9 @@ reason   why; kept with the message.
 untried  nobody has worked on the messages: the delivery does not count as an attempt, and without a delay they are available at
          once.
 
-Returns  how many this call returned; see ack for what is not counted.
-Raises   PB400 for a delay not between 0 and 30 days, PB403 without the right to consume, PB404 for an unknown stream or consumer,
+Returns  how many this call returned. A delivery that was settled before is not counted, nor one whose lease has expired and was swept: its
+         message waits for redelivery already.
+Raises   PB400 for what is not an ack id or a delay not between 0 and 30 days, PB403 without the right to consume, PB404 for an unknown stream or consumer,
          PB412 outside READ COMMITTED.
 Touches  settled, waiting, dead_letter (insert), lease (delete); history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.

@@ -19,8 +19,8 @@ max_messages   1 to 10,000, in order within each partition.
 ack_wait       how long they are leased; null means the consumer's setting.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 
-Returns  no rows when nothing is available: it waits for partitions that another receive has just locked, and first sweeps expired
-         leases and due retries. With a filter, no rows may also mean that none of the next 65,536 messages passed; the next
+Returns  no rows when nothing is available, or when other open transactions hold all partitions that have something: it waits a tenth of
+         a second for them. It first sweeps expired leases and due retries. With a filter, no rows may also mean that none of the next 65,536 messages passed; the next
          receive continues after them.
 Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB409
          for a group or another data type, PB412 outside READ COMMITTED, PB503 on a standby.
@@ -29,7 +29,7 @@ Locks    the mutex of each partition it takes from, until the transaction ends. 
          partitions.
 */
     select
-        s.lease || '-' || m.seq, coalesce(m.attempt, 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
+        s.lease || '-' || m.seq, coalesce(abs(m.attempt), 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
     from postbus_data.ack_and_receive_in_any_session(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
     cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)

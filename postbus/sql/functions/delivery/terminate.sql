@@ -17,8 +17,8 @@ as $$
 /*
 Make deliveries dead letters at once, whatever max_deliver says.
 
-Returns  how many this call buried; see ack for what is not counted.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
+Returns  how many this call buried; see ack for what is counted, also of leases that have expired.
+Raises   PB400 for what is not an ack id, PB403 without the right to consume, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED.
 Touches  settled, dead_letter (insert), lease (delete); history (insert) when the consumer keeps one.
 Locks    the leases, in order of their tokens.
 */

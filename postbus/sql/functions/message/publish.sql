@@ -19,7 +19,7 @@ as $$
 Publish one message to a stream, in the caller's transaction.
 
 key            decides the message's partition, and so its order; null: any partition.
-data, bytes    the content: data in a json or text stream, bytes in a bytes stream.
+data, bytes    the content: data in a json or text stream, bytes in a bytes stream. Data may also be of type json or jsonb.
 headers        a JSON object of strings.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 ttl            how long the message lives after it is published: later, consumers skip it or make it a dead letter.

@@ -30,6 +30,7 @@ begin
         raise exception using
             errcode = 'PB400',
             message = 'purge needs to know what to remove',
+            constraint = 'which_messages',
             hint = 'give exactly one of before_seq, before_time, everything => true';
     end if;
     new_start := least(

@@ -19,7 +19,15 @@ group.
 */
     select
         s.acked,
-        row(s.lease, s.partition, s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)::postbus_data.batch
+        row(
+            s.lease, s.partition, s.seqs,
+            case
+                when s.attempts is not null then array(
+                    select abs(a.attempt) from unnest(s.attempts) with ordinality as a (attempt, place) order by a.place
+                )
+            end,
+            s.keys, s.data, s.bytes, s.headers, s.published_at
+        )::postbus_data.batch
     from postbus_data.ack_and_receive(
         stream, consumer, max_messages, nullif(ack_wait, interval '0'), expected_type, ack_ids, coalesce(ack_wait = interval '0', false), caller
     ) as s

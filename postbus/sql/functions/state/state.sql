@@ -32,6 +32,8 @@ begin
         raise exception using
             errcode = 'PB409',
             message = format('stream "%s" does not keep one message per key', stream),
+            schema = stream,
+            constraint = 'no_state',
             hint = 'such a stream is created with one_message_per_key; read any stream with postbus.read';
     end if;
     if (max_messages between 1 and 10000) is not true then

@@ -94,7 +94,11 @@ begin
     on conflict (name) do nothing
     returning s.id into id;
     if id is null and not exist_ok then
-        raise exception using errcode = 'PB409', message = format('stream "%s" already exists', stream);
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" already exists', stream),
+            constraint = 'already_exists',
+            hint = 'to take it as it is: exist_ok => true';
     end if;
     if id is null then
         select s.* into existing from postbus_data.stream as s where s.name = stream;

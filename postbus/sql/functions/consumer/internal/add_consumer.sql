@@ -19,6 +19,7 @@ declare
     existing postbus_data.consumer;
     first_segment postbus_data.segment;
     new_id integer;
+    what text;
 begin
     perform postbus_data.check_name(case when settings.is_group then 'group' else 'consumer' end, settings.name);
     settings.stream_id := postbus_data.stream_id(settings.stream_name);
@@ -59,17 +60,18 @@ begin
         return;
     end if;
     select c.* into existing from postbus_data.consumer as c where c.stream_name = settings.stream_name and c.name = settings.name;
-    if existing.is_group <> settings.is_group or not exist_ok then
+    what := format('%s "%s" of stream "%s"', case when existing.is_group then 'group' else 'consumer' end, settings.name, settings.stream_name);
+    if existing.is_group <> settings.is_group then
+        raise exception using errcode = 'PB409', message = format('%s already exists', what), hint = 'choose another name';
+    elsif not exist_ok then
         raise exception using
             errcode = 'PB409',
-            message = format(
-                '%s "%s" of stream "%s" already exists', case when existing.is_group then 'group' else 'consumer' end, settings.name,
-                settings.stream_name
-            );
+            message = format('%s already exists', what),
+            constraint = 'already_exists',
+            hint = 'to take it as it is: exist_ok => true';
     end if;
     perform postbus_data.check_same_settings(
-        format('%s "%s" of stream "%s"', case when existing.is_group then 'group' else 'consumer' end, settings.name, settings.stream_name),
-        to_jsonb(existing), to_jsonb(settings), postbus_data.consumer_defaults()
+        what, to_jsonb(existing), to_jsonb(settings), postbus_data.consumer_defaults()
     );
 end
 $$;

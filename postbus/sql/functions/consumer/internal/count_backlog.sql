@@ -8,7 +8,8 @@ create or replace function postbus_data.count_backlog(
     out waiting bigint,
     out dead bigint,
     out oldest_unread_at timestamptz,
-    out oldest_in_flight_at timestamptz
+    out oldest_in_flight_at timestamptz,
+    out timed_out bigint
 )
 language plpgsql
 stable
@@ -26,6 +27,7 @@ unread               not delivered yet. Messages that the filter, their time to 
 in_flight            leased and not settled; redelivering is how many of them were delivered before.
 waiting              failed, due for redelivery, or parked behind their key; 10,000 means that many or more.
 dead                 given up; 10,000 means that many or more.
+timed_out            how many deliveries have ended because their lease expired, since the last seek.
 
 Stable, so it has the snapshot of the query that calls it: a message that moves from one state to another meanwhile is counted once.
 */
@@ -128,6 +130,17 @@ begin
     end if;
     select count(*) into dead
     from (select from postbus_data.dead_letter as d where d.consumer_id = consumer_id limit 10000) as d;
+    timed_out := coalesce(
+        (
+            select s.timed_out_count
+            from postbus_data.sweep_state as s
+            where s.consumer_id = consumer_id
+                and s.epoch = reader.epoch
+            order by s.swept_to desc
+            limit 1
+        ),
+        0
+    );
     backlog := unread + in_flight + waiting;
 end
 $$;

@@ -15,11 +15,7 @@ begin
             and c.name = find_consumer.consumer
     );
     if found_consumer.id is null then
-        perform postbus_data.stream_id(stream);
-        raise exception using
-            errcode = 'PB404',
-            message = format('consumer "%s" of stream "%s" does not exist', consumer, stream),
-            hint = format('create it with: select postbus.create_consumer(%L, %L)', stream, consumer);
+        perform postbus_data.raise_unknown_consumer(stream, consumer, false);
     end if;
     return found_consumer;
 end

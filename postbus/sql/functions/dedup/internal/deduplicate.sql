@@ -29,6 +29,7 @@ begin
         raise exception using
             errcode = 'PB409',
             message = 'the stream has no dedup_window',
+            constraint = 'no_dedup_window',
             hint = 'set one with alter_stream, or publish without ids';
     end if;
     if exists (select from unnest(ids) as i (id) where length(i.id) not between 1 and 255) then

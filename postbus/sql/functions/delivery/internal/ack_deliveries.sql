@@ -16,10 +16,10 @@ declare
     named record;
     finished integer := 0;
 begin
-    if cardinality(ack_ids) = 1 and length(ack_ids[1]) = 16 then
+    if cardinality(ack_ids) = 1 and postbus_data.parse_token(ack_ids[1]) is not null then
         return postbus_data.ack_lease(consumer_id, epoch, postbus_data.parse_token(ack_ids[1]), null);
     end if;
-    tokens := array(select postbus_data.parse_token(i) from unnest(ack_ids) as i where length(i) = 16);
+    tokens := array(select postbus_data.parse_token(i) from unnest(ack_ids) as i where i ~ '^[0-9a-f]{16}$');
     if cardinality(tokens) = cardinality(ack_ids) then
         with gone as (
             delete from postbus_data.lease as l

@@ -32,6 +32,8 @@ begin
             delete from postbus_data.lease as l where l.token = token returning cardinality(l.seqs) as size
         )
         select held + coalesce(sum(p.size), 0) into held from pieces as p;
+        -- Of pieces that have expired.
+        held := held + (select count(*) from postbus_data.settle_expired(consumer_id, epoch, token, null));
     end if;
     delete from postbus_data.settled as s where s.token = token;
     get diagnostics gone = row_count;

@@ -26,6 +26,7 @@ declare
     seqs bigint[];
     attempts integer[];
     exceptional text[];
+    taken_seqs bigint[];
     parked_left bigint;
 begin
     claim.blocked := null;
@@ -106,10 +107,14 @@ begin
     if seqs is not null then
         seqs := seqs[1:wanted];
         attempts := attempts[1:wanted];
-        delete from postbus_data.waiting as w
-        where w.consumer_id = reader.id
-            and w.partition = origin
-            and w.seq = any (seqs);
+        with taken as (
+            delete from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = origin
+                and w.seq = any (seqs)
+            returning w.seq
+        )
+        select array_agg(t.seq) into taken_seqs from taken as t;
         if place.parked_from is not null then
             with taken as (
                 delete from postbus_data.parked as p
@@ -119,7 +124,9 @@ begin
                     and p.seq = any (seqs)
                 returning p.seq
             )
-            select place.parked_count - count(*) into place.parked_count from taken;
+            select place.parked_count - count(*), taken_seqs || array_agg(t.seq)
+            into place.parked_count, taken_seqs
+            from taken as t;
             select p.seq into parked_left
             from postbus_data.parked as p
             where p.consumer_id = reader.id
@@ -129,6 +136,13 @@ begin
             order by p.seq
             limit 1;
             place.parked_from := parked_left;
+        end if;
+        if cardinality(taken_seqs) is distinct from cardinality(seqs) then
+            -- A late ack has just taken some of them.
+            select array_agg(m.seq order by m.place), array_agg(m.attempt order by m.place)
+            into seqs, attempts
+            from unnest(seqs, attempts) with ordinality as m (seq, attempt, place)
+            where m.seq = any (taken_seqs);
         end if;
         claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
         claim.place := null;

@@ -54,10 +54,15 @@ begin
     elsif attempts is not null then
         seqs := seqs[1:least(cardinality(attempts), wanted)];
         attempts := attempts[1:cardinality(seqs)];
-        delete from postbus_data.waiting as w
-        where w.consumer_id = reader.id
-            and w.partition = origin
-            and w.seq = any (seqs);
+        -- A late ack may just have taken some of them.
+        with taken as (
+            delete from postbus_data.waiting as w
+            where w.consumer_id = reader.id
+                and w.partition = origin
+                and w.seq = any (seqs)
+            returning w.seq, w.attempts
+        )
+        select array_agg(t.seq order by t.seq), array_agg(t.attempts + 1 order by t.seq) into seqs, attempts from taken as t;
         claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
     end if;
     return claim;

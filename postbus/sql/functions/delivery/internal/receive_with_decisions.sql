@@ -13,10 +13,27 @@ as $$
 /*
 The slow path of ack_and_receive, for groups and for receives that need decisions about individual messages.
 
+Returns  batches. An attempt that is the last of its message, by the consumer's max_deliver, is negated.
+
 Raises  PB409 for a group that is not received from by position, or a consumer that is.
 */
 begin
-    if not by_position then
+    if not by_position and reader.max_deliver is not null then
+        return query
+        select
+            b.lease, b.partition, b.seqs,
+            case
+                when b.attempts is not null then array(
+                    select case when a.attempt >= reader.max_deliver then -a.attempt else a.attempt end
+                    from unnest(b.attempts) with ordinality as a (attempt, place)
+                    order by a.place
+                )
+                when reader.max_deliver = 1 then array_fill(-1, array[cardinality(b.seqs)])
+            end,
+            b.keys, b.data, b.bytes, b.headers, b.published_at
+        from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        return;
+    elsif not by_position then
         return query select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
         return;
     end if;

@@ -11,7 +11,8 @@ language plpgsql
 volatile
 as $$
 /*
-Settle messages of a lease one by one. Of several callers, only the one that settles a message gets it back.
+Settle messages of a lease one by one. Of several callers, only the one that settles a message gets it back. Messages of a lease that
+has expired can still be acked or made dead letters until they are given out again, see settle_expired.
 
 seqs     which messages; null for all.
 outcome  what to record if the consumer keeps a history: acked, failed, dead; null for nothing.
@@ -28,6 +29,8 @@ declare
     new_seqs bigint[];
     found_count bigint;
     left_count bigint;
+    is_whole boolean := false;
+    message record;
 begin
     -- A heartbeat may have moved messages to another piece after the first look began. A second look finds them.
     for look in 1 .. 2 loop
@@ -59,6 +62,7 @@ begin
             if held.has_history and outcome is not null and new_seqs is not null then
                 perform postbus_data.record_history(held, new_seqs, outcome, reason);
             end if;
+            is_whole := not held.is_split and held.piece = 0;
             found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq in (select unnest(settle_messages.seqs)));
             left_count := left_count + cardinality(held.seqs) - (
                 select count(*) from postbus_data.settled as s where s.token = settle_messages.token and s.seq = any (held.seqs)
@@ -85,6 +89,18 @@ begin
         if found then
             delete from postbus_data.settled as s where s.token = settle_messages.token;
         end if;
+    end if;
+    if outcome in ('acked', 'dead') and (case when settle_messages.seqs is null then is_whole else found_count = cardinality(settle_messages.seqs) end) is not true then
+        for message in select e.* from postbus_data.settle_expired(
+            settle_messages.consumer_id, settle_messages.epoch, settle_messages.token, settle_messages.seqs
+        ) as e loop
+            partition := message.partition;
+            seq := message.seq;
+            attempt := message.attempt;
+            key := message.key;
+            return next;
+            perform postbus_data.correct_history(settle_messages.consumer_id, message.seq, message.attempt, outcome, reason);
+        end loop;
     end if;
 end
 $$;

@@ -5,9 +5,12 @@ stable
 as $$
 /* The row of a group. Raises PB404 for an unknown one, PB409 for a consumer that is not a group. */
 declare
-    reader postbus_data.consumer := postbus_data.find_consumer(stream, "group");
+    reader postbus_data.consumer;
 begin
-    if not reader.is_group then
+    reader := (select c from postbus_data.consumer as c where c.stream_name = find_group.stream and c.name = find_group."group");
+    if reader.id is null then
+        perform postbus_data.raise_unknown_consumer(stream, "group", true);
+    elsif not reader.is_group then
         raise exception using
             errcode = 'PB409',
             message = format('"%s" of stream "%s" is a consumer, not a group', "group", stream),

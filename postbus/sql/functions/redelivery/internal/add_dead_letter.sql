@@ -3,7 +3,8 @@ create or replace function postbus_data.add_dead_letter(
     partition integer,
     seq bigint,
     attempts integer,
-    reason text
+    reason text,
+    token bigint default null
 )
 returns void
 language plpgsql
@@ -12,6 +13,8 @@ as $$
 /*
 Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter. With dead_letters_to, another copy is
 published to that stream, in the same transaction; if the stream does not take it, the reason says so.
+
+token  see schedule_retry.
 
 Touches  dead_letter (insert), and what postbus.publish touches.
 Locks    with dead_letters_to, what postbus.publish locks.
@@ -39,15 +42,17 @@ begin
         end;
     end if;
     insert into postbus_data.dead_letter (
-        consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason
+        consumer_id, seq, partition, key, data, bytes, headers, published_at, attempts, reason, token, epoch
     )
     values (
         reader.id, message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at,
-        attempts, reason
+        attempts, reason, token, reader.epoch
     )
     on conflict on constraint dead_letter_pkey do update
     set attempts = excluded.attempts,
         reason = excluded.reason,
-        died_at = excluded.died_at;
+        died_at = excluded.died_at,
+        token = excluded.token,
+        epoch = excluded.epoch;
 end
 $$;

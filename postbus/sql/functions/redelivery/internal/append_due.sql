@@ -39,10 +39,10 @@ begin
         where w.consumer_id = r.consumer_id
             and w.partition = r.partition
             and w.seq = r.seq
-        returning w.partition, w.seq, w.attempts, w.due_at
+        returning w.partition, w.seq, w.attempts, w.due_at, w.token
     )
-    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts)
-    select reader.id, reader.epoch, last_n + row_number() over (order by t.seq), t.partition, t.seq, t.attempts
+    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts, token)
+    select reader.id, reader.epoch, last_n + row_number() over (order by t.seq), t.partition, t.seq, t.attempts, t.token
     from taken as t;
     get diagnostics moved = row_count;
     return moved;

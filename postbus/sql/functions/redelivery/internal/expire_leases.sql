@@ -4,7 +4,8 @@ language plpgsql
 volatile
 as $$
 /*
-End the leases whose deadline lies in a range of time. Each of their messages that is not settled has failed.
+End the leases whose deadline lies in a range of time. Each of their messages that is not settled has failed, but can still be acked
+until it is given out again.
 
 Returns  how many messages failed.
 Touches  lease, settled (delete), waiting, dead_letter (insert).
@@ -33,7 +34,8 @@ begin
                 )
             loop
                 perform postbus_data.schedule_retry(
-                    reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired'
+                    reader, expired.partition, message.seq, message.key, message.attempt, null, 'the lease expired',
+                    expired.token
                 );
                 if expired.has_history then
                     perform postbus_data.record_history(expired, array[message.seq], 'failed', 'the lease expired');

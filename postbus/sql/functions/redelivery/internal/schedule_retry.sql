@@ -5,7 +5,8 @@ create or replace function postbus_data.schedule_retry(
     key text,
     attempts integer,
     delay interval,
-    reason text
+    reason text,
+    token bigint default null
 )
 returns void
 language plpgsql
@@ -14,19 +15,21 @@ as $$
 /*
 Handle a failed delivery: the message waits for its next one, or is buried if that was its last.
 
-delay    how long it waits; null means the consumer's backoff.
+delay  how long it waits; null means the consumer's backoff.
+token  that of its lease, if that has expired: a late ack of it counts until the message is given out again.
+
 Touches  waiting or dead_letter (insert).
 */
 begin
     if attempts >= reader.max_deliver then
-        perform postbus_data.add_dead_letter(reader, partition, seq, attempts, reason);
+        perform postbus_data.add_dead_letter(reader, partition, seq, attempts, reason, token);
         return;
     end if;
-    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+    insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason, token)
     values (
         reader.id, partition, seq, key, attempts,
         clock_timestamp() + coalesce(delay, postbus_data.backoff_delay(reader, attempts)),
-        reason
+        reason, token
     )
     on conflict on constraint waiting_pkey do nothing;
 end

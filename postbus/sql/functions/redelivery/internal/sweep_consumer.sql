@@ -82,19 +82,22 @@ begin
     end if;
 
     -- Moved only from time to time: an idle consumer that is polled all the time should not write all the time.
-    if made > 0 or is_wide then
+    if greatest(failed, made) > 0 or is_wide then
         delete from postbus_data.sweep_state as s
         where s.consumer_id = reader.id
             and s.epoch = reader.epoch
             and s.swept_to = state.swept_to;
         positions := coalesce(postbus_data.position_sum(reader), state.position_sum);
-        insert into postbus_data.sweep_state (consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate)
+        insert into postbus_data.sweep_state (
+            consumer_id, epoch, swept_to, full_sweep_at, wide_sweep_at, position_sum, delivery_rate, timed_out_count
+        )
         values (
             reader.id, reader.epoch, swept_to,
             case when is_full then now_at else state.full_sweep_at end,
             case when is_wide then now_at else state.wide_sweep_at end,
             positions,
-            least(postbus_data.delivery_rate(state, positions, now_at), 2147483647)
+            least(postbus_data.delivery_rate(state, positions, now_at), 2147483647),
+            state.timed_out_count + failed
         );
     end if;
     return made;

@@ -14,7 +14,7 @@ begin
     order by s.swept_to desc
     limit 1;
     if state.swept_to is null then
-        state := row(reader.id, reader.epoch, '-infinity', '-infinity', '-infinity', 0, 0);
+        state := row(reader.id, reader.epoch, '-infinity', '-infinity', '-infinity', 0, 0, 0);
     end if;
     return state;
 end

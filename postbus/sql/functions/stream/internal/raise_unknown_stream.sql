@@ -8,6 +8,8 @@ begin
     raise exception using
         errcode = 'PB404',
         message = format('stream "%s" does not exist', stream),
+        schema = stream,
+        constraint = 'unknown_stream',
         hint = format('create it with: select postbus.create_stream(%L)', stream);
 end
 $$;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -106,13 +106,17 @@ _OF_POSTBUS: Final = {
     """,
     "full": "select s.name from postbus_data.stream as s where s.is_full",
     "unbounded": """
-        select o.name, o.bytes
-        from postbus.overview(max_streams => 10000, sizes => true) as o
-        join postbus_data.stream as s on s.name = o.name
-        where o.bytes > 10::bigint * 1024 * 1024 * 1024
+        select s.name, b.bytes
+        from postbus_data.stream as s
+        cross join lateral (
+            select sum(pg_total_relation_size(to_regclass(postbus_data.log_table(g.stream_id, g.number))))::bigint as bytes
+            from postbus_data.segment as g
+            where g.stream_id = s.id
+        ) as b
+        where b.bytes > 10::bigint * 1024 * 1024 * 1024
             and num_nonnulls(s.retain_up_to, s.max_messages, s.max_storage) = 0
             and not s.until_acked
-        order by o.bytes desc
+        order by bytes desc
         limit 5
     """,
     "unrolled": """
@@ -209,6 +213,15 @@ def examine(url: str, *, patience: float = 10.0, connect_timeout: int = 5) -> Fa
     """
     with connect(url, connect_timeout=connect_timeout) as connection:
         return _examined(connection, url, patience)
+
+
+def without_queries(facts: Facts) -> Facts:
+    """The same facts for somebody who may not read what other sessions run."""
+    rows: dict[str, Sequence[Row]] = {
+        name: [{**row, "query": "not shown"} if "query" in row else row for row in found]
+        for name, found in facts.rows.items()
+    }
+    return replace(facts, rows=rows)
 
 
 def _examined(connection: PlainConnection, url: str, patience: float) -> Facts:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from postbus.cli.doctor.diagnosis import Facts, Row
-from postbus.cli.doctor.finding import Finding
-from postbus.cli.observe.figures import size
-from postbus.cli.output import counted
+from postbus.doctor.diagnosis import Facts, Row
+from postbus.doctor.finding import Finding
+from postbus.model.wording import counted, size
 
 _MOST_CONNECTIONS: Final = 0.9
 _MOST_XID_AGE: Final = 1_000_000_000
@@ -17,10 +16,11 @@ _CLOCK_SECONDS: Final = 2.0
 _SLOW_SECONDS: Final = 0.02
 
 
-def check(facts: Facts) -> Iterator[Finding]:
-    """The findings that follow from the facts."""
+def check(facts: Facts, *, machine: str = "this machine") -> Iterator[Finding]:
+    """The findings that follow from the facts, which a machine has asked for."""
     for one in _CHECKS:
         yield from one(facts)
+    yield from _clock(facts, machine)
     for name, why in facts.unanswered.items():
         yield Finding("postgres", "note", f"{name} could not be checked: {why}", "grant this role pg_monitor")
 
@@ -90,7 +90,7 @@ def _settings(facts: Facts) -> Iterator[Finding]:
 def _locks(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows["transactions"]:
         text = f"a transaction has been open for {row['seconds']:,.0f} s: pid {row['pid']}, {row['user_name']}, {row['state']}"
-        advice = f"end it: select pg_terminate_backend({row['pid']}); it keeps vacuum from cleaning up. It ran: {row['query']}"
+        advice = f"end it: select pg_terminate_backend({row['pid']}); it keeps vacuum from cleaning up. It ran: {row['query']}"  # noqa: S608
         yield Finding("locks", "warning", text, advice)
     for row in facts.rows["blocked"]:
         by = ", ".join(map(str, row["by_pids"]))
@@ -243,13 +243,11 @@ def dead_letters(stream: str, consumer: str, count: int) -> Finding:
     return Finding("deliveries", "note", text, advice)
 
 
-def _clock(facts: Facts) -> Iterator[Finding]:
+def _clock(facts: Facts, machine: str) -> Iterator[Finding]:
     ahead = facts.clock_ahead
     if abs(ahead) > _CLOCK_SECONDS + facts.round_trip:
-        text = (
-            f"the clock of this machine is {abs(ahead):,.1f} s {'ahead of' if ahead > 0 else 'behind'} that of Postgres"
-        )
-        advice = "synchronize both clocks (NTP); times such as --deliver-in are off by this much"
+        text = f"the clock of {machine} is {abs(ahead):,.1f} s {'ahead of' if ahead > 0 else 'behind'} that of Postgres"
+        advice = "synchronize both clocks (NTP); times such as --delay are off by this much"
         yield Finding("clock", "warning", text, advice)
     else:
         yield Finding("clock", "ok", f"the clocks agree within {max(abs(ahead), facts.round_trip):.3f} s")
@@ -271,5 +269,4 @@ _CHECKS: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (
     _retention,
     _upkeep,
     _deliveries,
-    _clock,
 )
