@@ -18,6 +18,7 @@ from postbus.model.settings import ConsumerSettings
 app = Commands("Groups, read by position: add, list, show, remove, claim, fetch, commit.")
 
 Tokens = Annotated[list[str], typer.Argument(help="The tokens of claimed ranges.")]
+_GONE = "the others had been committed or released, or had expired and gone to another worker"
 _COLUMNS = ("partition", "from_seq", "to_seq", "message_count", "token", "deadline")
 
 
@@ -127,9 +128,7 @@ def commit(
     """
     with open_bus() as bus:
         count = bus.group(stream, group).commit(_claims(tokens), to_seq=to_seq)
-    output.emit_number(
-        count, "committed; ranges that are not counted had expired and gone to another worker", name="committed"
-    )
+    output.emit_share("committed", count, len(tokens), "range", others=_GONE, name="committed")
 
 
 @app.command("release")
@@ -140,7 +139,7 @@ def release(stream: StreamName, group: GroupName, tokens: Tokens) -> None:
     """
     with open_bus() as bus:
         count = bus.group(stream, group).release(_claims(tokens))
-    output.emit_number(count, "released", name="released")
+    output.emit_share("released", count, len(tokens), "range", others=_GONE, name="released")
 
 
 @app.command("seek")

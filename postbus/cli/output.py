@@ -98,6 +98,14 @@ def emit_number(number: int, text: str, *, name: str) -> None:
         say(text)
 
 
+def emit_share(verb: str, count: int, asked: int, noun: str, *, others: str, name: str) -> None:
+    """Print how many of the things that were named counted. Exits with 1 if not all of them did."""
+    rest = "" if count >= asked else f" of {asked:,}; {others}"
+    emit_number(count, f"{verb} {counted(count, noun)}{rest}", name=name)
+    if count < asked:
+        raise typer.Exit(1)
+
+
 def is_for_people() -> bool:
     """Whether stdout is a terminal."""
     return sys.stdout.isatty()

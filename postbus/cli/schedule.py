@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from postbus.model.overview import StreamOverview
 
 app = Commands("Scheduled messages: list, cancel, reschedule.")
+_GONE = "the others were published or cancelled before"
 Ids = Annotated[list[int], typer.Argument(help="The ids of scheduled messages, as printed when they were sent.")]
 
 
@@ -49,7 +50,7 @@ def cancel(stream: StreamName, ids: Ids) -> None:
     """
     with open_bus() as bus:
         count = bus.cancel(stream, ids)
-    output.emit_number(count, f"cancelled {count} of {len(ids)}", name="cancelled")
+    output.emit_share("cancelled", count, len(ids), "message", others=_GONE, name="cancelled")
 
 
 @app.command("move")
@@ -64,7 +65,7 @@ def move(
     """
     with open_bus() as bus:
         count = bus.reschedule(stream, ids, datetime.now(UTC) + timedelta(seconds=seconds(deliver_in) or 0))
-    output.emit_number(count, f"moved {count} of {len(ids)}", name="moved")
+    output.emit_share("moved", count, len(ids), "message", others=_GONE, name="moved")
 
 
 def _stream(found: StreamOverview) -> dict[str, Any]:

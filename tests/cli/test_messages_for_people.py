@@ -34,8 +34,8 @@ def test_on_a_terminal_each_result_is_said_once(terminal: Shell, tmp_path: Path)
     (scheduled,) = said("message", "send", "orders", "k", "2", "--deliver-in", "1h")
     assert scheduled.startswith("scheduled; cancel with: postbus schedule cancel orders ")
     number = scheduled.rpartition(" ")[2]
-    assert said("schedule", "move", "orders", number, "--in", "2h") == ["moved 1 of 1"]
-    assert said("schedule", "cancel", "orders", number) == ["cancelled 1 of 1"]
+    assert said("schedule", "move", "orders", number, "--in", "2h") == ["moved 1 message"]
+    assert said("schedule", "cancel", "orders", number) == ["cancelled 1 message"]
     (delivery,) = terminal.objects("receive", "orders", "billing")
     assert said("consumer", "terminate", "orders", "billing", delivery["ack_id"]) == ["terminated 1"]
     assert said("dead", "redrive", "orders", "billing") == ["redrove 1 dead letter"]
@@ -46,6 +46,19 @@ def test_on_a_terminal_each_result_is_said_once(terminal: Shell, tmp_path: Path)
     file.write_text('{"data": 1}')
     (sent,) = said("message", "send", "orders", "--file", str(file))
     assert sent.startswith("published 1 message, ")
+
+
+def test_what_did_not_count_is_said_with_status_1(terminal: Shell) -> None:
+    terminal("stream", "add", "orders", "--partitions", "1")
+    terminal("group", "add", "orders", "readers")
+    assert terminal.run("schedule", "cancel", "orders", "17", status=1).out == (
+        "cancelled 0 messages of 1; the others were published or cancelled before\n"
+    )
+    terminal("message", "send", "orders", "k", "1")
+    (claim,) = terminal.objects("group", "claim", "orders", "readers", "--lease", "30s")
+    assert terminal.run("group", "commit", "orders", "readers", claim["token"]).out == "committed 1 range\n"
+    said = terminal.run("group", "commit", "orders", "readers", claim["token"], status=1)
+    assert said.out.startswith("committed 0 ranges of 1; the others had been committed")
 
 
 def test_data_that_is_a_json_string_is_shown_as_one(shell: Shell) -> None:

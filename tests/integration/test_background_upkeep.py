@@ -56,9 +56,9 @@ async def keeper(request: pytest.FixtureRequest, fresh_url: str, soon: None) -> 
 
 
 def state(url: str) -> tuple[Any, Any]:
-    """Who does the upkeep, and when the logs were last maintained."""
+    """Who does the upkeep, and since when it was not heard of."""
     with psycopg.connect(url) as connection:
-        row = connection.execute("select holder, maintained_at from postbus_data.upkeep").fetchone()
+        row = connection.execute("select holder, held_at from postbus_data.upkeep").fetchone()
     assert row is not None
     return row
 
@@ -110,11 +110,11 @@ def test_of_several_processes_one_does_it_until_it_is_killed(fresh_url: str) -> 
         holder = until(lambda: state(fresh_url)[0], "the first process takes it")
         with start() as second:
             time.sleep(3)
-            now, maintained_at = state(fresh_url)
+            now, held_at = state(fresh_url)
             assert now == holder
             first.kill()
             until(lambda: state(fresh_url)[0] != holder, "the second process takes it")
-            until(lambda: state(fresh_url)[1] > maintained_at, "the second process maintains")
+            until(lambda: state(fresh_url)[1] > held_at, "the second process maintains")
             second.kill()
 
 

@@ -5,7 +5,7 @@ create table postbus_data.upkeep (
     holder uuid,
     -- When it last said that it goes on.
     held_at timestamptz,
-    -- When `maintain` last looked after all streams, whoever called it. Null: never.
+    -- When `maintain` last looked after all streams, whoever called it; up to a minute earlier while there is a holder. Null: never.
     maintained_at timestamptz,
     created_at timestamptz not null default clock_timestamp()
 );

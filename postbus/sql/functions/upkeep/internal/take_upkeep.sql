@@ -16,6 +16,8 @@ Locks    the row of upkeep, until the transaction ends; it does not wait for it.
 declare
     free_since timestamptz := clock_timestamp() - lasts;
 begin
+    -- A crash may forget who it was: then it is free a little earlier.
+    perform set_config('synchronous_commit', 'off', true);
     update postbus_data.upkeep as u
     set holder = take_upkeep.holder,
         held_at = clock_timestamp()
