@@ -1,6 +1,6 @@
 create or replace function postbus_data.count_held(stream_id integer, out message_count bigint, out bytes bigint, out segment_count integer)
 language plpgsql
-stable
+stable strict
 as $$
 /*
 How many messages the log of a stream holds, and what it takes on disk.
