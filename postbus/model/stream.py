@@ -34,7 +34,8 @@ class StreamInfo:
         is_full: Whether new messages are refused now.
         start_seq: Messages below this seq were purged.
         last_seq: The highest seq given out, perhaps to a message that is not committed or never will be.
-        message_estimate: How many messages it holds: exact up to 1,000, beyond by Postgres's statistics.
+        message_estimate: How many messages it holds, with those that only a consumer still holds: exact up to 1,000, beyond by
+            Postgres's statistics.
         bytes: What it takes on disk.
         segment_count: How many segments its log has.
         scheduled: How many messages wait for their time, outside the log; 10,000 stands for that many or more.

@@ -13429,21 +13429,24 @@ $$;
 
 create or replace function postbus_data.count_held(stream_id integer, out message_count bigint, out bytes bigint, out segment_count integer)
 language plpgsql
-stable
+stable strict
 as $$
 /*
-How many messages the log of a stream holds, and what it takes on disk.
+How many messages a stream holds, and what its log takes on disk.
 
-message_count  exact up to 1,000. Beyond, what Postgres's statistics say, which are a second or so late; or an estimate from the first
+message_count  those in the log, and those that retention has passed while a consumer still holds them. Exact up to 1,000. Beyond, what Postgres's statistics say, which are a second or so late; or an estimate from the first
                messages of each partition, while the statistics know of fewer than 1,000.
 */
 #variable_conflict use_variable
 declare
     known bigint;
     partitions integer[];
-    start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = stream_id);
+    start_seq bigint;
+    purged_seq bigint;
     is_exact boolean;
+    passed integer;
 begin
+    select s.start_seq, s.purged_seq into start_seq, purged_seq from postbus_data.stream as s where s.id = stream_id;
     select count(*), coalesce(sum(pg_stat_get_live_tuples(t.log)), 0), coalesce(sum(pg_total_relation_size(t.log)), 0)
     into segment_count, known, bytes
     from (
@@ -13464,6 +13467,31 @@ begin
     ) as c;
     if not is_exact and known > 1000 then
         message_count := known;
+    elsif start_seq > purged_seq then
+        -- Of each consumer's, the first thousand are looked at.
+        select count(distinct h.seq) into passed
+        from postbus_data.consumer as c
+        cross join lateral (
+            (select w.seq from postbus_data.waiting as w where w.consumer_id = c.id limit 1000)
+            union all
+            (select p.seq from postbus_data.parked as p where p.consumer_id = c.id and p.epoch = c.epoch limit 1000)
+            union all
+            (select d.seq from postbus_data.due as d where d.consumer_id = c.id and d.epoch = c.epoch limit 1000)
+            union all
+            (
+                select m.seq
+                from postbus_data.lease as l
+                cross join lateral unnest(l.seqs) as m (seq)
+                where l.consumer_id = c.id
+                    and l.epoch = c.epoch
+                    and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+                limit 1000
+            )
+        ) as h
+        where c.stream_id = count_held.stream_id
+            and h.seq >= purged_seq
+            and h.seq < start_seq;
+        message_count := message_count + passed;
     end if;
 end
 $$;
@@ -13595,8 +13623,8 @@ sizes    also return message_estimate, bytes, scheduled and next_scheduled_at, w
         order by s.name
         limit max_streams
     ) as s
-    -- The conditions are here and not in the join, so that nothing is examined without sizes.
-    left join lateral (select h.* from postbus_data.count_held(s.id) as h where sizes) as held on true
+    -- Without sizes nothing is examined: the function is strict, and the condition below is not one of the join.
+    left join lateral postbus_data.count_held(case when sizes then s.id end) as held on true
     left join lateral (
         select count(*) as scheduled, min(m.deliver_at) as next_scheduled_at
         from (
@@ -13650,7 +13678,7 @@ A stream's settings and size.
 
 start_seq         messages below this seq are gone.
 last_seq          the highest seq given out, perhaps to a message that is not committed or never will be.
-message_estimate  how many messages the log holds: exact up to 1,000, beyond by Postgres's own statistics, a second or so late.
+message_estimate  how many messages it holds: exact up to 1,000, beyond by Postgres's own statistics, a second or so late.
 bytes             what the log takes on disk.
 scheduled         how many messages wait for their time, which is not in the log; 10,000 means that many or more. next_scheduled_at is when
                   the next of them is due.
@@ -14603,7 +14631,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('c4a839f54f2f383b')
+insert into postbus_data.installation (functions_digest) values ('ff08e6d454782e28')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

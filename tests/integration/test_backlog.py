@@ -192,6 +192,24 @@ async def test_the_number_of_messages_is_right_at_once(bus: Any, stream: str) ->
     assert (await bus.stream_info(stream)).message_estimate == 998
 
 
+async def test_a_queue_holds_a_message_until_it_is_acked(bus: Any, name: str) -> None:
+    await bus.create_queue(name)
+    try:
+        queue = bus.queue(name)
+        await queue.publish(1)
+        first = await queue.receive(1)
+        await bus.maintain(name)
+        assert (await bus.stream_info(name)).message_estimate == 1
+        await queue.nack(first, delay=0)
+        await bus.maintain(name)
+        assert (await bus.stream_info(name)).message_estimate == 1
+        await queue.ack(await queue.receive(1, wait=5))
+        await bus.maintain(name)
+        assert (await bus.stream_info(name)).message_estimate == 0
+    finally:
+        await bus.drop_stream(name)
+
+
 async def test_one_overview_has_the_consumers_of_all_streams(bus: Any, stream: str, sql: Any) -> None:
     await bus.create_stream(f"{stream}-2")
     for name in (stream, f"{stream}-2"):

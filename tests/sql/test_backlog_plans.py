@@ -46,3 +46,17 @@ def test_a_large_backlog_costs_as_much_as_one_of_a_thousand(fresh_url: str, stat
 def _pages(connection: psycopg.Connection[Any], statement: str) -> int:
     pages(connection, statement)
     return pages(connection, statement)
+
+
+def test_an_overview_without_sizes_counts_nothing(fresh_url: str) -> None:
+    with postbus.connect(fresh_url) as bus, psycopg.connect(fresh_url, autocommit=True) as connection:
+        bus.create_stream("s")
+        connection.execute("set plan_cache_mode = force_generic_plan")
+        connection.execute("select postbus.overview(sizes => true)")
+        connection.execute("set track_functions = 'all'")
+        connection.execute("select postbus.overview()")
+        connection.execute("select pg_stat_force_next_flush()")
+        called = connection.execute(
+            "select f.funcname from pg_stat_user_functions as f where f.calls > 0 and f.funcname like 'count%'"
+        ).fetchall()
+    assert called == []

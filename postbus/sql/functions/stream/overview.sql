@@ -40,8 +40,8 @@ sizes    also return message_estimate, bytes, scheduled and next_scheduled_at, w
         order by s.name
         limit max_streams
     ) as s
-    -- The conditions are here and not in the join, so that nothing is examined without sizes.
-    left join lateral (select h.* from postbus_data.count_held(s.id) as h where sizes) as held on true
+    -- Without sizes nothing is examined: the function is strict, and the condition below is not one of the join.
+    left join lateral postbus_data.count_held(case when sizes then s.id end) as held on true
     left join lateral (
         select count(*) as scheduled, min(m.deliver_at) as next_scheduled_at
         from (

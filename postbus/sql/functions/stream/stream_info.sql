@@ -10,7 +10,7 @@ A stream's settings and size.
 
 start_seq         messages below this seq are gone.
 last_seq          the highest seq given out, perhaps to a message that is not committed or never will be.
-message_estimate  how many messages the log holds: exact up to 1,000, beyond by Postgres's own statistics, a second or so late.
+message_estimate  how many messages it holds: exact up to 1,000, beyond by Postgres's own statistics, a second or so late.
 bytes             what the log takes on disk.
 scheduled         how many messages wait for their time, which is not in the log; 10,000 means that many or more. next_scheduled_at is when
                   the next of them is due.
