@@ -6145,6 +6145,8 @@ Returns  the messages that this call settled.
 Touches  waiting, due, dead_letter (delete).
 Locks    the rows; the mutex of the redelivery log, until the transaction ends, when a message is in it. A receive waits for a message
          that was just settled in order "key" and "partition", and passes over the redelivery log in order "none".
+
+The rows are found by the token alone: with few rows, the planner rates an index on consumer_id or consumer_id + 0 as good.
 */
 #variable_conflict use_column
 begin
@@ -6152,7 +6154,7 @@ begin
     return query
     delete from postbus_data.waiting as w
     where w.token = settle_expired.token
-        and w.consumer_id = settle_expired.consumer_id
+        and w.consumer_id - 0 = settle_expired.consumer_id
         and (settle_expired.seqs is null or w.seq = any (settle_expired.seqs))
     returning w.partition, w.seq, w.attempts, w.key;
     if exists (select from postbus_data.due as d where d.token = settle_expired.token) then
@@ -6162,7 +6164,7 @@ begin
         return query
         delete from postbus_data.due as d
         where d.token = settle_expired.token
-            and d.consumer_id = settle_expired.consumer_id
+            and d.consumer_id - 0 = settle_expired.consumer_id
             and d.epoch = settle_expired.epoch
             and (settle_expired.seqs is null or d.seq = any (settle_expired.seqs))
         returning d.partition, d.seq, d.attempts, null::text;
@@ -6170,7 +6172,7 @@ begin
     return query
     delete from postbus_data.dead_letter as d
     where d.token = settle_expired.token
-        and d.consumer_id = settle_expired.consumer_id
+        and d.consumer_id - 0 = settle_expired.consumer_id
         and d.epoch = settle_expired.epoch
         and (settle_expired.seqs is null or d.seq = any (settle_expired.seqs))
     returning d.partition, d.seq, d.attempts, d.key;
@@ -14106,7 +14108,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (14, 'late_acks_count') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('8e28d2fc88e1f1cf')
+insert into postbus_data.installation (functions_digest) values ('b41b58520d56c961')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
