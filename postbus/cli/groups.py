@@ -123,9 +123,7 @@ def commit(
     """
     with open_bus() as bus:
         count = bus.group(stream, group).commit(_claims(tokens), to_seq=to_seq)
-    output.emit_number(
-        count, "committed; ranges that are not counted had expired and gone to another worker", name="committed"
-    )
+    _report("committed", count, len(tokens))
 
 
 @app.command("release")
@@ -136,7 +134,7 @@ def release(stream: StreamName, group: GroupName, tokens: Tokens) -> None:
     """
     with open_bus() as bus:
         count = bus.group(stream, group).release(_claims(tokens))
-    output.emit_number(count, "released", name="released")
+    _report("released", count, len(tokens))
 
 
 @app.command("seek")
@@ -167,6 +165,16 @@ def rm(stream: StreamName, group: GroupName, yes: Yes = False) -> None:
             confirm(f"Remove group {group} of {stream}?", yes)
         bus.group(stream, group).drop()
     output.done(f"removed group {group}", removed=group)
+
+
+def _report(verb: str, counted: int, asked: int) -> None:
+    """Say how many of the given ranges counted. Exits with 1 if not all of them did."""
+    rest = (
+        "" if counted >= asked else f" of {asked}; the others had expired and gone to another worker, or were committed"
+    )
+    output.emit_number(counted, f"{verb} {counted}{rest}", name=verb)
+    if counted < asked:
+        raise typer.Exit(1)
 
 
 def _claims(tokens: list[str]) -> list[Claim]:

@@ -5955,7 +5955,7 @@ begin
     raise exception using
         errcode = 'PB400',
         message = format('%s is not an ack id', coalesce(to_json(given)::text, 'null')),
-        hint = 'give the ack_id of a delivery as it was received';
+        hint = 'give the ack_id of a delivery, or the token of a range, as it was received';
 end
 $$;
 
@@ -6661,8 +6661,8 @@ Finish ranges that were claimed with a lease, in the caller's transaction: each 
 
 Returns  how many ranges counted. A range whose lease expired and was claimed again is not counted: a late commit moves nothing
          back.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group, PB412
-         outside READ COMMITTED.
+Raises   PB400 for what is not a token, PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer
+         that is not a group, PB412 outside READ COMMITTED.
 Touches  lease (delete, or update for part of a range).
 */
 #variable_conflict use_variable
@@ -6693,6 +6693,10 @@ begin
         get diagnostics changed = row_count;
         finished := finished + changed;
     end loop;
+    if finished < cardinality(tokens) then
+        -- Perhaps some are no tokens at all.
+        perform count(*) from postbus_data.parse_ack_ids(tokens);
+    end if;
     return finished;
 end
 $$;
@@ -7211,7 +7215,7 @@ as $$
 Give back ranges that were claimed with a lease. The next claim gets them.
 
 Returns  how many ranges counted.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group.
+Raises   PB400 for what is not a token, PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group.
 Touches  lease (update).
 */
 declare
@@ -7224,6 +7228,10 @@ begin
         and l.consumer_id + 0 = reader.id
         and l.epoch = reader.epoch;
     get diagnostics released = row_count;
+    if released < cardinality(tokens) then
+        -- Perhaps some are no tokens at all.
+        perform count(*) from postbus_data.parse_ack_ids(tokens);
+    end if;
     return released;
 end
 $$;
@@ -14108,7 +14116,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (14, 'late_acks_count') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('b41b58520d56c961')
+insert into postbus_data.installation (functions_digest) values ('e8eec98559eaac46')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
