@@ -88,11 +88,9 @@ def claim(
     """
     with open_bus() as bus:
         found = bus.group(stream, group).claim(count, lease=seconds(lease), wait=seconds(wait) or 0, worker=worker)
-    if found and lease is None:
-        output.say("claimed at most once: the group does not give these out again, whatever happens here; see --lease")
     output.emit(found, _COLUMNS, empty="nothing to claim")
     if found and lease is None:
-        output.say("without --lease a claim is final: nobody gets these messages again")
+        output.say("claimed at most once: without --lease nobody gets these messages again")
 
 
 @app.command("fetch")

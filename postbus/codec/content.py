@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
+import orjson
 
 from postbus.codec import json_values
-from postbus.codec.json_values import NotJson
+from postbus.codec.json_values import OPTIONS, NotJson, simpler
 from postbus.model.errors import InvalidInput
 from postbus.model.stream import DataType
 
@@ -29,8 +30,16 @@ class NotEncodable(ValueError):
 
 def encode_json(data: Any) -> bytes:
     """JSON for any JSON value, and for what `json_values` knows to write as one."""
+    encoded = None
     try:
-        return json_values.encode(data)
+        encoded = orjson.dumps(data, simpler, OPTIONS)
+        # orjson writes NaN and infinity as null.
+        if b"null" not in encoded:
+            return encoded
+    except TypeError:
+        pass  # An integer of more than 64 bits, nested too deeply for orjson, or not JSON.
+    try:
+        return json_values.encode(data, encoded)
     except NotJson as error:
         raise NotEncodable(f"its data is not JSON: {error}", error.hint) from error
 

@@ -28,7 +28,7 @@ import msgspec
 import orjson
 
 # As orjson leaves out attributes of dataclasses that begin with an underscore, they are turned into dicts here.
-_OPTIONS: Final = orjson.OPT_PASSTHROUGH_DATACLASS
+OPTIONS: Final = orjson.OPT_PASSTHROUGH_DATACLASS
 _HINT: Final = (
     "data may hold dict, list, str, int, float, bool and None; datetime, date, time, UUID, Decimal and Enum; "
     "dataclasses, msgspec structs and pydantic models"
@@ -53,22 +53,23 @@ class NotJson(ValueError):
         self.hint = hint
 
 
-def encode(value: Any) -> bytes:
-    """A value as JSON. orjson writes it; what it refuses is written here, or refused with its place.
+def encode(value: Any, encoded: bytes | None = None) -> bytes:
+    """A value as JSON, or why it has none.
+
+    Args:
+        value: The value.
+        encoded: What orjson made of it, perhaps with nulls for NaN and infinity; None if orjson has refused it.
 
     Raises:
         NotJson: It has no form in JSON.
     """
-    try:
-        encoded = orjson.dumps(value, default=_simpler, option=_OPTIONS)
-        # orjson writes NaN and infinity as null.
-        if b"null" in encoded:
+    if encoded is not None:
+        try:
             _refuse_infinite(value)
-    except (TypeError, ValueError, RecursionError):
-        # An integer of more than 64 bits, nested too deeply for orjson, or not JSON.
-        pass
-    else:
-        return encoded
+        except (TypeError, ValueError, RecursionError):
+            pass  # The place of it is found below.
+        else:
+            return encoded
     try:
         return _write(value, "").encode()
     except (ValueError, RecursionError) as error:
@@ -77,7 +78,7 @@ def encode(value: Any) -> bytes:
         raise NotJson(str(error)) from error
 
 
-def _simpler(value: Any) -> Any:
+def simpler(value: Any) -> Any:
     """What orjson is to write instead of a value that it does not know."""
     if isinstance(value, Decimal):
         if not value.is_finite():
@@ -105,7 +106,7 @@ def _own_json(value: Any) -> bytes | str | None:
 
 def _of_struct(value: Any) -> Any:
     """What msgspec is to write instead of a value that it does not know."""
-    return msgspec.Raw(encode(value))
+    return msgspec.Raw(orjson.dumps(value, simpler, OPTIONS))
 
 
 _structs: Final = msgspec.json.Encoder(enc_hook=_of_struct, decimal_format="number")

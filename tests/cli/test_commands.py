@@ -260,3 +260,13 @@ def test_a_claim_without_a_lease_says_that_it_is_final(shell: Shell) -> None:
         shell("message", "send", "orders", "k", "1")
         said = shell.run("group", "claim", "orders", "readers", *lease).err
         assert ("at most once" in said) == (not lease)
+
+
+def test_a_range_is_committed_once(shell: Shell) -> None:
+    shell("stream", "add", "orders")
+    shell("message", "send", "orders", "k", "1")
+    shell("group", "add", "orders", "readers")
+    (claim,) = shell.objects("group", "claim", "orders", "readers", "--lease", "1h")
+
+    assert shell("group", "commit", "orders", "readers", claim["token"]) == "1\n"
+    assert "committed 0 of 1" in shell.run("group", "commit", "orders", "readers", claim["token"], status=1).err

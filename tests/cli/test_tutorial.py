@@ -92,7 +92,7 @@ class Terminal:
         result = CliRunner(env=self.environment).invoke(build(called(arguments)), arguments)
         said = result.output
         if isinstance(result.exception, postbus.Error):
-            return f"{said}error: {result.exception.message}\nhint:  {result.exception.hint}"
+            return f"{said}error: {result.exception.message}\nhint:  {result.exception.hint_for('command line')}"
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         return said
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from contextlib import aclosing
 from typing import Any
 
@@ -115,3 +116,13 @@ async def test_a_loop_over_nothing_at_a_time_is_refused(bus: Any, stream: str) -
     for size in (0, 10_001):
         with pytest.raises(postbus.InvalidInput, match="is not between 1 and 10,000"):
             await anext(bus.group(stream, "g").batches(size, wait=0))
+
+
+@pytest.mark.parametrize("verb", ["commit", "release"])
+async def test_what_is_no_token_is_refused(bus: Any, stream: str, verb: str) -> None:
+    await bus.create_group(stream, "g")
+    claim = postbus.Claim(partition=0, from_seq=1, to_seq=1, message_count=1, token="nonsense", deadline=None)
+    with pytest.raises(postbus.InvalidInput):
+        await getattr(bus.group(stream, "g"), verb)(claim)
+    never_given = dataclasses.replace(claim, token="0123456789abcdef")
+    assert await getattr(bus.group(stream, "g"), verb)(never_given) == 0

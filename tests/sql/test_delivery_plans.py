@@ -24,6 +24,7 @@ from generate_series(1, 5000) as g
 # A receive now and then sweeps, and may pass all dead entries once a minute: what counts is what nearly all of them do.
 RECEIVE_PAGES = 90
 ACK_PAGES = 30
+LATE_ACK_PAGES = 100
 
 
 @contextmanager
@@ -117,6 +118,26 @@ def test_a_lease_is_found_by_its_token_although_there_were_few_when_statistics_w
             connection.execute(settling.format(one=batch[0].ack_id, lease=batch.leases[0]).encode())
 
         assert entries_read(connection, "lease_deadline") == before
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+@pytest.mark.parametrize("statistics_are", STATISTICS)
+def test_a_late_ack_finds_its_message_among_thousands_that_wait(
+    fresh_url: str, order: str, statistics_are: str
+) -> None:
+    with consumer_of_50_000(fresh_url, order, statistics_are) as connection, postbus.connect(fresh_url) as bus:
+        consumer = bus.consumer("s", "c")
+        held = [batch for _ in range(8) if (batch := consumer.receive(500))]
+        connection.execute("update postbus_data.lease set deadline = clock_timestamp()")
+        while bus.sweep("s"):
+            pass
+        assert consumer.stats().waiting > 1000
+
+        touched = [pages(connection, f"select postbus.ack('s', 'c', array['{batch[0].ack_id}'])") for batch in held]
+
+        assert [consumer.ack(batch[0]) for batch in held] == [0] * len(held)
+        # The first ones also make plans.
+        assert max(touched[2:]) < LATE_ACK_PAGES, touched
 
 
 SETTLING = (

@@ -19,8 +19,8 @@ Finish ranges that were claimed with a lease, in the caller's transaction: each 
 
 Returns  how many ranges counted. A range whose lease expired and was claimed again is not counted: a late commit moves nothing
          back.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group, PB412
-         outside READ COMMITTED.
+Raises   PB400 for what is not a token, PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer
+         that is not a group, PB412 outside READ COMMITTED.
 Touches  lease (delete, or update for part of a range).
 */
 #variable_conflict use_variable
@@ -51,6 +51,10 @@ begin
         get diagnostics changed = row_count;
         finished := finished + changed;
     end loop;
+    if finished < cardinality(tokens) then
+        -- Perhaps some are no tokens at all.
+        perform count(*) from postbus_data.parse_ack_ids(tokens);
+    end if;
     return finished;
 end
 $$;

@@ -15,7 +15,7 @@ as $$
 Give back ranges that were claimed with a lease. The next claim gets them.
 
 Returns  how many ranges counted.
-Raises   PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group.
+Raises   PB400 for what is not a token, PB403 without the right to consume, PB404 for an unknown stream or group, PB409 for a consumer that is not a group.
 Touches  lease (update).
 */
 declare
@@ -28,6 +28,10 @@ begin
         and l.consumer_id + 0 = reader.id
         and l.epoch = reader.epoch;
     get diagnostics released = row_count;
+    if released < cardinality(tokens) then
+        -- Perhaps some are no tokens at all.
+        perform count(*) from postbus_data.parse_ack_ids(tokens);
+    end if;
     return released;
 end
 $$;

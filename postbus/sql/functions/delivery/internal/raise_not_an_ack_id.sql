@@ -8,6 +8,6 @@ begin
     raise exception using
         errcode = 'PB400',
         message = format('%s is not an ack id', coalesce(to_json(given)::text, 'null')),
-        hint = 'give the ack_id of a delivery as it was received';
+        hint = 'give the ack_id of a delivery, or the token of a range, as it was received';
 end
 $$;
