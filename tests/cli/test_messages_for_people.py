@@ -114,6 +114,6 @@ def test_a_claim_without_a_lease_says_that_it_is_final(shell: Shell) -> None:
     shell("stream", "add", "orders", "--partitions", "1")
     shell("group", "add", "orders", "readers")
     shell("message", "send", "orders", "k", "1")
-    assert "a claim is final" in shell.run("group", "claim", "orders", "readers").err
+    assert "claimed at most once" in shell.run("group", "claim", "orders", "readers").err
     shell("message", "send", "orders", "k", "2")
     assert shell.run("group", "claim", "orders", "readers", "--lease", "30s").err == ""
