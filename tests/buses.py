@@ -32,8 +32,12 @@ class AwaitableBus:
         return self._bus.url
 
     @property
-    def tokens(self) -> AwaitableTokens:
-        return AwaitableTokens(self._bus.tokens)
+    def tokens(self) -> AwaitablePart:
+        return AwaitablePart(self._bus.tokens)
+
+    @property
+    def schedules(self) -> AwaitablePart:
+        return AwaitablePart(self._bus.schedules)
 
     def __getattr__(self, name: str) -> Any:
         return _awaitable(getattr(self._bus, name))
@@ -51,14 +55,14 @@ class AwaitableBus:
         return AwaitableConsumer(await _in_thread(self._bus.create_consumer, *args, **kwargs))
 
 
-class AwaitableTokens:
-    """Passes each call about tokens to a sync bus in a thread."""
+class AwaitablePart:
+    """Passes each call of a part of a sync bus, such as its tokens, to it in a thread."""
 
-    def __init__(self, tokens: postbus.Tokens) -> None:
-        self._tokens = tokens
+    def __init__(self, part: Any) -> None:
+        self._part = part
 
     def __getattr__(self, name: str) -> Any:
-        return _awaitable(getattr(self._tokens, name))
+        return _awaitable(getattr(self._part, name))
 
 
 class AwaitableConsumer:

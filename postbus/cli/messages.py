@@ -104,7 +104,7 @@ def publish(
     number = bus.publish(
         stream,
         key=None if key in (None, "-") else key,
-        data=_value(data_type, content),
+        data=value_of(data_type, content),
         headers=pairs(header),
         delay=seconds(delay),
         ttl=seconds(ttl),
@@ -117,7 +117,8 @@ def publish(
         output.emit_number(number, f"scheduled; cancel with: postbus schedule cancel {stream} {number}", name="id")
 
 
-def _value(data_type: str, content: str) -> Any:
+def value_of(data_type: str, content: str) -> Any:
+    """Data as it is typed, for a stream of that type."""
     if data_type == "text":
         return content
     if data_type == "bytes":

@@ -1,20 +1,20 @@
-"""`postbus schedule`: scheduled messages."""
+"""`postbus schedule`: what is scheduled, again and again or once."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from postbus.cli import output, standing
-from postbus.cli.global_options import Commands
+from postbus.cli import as_curl, output, standing
 from postbus.cli.options import AnyStream, KeyPattern, StreamName, open_bus, seconds
+from postbus.cli.recurring import app, shown
 
 if TYPE_CHECKING:
     from postbus.model.overview import StreamOverview
 
-app = Commands("Scheduled messages: list, cancel, reschedule.")
 _GONE = "the others were published or cancelled before"
 Ids = Annotated[list[int], typer.Argument(help="The ids of scheduled messages, as printed when they were sent.")]
 
@@ -27,19 +27,34 @@ def ls(
         int, typer.Option("-n", "--max-messages", min=1, max=10_000, help="The largest number of results.")
     ] = 100,
 ) -> None:
-    """List scheduled messages, earliest first; without a stream, the streams that have some.
+    """List recurring schedules, then messages that are scheduled once; without a stream, how many each stream has.
 
     Example: postbus schedule ls orders
     """
     with open_bus() as bus:
-        if stream is None:
-            streams = [each for each in bus.overview(sizes=True) if each.scheduled]
-            output.emit(
-                streams, ("name", "scheduled", "next_scheduled_at"), empty="nothing is scheduled", shown=_stream
-            )
-            return
-        found = bus.list_scheduled(stream, key_pattern=key_pattern, max_messages=count)
-    output.emit(found, ("id", "deliver_at", "key", "data"), empty="nothing is scheduled")
+        recurring, once = as_curl.all_of(
+            lambda: bus.schedules.list_all(stream) if key_pattern is None else [],
+            lambda: (
+                bus.overview(sizes=True)
+                if stream is None
+                else bus.list_scheduled(stream, key_pattern=key_pattern, max_messages=count)
+            ),
+        )
+    if recurring:
+        output.emit(recurring, ("stream", "name", "rule", "next", "last_run", "key", "data"), empty="", shown=shown)
+    if stream is None:
+        columns: tuple[str, ...] = ("name", "scheduled", "next_scheduled_at")
+        _emit([each for each in once if each.scheduled], columns, recurring, shown=_stream)
+    else:
+        _emit(once, ("id", "deliver_at", "key", "data"), recurring)
+
+
+def _emit(found: Sequence[Any], columns: Sequence[str], before: Sequence[Any], **more: Any) -> None:
+    """Print a second list, if there is one or was no first."""
+    if found and before and not output.as_json():
+        typer.echo()
+    if found or not before:
+        output.emit(found, columns, empty="nothing is scheduled", **more)
 
 
 @app.command("cancel")

@@ -24,6 +24,7 @@ from postbus.model.group import Claim
 from postbus.model.message import Message, Page, Scheduled, Seq
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
+from postbus.model.schedule import ScheduleInfo, ScheduleRun
 from postbus.model.settings import ConsumerSettings, StreamSettings
 from postbus.model.stream import HorizonHolder, StreamInfo
 from postbus.model.token import Token
@@ -242,6 +243,24 @@ def scheduled(found: Mapping[str, Any]) -> Scheduled:
         key=found["key"],
         data=_data(found),
         headers=found.get("headers"),
+    )
+
+
+@_understood
+def schedule(found: Mapping[str, Any]) -> ScheduleInfo:
+    return ScheduleInfo(
+        **{
+            **_known(ScheduleInfo, {"every": None, "ttl": None, **found}),
+            "every": _some_duration(found["every_ms"]),
+            "ttl": _some_duration(found["ttl_ms"]),
+            "data": _data(found),
+            "next_at": tuple(map(_moment, found["next_at"])),
+            "last_runs": tuple(
+                ScheduleRun(_some_moment(run["occurrence"]), _moment(run["published_at"]), run["seq"])
+                for run in found["last_runs"]
+            ),
+            "created_at": _moment(found["created_at"]),
+        }
     )
 
 

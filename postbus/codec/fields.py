@@ -68,6 +68,18 @@ def new_messages(messages: Sequence[Message], **more: Any) -> bytes:
     return body({"messages": encoded, **more})
 
 
+def message(given: Message) -> dict[str, Any]:
+    """The fields of one message.
+
+    Raises:
+        InvalidInput: It cannot be encoded.
+    """
+    try:
+        return _new_message(given)
+    except NotEncodable as error:
+        raise content.invalid_message(None, error) from error
+
+
 def _new_message(message: Message) -> dict[str, Any]:
     content.encode_key(message.key)
     sent: dict[str, Any] = {"key": message.key}

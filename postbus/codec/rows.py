@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Final
 
 from postbus.codec import content
@@ -16,10 +19,13 @@ from postbus.model.consumer import (
     Peeked,
 )
 from postbus.model.delivery import Batch, Delivery
+from postbus.model.errors import InvalidInput
 from postbus.model.group import Claim, Fetched
 from postbus.model.message import Message, Page, Scheduled
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
+from postbus.model.recurrence import CatchUp, Recurrence
+from postbus.model.schedule import ScheduleInfo, ScheduleRun
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo
 from postbus.model.token import Token
 
@@ -134,6 +140,64 @@ def ranges(data_type: DataType, rows: Sequence[Row]) -> list[Fetched]:
             ]
             found.append(Fetched(Claim.of(lease, partition, seqs), messages))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Unfilled:
+    """A recurring schedule whose times have to be worked out. Its fields are the columns of schedules_to_fill."""
+
+    id: int
+    version: int
+    cron: str | None
+    every: timedelta | None
+    time_zone: str
+    catch_up: CatchUp
+    max_catch_up: int
+    created_at: datetime
+    filled_until: datetime
+    now_at: datetime
+
+    @property
+    def recurrence(self) -> Recurrence:
+        return Recurrence(self.cron, self.every, self.time_zone, self.created_at)
+
+
+def schedule(row: Row) -> ScheduleInfo:
+    """A recurring schedule, with its next times worked out."""
+    stream, name, cron, every, time_zone, key, data, data_bytes, headers, ttl, catch_up, max_catch_up, *rest = row
+    paused, problem, created_at, data_type, now_at, last_runs = rest
+    recurrence = Recurrence(cron, every, time_zone, created_at)
+    next_at: tuple[datetime, ...] = ()
+    if not paused and problem is None:
+        try:
+            next_at = tuple(islice(recurrence.after(now_at), 5))
+        except InvalidInput as error:
+            problem = error.message
+    return ScheduleInfo(
+        stream=stream,
+        name=name,
+        cron=cron,
+        every=every,
+        time_zone=time_zone,
+        key=key,
+        data=content.decode(data_type, data, data_bytes),
+        headers=headers,
+        ttl=ttl,
+        catch_up=catch_up,
+        max_catch_up=max_catch_up,
+        paused=paused,
+        problem=problem,
+        next_at=next_at,
+        last_runs=tuple(
+            ScheduleRun(
+                None if run["occurrence"] is None else datetime.fromisoformat(run["occurrence"]),
+                datetime.fromisoformat(run["published_at"]),
+                run["seq"],
+            )
+            for run in last_runs
+        ),
+        created_at=created_at,
+    )
 
 
 def scheduled(data_type: DataType, row: Row) -> Scheduled:

@@ -79,13 +79,13 @@ class DataSql(Generic[Result]):
     Attributes:
         stream: The stream.
         statement: Its text.
-        parameters: Its parameters, among them perhaps DATA_TYPE.
+        parameters: Its parameters, among them perhaps DATA_TYPE; or a function of the type that returns them.
         decode: Decodes its rows, given the type of the stream.
     """
 
     stream: str
     statement: str
-    parameters: Sequence[Any]
+    parameters: Sequence[Any] | Callable[[DataType], Sequence[Any]]
     decode: Callable[[DataType, list[Row]], Result]
 
 
@@ -128,7 +128,9 @@ class Call(Generic[Result]):
 
     def as_sql(self) -> tuple[str, list[Any]]:
         """The statement and its parameters, for another connection. The type of the stream is not checked."""
-        return self.sql.statement, [None if value is DATA_TYPE else value for value in self.sql.parameters]
+        given = self.sql.parameters
+        values = given("json") if callable(given) else given
+        return self.sql.statement, [None if value is DATA_TYPE else value for value in values]
 
 
 def first(rows: list[Row]) -> Any:

@@ -156,6 +156,35 @@ create table postbus_data.dedup (
     primary key (stream_id, number)
 );
 
+-- A row is a recurring schedule: a message that is published at the times of a cron expression, or of an interval. Whoever runs Python
+-- fills in the next times, as rows of scheduled; SQL publishes them. No process leads.
+create table postbus_data.schedule (
+    id integer generated always as identity primary key,
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    name text collate "C" not null,
+    -- One of the two: a cron expression in a time zone, or an interval whose grid begins at created_at.
+    cron text,
+    every interval,
+    time_zone text not null,
+    key text collate "C",
+    data text,
+    bytes bytea,
+    headers jsonb,
+    ttl interval,
+    -- Of times that were missed: publish the latest, all (at most max_catch_up) or none (skip).
+    catch_up text collate "C" not null check (catch_up in ('latest', 'skip', 'all')),
+    max_catch_up integer not null check (max_catch_up between 1 and 1000),
+    paused boolean not null default false,
+    created_at timestamptz not null default clock_timestamp(),
+    -- Counts changes, so that nobody fills in times of a former version.
+    version integer not null default 1,
+    -- All times up to here are filled in.
+    filled_until timestamptz not null,
+    -- Why times cannot be filled in; null: they can.
+    problem text,
+    unique (stream_id, name)
+);
+
 -- A row is a message that waits outside the log until its time: one row, however many consumers the stream has. When it is due
 -- it is published and gets its seq. The content is stored as given, already checked.
 create table postbus_data.scheduled (
@@ -168,11 +197,26 @@ create table postbus_data.scheduled (
     data text,
     bytes bytea,
     headers jsonb,
+    -- A time of a recurring schedule, which has the content.
+    schedule_id integer references postbus_data.schedule on delete cascade,
+    occurrence timestamptz,
     primary key (stream_id, id)
 );
 
 -- To find the messages due next.
 create index scheduled_due on postbus_data.scheduled (stream_id, deliver_at, id);
+-- Each time of a schedule is filled in once, and found by its schedule.
+create unique index scheduled_occurrence on postbus_data.scheduled (schedule_id, occurrence) where schedule_id is not null;
+
+-- A row is a message that a recurring schedule has published, by its time or on request (occurrence is null). The last twenty stay.
+create table postbus_data.schedule_run (
+    schedule_id integer not null references postbus_data.schedule on delete cascade,
+    n bigint generated always as identity,
+    occurrence timestamptz,
+    published_at timestamptz not null default clock_timestamp(),
+    seq bigint not null,
+    primary key (schedule_id, n)
+);
 
 -- A row is one consumer: a named reader of a stream. The tables below hold what it has read and what it holds, by its id.
 create table postbus_data.consumer (
@@ -932,6 +976,29 @@ create type postbus.claimed as (
     message_count integer,
     token text,
     deadline timestamptz
+);
+
+-- A recurring schedule; see postbus.list_schedules.
+create type postbus.schedule_info as (
+    stream text,
+    name text,
+    cron text,
+    every interval,
+    time_zone text,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    ttl interval,
+    catch_up text,
+    max_catch_up integer,
+    paused boolean,
+    problem text,
+    created_at timestamptz,
+    data_type text,
+    now_at timestamptz,
+    -- The last five, newest first: objects with occurrence, published_at and seq.
+    last_runs jsonb
 );
 
 -- A row is a token that allows requests to the HTTP server. Only its SHA-256 is stored, not the token itself.
@@ -10940,6 +11007,75 @@ begin
 end
 $$;
 
+create or replace function postbus.alter_schedule(
+    stream text,
+    name text,
+    cron text default null,
+    every interval default null,
+    time_zone text default null,
+    key text default null,
+    data text default null,
+    headers jsonb default null,
+    bytes bytea default null,
+    ttl interval default null,
+    catch_up text default null,
+    max_catch_up integer default null,
+    unset text[] default '{}',
+    expected_type text default null
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Change a recurring schedule. A null leaves a setting as it is; cron replaces every, and every replaces cron and begins a new grid.
+
+unset  settings to put back to none: key, headers, ttl.
+
+Raises   PB400 for an invalid setting or message, PB404 for an unknown stream or schedule, PB409 for another data type, PB413 when
+         the message is too large.
+Touches  schedule (update), scheduled (delete): times that were filled in are worked out again.
+Locks    the schedule.
+*/
+#variable_conflict use_variable
+declare
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type);
+    settings postbus_data.schedule := postbus_data.lock_schedule(stream, name);
+begin
+    if not unset <@ array['key', 'headers', 'ttl'] then
+        raise exception using errcode = 'PB400', message = 'unset may name key, headers and ttl';
+    end if;
+    if cron is not null or every is not null then
+        settings.cron := cron;
+        settings.every := every;
+    end if;
+    settings.time_zone := coalesce(time_zone, settings.time_zone);
+    settings.key := case when 'key' = any (unset) then null else coalesce(key, settings.key) end;
+    settings.data := coalesce(data, settings.data);
+    settings.bytes := coalesce(bytes, settings.bytes);
+    settings.headers := case when 'headers' = any (unset) then null else coalesce(headers, settings.headers) end;
+    settings.ttl := case when 'ttl' = any (unset) then null else coalesce(ttl, settings.ttl) end;
+    settings.catch_up := coalesce(catch_up, settings.catch_up);
+    settings.max_catch_up := coalesce(max_catch_up, settings.max_catch_up);
+    perform postbus_data.check_schedule(entry, settings);
+    update postbus_data.schedule as s
+    set cron = settings.cron,
+        every = settings.every,
+        time_zone = settings.time_zone,
+        key = settings.key,
+        data = settings.data,
+        bytes = settings.bytes,
+        headers = settings.headers,
+        ttl = settings.ttl,
+        catch_up = settings.catch_up,
+        max_catch_up = settings.max_catch_up,
+        created_at = case when every is not null then date_trunc('second', clock_timestamp()) else s.created_at end
+    where s.id = settings.id;
+    perform postbus_data.refill_schedule(settings.id, keep_due => every is null and not settings.paused);
+end
+$$;
+
 create or replace function postbus.cancel(stream text, ids bigint[], caller postbus.caller default postbus.current_caller())
 returns integer
 language sql
@@ -10962,6 +11098,107 @@ Touches  scheduled (delete).
     select count(*)::integer from cancelled
 $$;
 
+create or replace function postbus.create_schedule(
+    stream text,
+    name text,
+    cron text default null,
+    every interval default null,
+    time_zone text default 'UTC',
+    key text default null,
+    data text default null,
+    headers jsonb default null,
+    bytes bytea default null,
+    ttl interval default null,
+    catch_up text default 'latest',
+    max_catch_up integer default 100,
+    expected_type text default null,
+    exist_ok boolean default false
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create a recurring schedule: a message that is published to a stream again and again. Each time is published once, however many
+processes run. The times themselves are worked out by the Python library: by a server, a bus, or bus.upkeep, an hour ahead.
+
+cron           five fields (or six, with seconds first), in the time zone. Python checks it; list_schedules shows a problem.
+every          instead of cron: an interval of at least a second, on a grid that begins at this second.
+key, data, headers, bytes, ttl  the message, as for publish. It gets the headers postbus-schedule and postbus-occurrence.
+catch_up       of times that were missed by more than a minute: latest publishes the last one, all up to max_catch_up, skip none.
+expected_type  raise PB409 if the stream has another data type; null accepts any.
+exist_ok       a schedule that exists is left as it is. What is given must be its own.
+
+Raises   PB400 for an invalid name, setting or message, PB404 for an unknown stream, PB409 when the schedule exists (with exist_ok:
+         when it differs) or for another data type, PB413 when the message is too large.
+Touches  schedule (insert).
+Locks    the horizon of the stream, shared, until the transaction ends.
+*/
+#variable_conflict use_variable
+declare
+    entry postbus_data.publish_target := postbus_data.begin_publish(stream, expected_type);
+    settings postbus_data.schedule;
+    existing postbus_data.schedule;
+begin
+    settings.stream_id := entry.stream_id;
+    settings.name := name;
+    settings.cron := cron;
+    settings.every := every;
+    settings.time_zone := time_zone;
+    settings.key := key;
+    settings.data := data;
+    settings.headers := headers;
+    settings.bytes := bytes;
+    settings.ttl := ttl;
+    settings.catch_up := catch_up;
+    settings.max_catch_up := max_catch_up;
+    perform postbus_data.check_schedule(entry, settings);
+    insert into postbus_data.schedule as s (
+        stream_id, name, cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up, created_at, filled_until
+    )
+    values (
+        entry.stream_id, name, cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up,
+        date_trunc('second', clock_timestamp()), clock_timestamp()
+    )
+    on conflict do nothing;
+    if found then
+        return;
+    end if;
+    select s.* into existing from postbus_data.schedule as s where s.stream_id = entry.stream_id and s.name = name;
+    if not exist_ok
+        or (existing.cron, existing.every, existing.time_zone, existing.key, existing.data, existing.bytes, existing.headers, existing.ttl,
+            existing.catch_up, existing.max_catch_up)
+            is distinct from (cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up)
+    then
+        raise exception using
+            errcode = 'PB409',
+            message = format('schedule "%s" of stream "%s" already exists%s', name, stream, case when exist_ok then ', and differs' else '' end),
+            hint = 'change it with alter_schedule, or drop it first';
+    end if;
+end
+$$;
+
+create or replace function postbus.drop_schedule(stream text, name text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Remove a recurring schedule. What it has published stays.
+
+Raises   PB404 for an unknown stream or schedule.
+Touches  schedule, scheduled, schedule_run (delete).
+Locks    the schedule.
+*/
+declare
+    dropped postbus_data.schedule := postbus_data.lock_schedule(stream, name);
+begin
+    delete from postbus_data.schedule as s where s.id = dropped.id;
+end
+$$;
+
 create or replace function postbus_data.append_scheduled(stream_id integer)
 returns integer
 language plpgsql
@@ -10971,10 +11208,10 @@ as $$
 Publish the scheduled messages of a stream that are due, in order of their times, at most 1,000 at once.
 
 A message that the stream no longer accepts (its limit was lowered) is put off by a minute, with a warning; the others are
-published.
+published. Of a recurring schedule, times that were missed are published as its catch_up says.
 
 Returns  how many were published.
-Touches  scheduled (delete), the stream's log (insert).
+Touches  scheduled (delete), schedule_run (insert, delete), the stream's log (insert).
 Locks    the stream's schedule; returns 0 at once when another session holds it.
 */
 declare
@@ -10982,6 +11219,7 @@ declare
     now_at timestamptz := clock_timestamp();
     stream_name text;
     due record;
+    recurring postbus_data.schedule;
     published integer := 0;
 begin
     if not exists (
@@ -11004,9 +11242,17 @@ begin
         for update skip locked
     loop
         begin
-            perform postbus.publish(stream_name, due.key, due.data, due.headers, due.bytes, ttl => due.ttl);
+            if due.schedule_id is null then
+                perform postbus.publish(stream_name, due.key, due.data, due.headers, due.bytes, ttl => due.ttl);
+                published := published + 1;
+            else
+                select s.* into recurring from postbus_data.schedule as s where s.id = due.schedule_id;
+                if not postbus_data.is_missed_occurrence(recurring, due.occurrence, now_at) then
+                    perform postbus_data.publish_occurrence(stream_name, recurring, due.occurrence);
+                    published := published + 1;
+                end if;
+            end if;
             delete from postbus_data.scheduled as s where s.stream_id = due.stream_id and s.id = due.id;
-            published := published + 1;
         exception when sqlstate 'PB400' or sqlstate 'PB413' then
             raise warning 'scheduled message % of stream "%" is put off: %', due.id, stream_name, sqlerrm;
             update postbus_data.scheduled as s
@@ -11016,6 +11262,206 @@ begin
         end;
     end loop;
     return published;
+end
+$$;
+
+create or replace function postbus_data.check_schedule(entry postbus_data.publish_target, settings postbus_data.schedule)
+returns void
+language plpgsql
+as $$
+/* Raise PB400 or PB413 for settings or a message that a recurring schedule cannot have. Cron and time zone are checked by Python. */
+declare
+    problem text;
+begin
+    perform postbus_data.check_name('schedule', settings.name);
+    problem := case
+        when num_nonnulls(settings.cron, settings.every) <> 1 then 'a schedule has either cron or every'
+        when length(settings.cron) > 200 then 'cron has more than 200 characters'
+        when settings.every not between interval '1 second' and interval '3650 days'
+            then format('every = %s is not between 1 second and 3650 days', settings.every)
+        when settings.time_zone is null or length(settings.time_zone) not between 1 and 100 then 'time_zone is missing'
+        when (settings.catch_up in ('latest', 'skip', 'all')) is not true
+            then format('catch_up = %L is not one of latest, skip, all', settings.catch_up)
+        when (settings.max_catch_up between 1 and 1000) is not true
+            then format('max_catch_up = %s is not between 1 and 1000', settings.max_catch_up)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+    perform postbus_data.check_ttl(settings.ttl);
+    perform postbus_data.raise_invalid_message(entry, null, settings.key, settings.data, settings.headers, settings.bytes);
+    if entry.data_type = 'json' then
+        perform postbus_data.as_json(settings.data, null);
+    end if;
+end
+$$;
+
+create or replace function postbus_data.fill_schedule(
+    schedule_id integer,
+    version integer,
+    filled_from timestamptz,
+    filled_until timestamptz,
+    occurrences timestamptz[],
+    problem text default null
+)
+returns boolean
+language plpgsql
+volatile
+as $$
+/*
+Fill in times of a recurring schedule, unless it has changed or somebody was faster. So each time is filled in once, whoever works it out.
+
+filled_from  up to where it was filled in.
+problem      why no times can be worked out: the schedule rests until it is altered.
+
+Returns  whether this call did it.
+Touches  schedule (update), scheduled (insert).
+Locks    the schedule.
+*/
+#variable_conflict use_variable
+declare
+    filled postbus_data.schedule;
+begin
+    update postbus_data.schedule as s
+    set filled_until = filled_until,
+        problem = problem
+    where s.id = schedule_id
+        and s.version = version
+        and s.filled_until = filled_from
+        and not s.paused
+    returning s.* into filled;
+    if filled.id is null then
+        return false;
+    end if;
+    insert into postbus_data.scheduled (stream_id, deliver_at, schedule_id, occurrence)
+    select filled.stream_id, o.at, filled.id, o.at
+    from unnest(occurrences) as o (at)
+    on conflict do nothing;
+    return true;
+end
+$$;
+
+create or replace function postbus_data.is_missed_occurrence(missed postbus_data.schedule, occurrence timestamptz, now_at timestamptz)
+returns boolean
+language plpgsql
+volatile
+as $$
+/* Whether a time of a recurring schedule passed more than a minute ago, and is not to be caught up on. See create_schedule. */
+begin
+    if occurrence >= now_at - interval '1 minute' then
+        return false;
+    end if;
+    return case missed.catch_up
+        when 'skip' then true
+        when 'latest' then exists (
+            select
+            from postbus_data.scheduled as s
+            where s.schedule_id = missed.id
+                and s.occurrence > is_missed_occurrence.occurrence
+                and s.occurrence <= now_at
+        )
+        else (
+            select count(*) >= missed.max_catch_up
+            from (
+                select
+                from postbus_data.scheduled as s
+                where s.schedule_id = missed.id
+                    and s.occurrence > is_missed_occurrence.occurrence
+                    and s.occurrence <= now_at
+                limit missed.max_catch_up
+            ) as later
+        )
+    end;
+end
+$$;
+
+create or replace function postbus_data.lock_schedule(stream text, name text)
+returns postbus_data.schedule
+language plpgsql
+as $$
+/*
+The recurring schedule with that name, locked until the transaction ends. Raises PB404 for an unknown stream or schedule.
+*/
+declare
+    locked postbus_data.schedule;
+    locked_stream integer := postbus_data.stream_id(stream);
+begin
+    select s.* into locked
+    from postbus_data.schedule as s
+    where s.stream_id = locked_stream
+        and s.name = lock_schedule.name
+    for update;
+    if locked.id is null then
+        raise exception using
+            errcode = 'PB404',
+            message = format('schedule "%s" of stream "%s" does not exist', name, stream);
+    end if;
+    return locked;
+end
+$$;
+
+create or replace function postbus_data.publish_occurrence(stream text, wanted postbus_data.schedule, occurrence timestamptz)
+returns bigint
+language plpgsql
+volatile
+as $$
+/*
+Publish the message of a recurring schedule, for one of its times or (null) on request.
+
+Returns  the message's seq.
+Touches  schedule_run (insert, delete), and what postbus.publish touches.
+*/
+declare
+    seq bigint;
+begin
+    seq := postbus.publish(
+        stream, wanted.key, wanted.data,
+        coalesce(wanted.headers, '{}') || jsonb_strip_nulls(jsonb_build_object(
+            'postbus-schedule', wanted.name,
+            'postbus-occurrence', to_char(occurrence at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+        )),
+        wanted.bytes, ttl => wanted.ttl
+    );
+    insert into postbus_data.schedule_run (schedule_id, occurrence, seq) values (wanted.id, occurrence, abs(seq));
+    delete from postbus_data.schedule_run as r
+    where r.schedule_id = wanted.id
+        and r.n < (
+            select last.n
+            from postbus_data.schedule_run as last
+            where last.schedule_id = wanted.id
+            order by last.n desc
+            offset 19
+            limit 1
+        );
+    return seq;
+end
+$$;
+
+create or replace function postbus_data.refill_schedule(schedule_id integer, keep_due boolean default false)
+returns void
+language plpgsql
+as $$
+/*
+Forget the times that were filled in for a schedule, so that they are worked out again from now on.
+
+keep_due  or from the first time that is due and not published yet.
+
+Touches  schedule (update), scheduled (delete).
+*/
+declare
+    first_at timestamptz := clock_timestamp();
+begin
+    with forgotten as (
+        delete from postbus_data.scheduled as s where s.schedule_id = refill_schedule.schedule_id returning s.occurrence
+    )
+    select least(first_at, min(f.occurrence) filter (where keep_due) - interval '1 microsecond')
+    into first_at
+    from forgotten as f;
+    update postbus_data.schedule as s
+    set version = s.version + 1,
+        filled_until = first_at,
+        problem = null
+    where s.id = refill_schedule.schedule_id;
 end
 $$;
 
@@ -11056,6 +11502,32 @@ begin
 end
 $$;
 
+create or replace function postbus_data.schedules_to_fill()
+returns table (
+    id integer,
+    version integer,
+    cron text,
+    every interval,
+    time_zone text,
+    catch_up text,
+    max_catch_up integer,
+    created_at timestamptz,
+    filled_until timestamptz,
+    now_at timestamptz
+)
+language sql
+volatile
+as $$
+/* Recurring schedules whose times have to be worked out: those that are filled in for less than half an hour. */
+    select s.id, s.version, s.cron, s.every, s.time_zone, s.catch_up, s.max_catch_up, s.created_at, s.filled_until, clock_timestamp()
+    from postbus_data.schedule as s
+    where not s.paused
+        and s.problem is null
+        and s.filled_until < clock_timestamp() + interval '30 minutes'
+    order by s.filled_until
+    limit 100
+$$;
+
 create or replace function postbus.list_scheduled(
     stream text,
     key_pattern text default null,
@@ -11080,7 +11552,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The scheduled messages of a stream, the next one due first.
+The scheduled messages of a stream, the next one due first. Times of recurring schedules are not among them; see list_schedules.
 
 after_at, after_id  only messages after this one: the last of the previous page.
 
@@ -11101,10 +11573,76 @@ begin
     select s.id, s.deliver_at, s.scheduled_at, s.ttl, s.key, s.data, s.bytes, s.headers
     from postbus_data.scheduled as s
     where s.stream_id = listed
+        and s.schedule_id is null
         and (after_at is null or (s.deliver_at, s.id) > (after_at, coalesce(after_id, 0)))
         and (regex is null or s.key ~ regex)
     order by s.deliver_at, s.id
     limit max_messages;
+end
+$$;
+
+create or replace function postbus.list_schedules(
+    stream text default null,
+    name text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns setof postbus.schedule_info
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Recurring schedules, with their last five runs: of a stream, or of all that the caller may publish to or read; or only that with a name.
+
+Raises   PB403 without a right on the stream, PB404 for an unknown stream.
+*/
+#variable_conflict use_variable
+declare
+    only_id integer := case when stream is not null then postbus_data.permitted_stream(caller, stream, 'publish', 'consume', 'read') end;
+begin
+    return query
+    select
+        t.name, s.name, s.cron, s.every, s.time_zone, s.key, s.data, s.bytes, s.headers, s.ttl, s.catch_up, s.max_catch_up, s.paused, s.problem,
+        s.created_at, t.data_type, clock_timestamp(),
+        coalesce(
+            (
+                select jsonb_agg(
+                    jsonb_build_object('occurrence', r.occurrence, 'published_at', r.published_at, 'seq', r.seq) order by r.n desc
+                )
+                from (
+                    select run.* from postbus_data.schedule_run as run where run.schedule_id = s.id order by run.n desc limit 5
+                ) as r
+            ),
+            '[]'
+        )
+    from postbus_data.schedule as s
+    join postbus_data.stream as t on t.id = s.stream_id
+    where (only_id is null or s.stream_id = only_id)
+        and (name is null or s.name = name)
+        and (only_id is not null or postbus_data.has_right(caller, s.stream_id, 'publish', 'consume', 'read'))
+    order by t.name, s.name;
+end
+$$;
+
+create or replace function postbus.pause_schedule(stream text, name text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Stop a recurring schedule until it is resumed. Times that pass while it is paused are not published later.
+
+Raises   PB404 for an unknown stream or schedule.
+Touches  schedule (update), scheduled (delete).
+Locks    the schedule.
+*/
+declare
+    paused postbus_data.schedule := postbus_data.lock_schedule(stream, name);
+begin
+    update postbus_data.schedule as s set paused = true where s.id = paused.id;
+    perform postbus_data.refill_schedule(paused.id);
 end
 $$;
 
@@ -11139,6 +11677,50 @@ begin
         and s.id = any (ids);
     get diagnostics moved = row_count;
     return moved;
+end
+$$;
+
+create or replace function postbus.resume_schedule(stream text, name text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Continue a recurring schedule that was paused, from now on. Nothing happens to one that is not paused.
+
+Raises   PB404 for an unknown stream or schedule.
+Touches  schedule (update).
+Locks    the schedule.
+*/
+declare
+    resumed postbus_data.schedule := postbus_data.lock_schedule(stream, name);
+begin
+    if resumed.paused then
+        update postbus_data.schedule as s set paused = false where s.id = resumed.id;
+        perform postbus_data.refill_schedule(resumed.id);
+    end if;
+end
+$$;
+
+create or replace function postbus.run_schedule(stream text, name text)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish the message of a recurring schedule now, also when it is paused. Its times stay as they are.
+
+Returns  the message's seq.
+Raises   PB404 for an unknown stream or schedule, and as publish.
+Touches  schedule_run (insert, delete), and what postbus.publish touches.
+Locks    the schedule, and what postbus.publish locks.
+*/
+declare
+    wanted postbus_data.schedule := postbus_data.lock_schedule(stream, name);
+begin
+    return postbus_data.publish_occurrence(stream, wanted, null);
 end
 $$;
 
@@ -13642,6 +14224,7 @@ sizes    also return message_estimate, bytes, scheduled and next_scheduled_at, w
             from postbus_data.scheduled as m
             where sizes
                 and m.stream_id = s.id
+                and m.schedule_id is null
             order by m.deliver_at
             limit 10000
         ) as m
@@ -13731,6 +14314,7 @@ begin
         select m.deliver_at
         from postbus_data.scheduled as m
         where m.stream_id = found_id
+            and m.schedule_id is null
         order by m.deliver_at
         limit 10000
     ) as m;
@@ -14640,8 +15224,8 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('7e6bfcfd1e2d880d')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('7f654e75a223414f')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -14665,7 +15249,9 @@ comment on table postbus_data.segment is 'A row is one table of a stream''s log.
 comment on table postbus_data.kept is 'A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked. It is deleted when no consumer holds it.';
 comment on table postbus_data.dropped is 'A row counts what a dropped segment held: the messages of each partition. It tells a consumer that comes too late how many it has missed. When a stream has more than a hundred rows, the oldest two are merged.';
 comment on table postbus_data.dedup is 'A row is a table of a stream''s message ids, postbus_data.dedup_<stream id>_<number>. New ids go to the table that the register dedup_<stream id> names. The one before it is still searched while it may hold ids within the window. Old tables are dropped, so ids are never deleted one by one.';
+comment on table postbus_data.schedule is 'A row is a recurring schedule: a message that is published at the times of a cron expression, or of an interval. Whoever runs Python fills in the next times, as rows of scheduled; SQL publishes them. No process leads.';
 comment on table postbus_data.scheduled is 'A row is a message that waits outside the log until its time: one row, however many consumers the stream has. When it is due it is published and gets its seq. The content is stored as given, already checked.';
+comment on table postbus_data.schedule_run is 'A row is a message that a recurring schedule has published, by its time or on request (occurrence is null). The last twenty stay.';
 comment on table postbus_data.consumer is 'A row is one consumer: a named reader of a stream. The tables below hold what it has read and what it holds, by its id.';
 comment on table postbus_data.position is 'A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: under the partition''s mutex, a claim inserts the next row and deletes the last one. A reader takes the right edge of the index, however many dead rows lie to the left of it.';
 comment on table postbus_data.redelivery_position is 'A row says how far a consumer has read its redelivery log, the table due. Insert-only, like position.';

@@ -176,9 +176,17 @@ def test_the_printed_curl_command_does_what_the_command_does(
     step("message", "send", "orders", "k", "1", "--delay", "1h")
     ours, theirs = step("schedule", "ls", "orders")
     number = str(ours[0]["id"])
-    assert number == str(theirs[0]["data"][0]["id"])
+    assert number == str(theirs[-1]["data"][0]["id"])
     step("schedule", "move", "orders", number, "--in", "2h")
     step("schedule", "cancel", "orders", number)
+    step("schedule", "add", "orders", "nightly", "1", "--cron", "@daily")
+    ours, theirs = step("schedule", "info", "orders", "nightly")
+    assert theirs[0]["data"]["next_at"] == [each.replace("+00:00", "Z") for each in ours[0]["next_at"]]
+    step("schedule", "edit", "orders", "nightly", "--data", "2", "--unset", "ttl")
+    step("schedule", "pause", "orders", "nightly")
+    step("schedule", "resume", "orders", "nightly")
+    step("schedule", "run", "orders", "nightly")
+    step("schedule", "rm", "orders", "nightly", "--yes")
 
     step("stream", "add", "customers", "--one-message-per-key", "--partitions", "1")
     step("message", "send", "customers", "a", "1")

@@ -140,20 +140,36 @@ async def test_a_short_program_does_not_begin_with_it(fresh_url: str) -> None:
     assert state(fresh_url) == (None, None)
 
 
+def threads() -> set[threading.Thread]:
+    return {each for each in threading.enumerate() if each.name == "postbus upkeep"}
+
+
 def test_close_ends_it(fresh_url: str, soon: None) -> None:
+    others = threads()
     with postbus.connect(fresh_url):
         until(lambda: state(fresh_url)[1], "the first maintenance")
-        assert "postbus upkeep" in {each.name for each in threading.enumerate()}
-    assert "postbus upkeep" not in {each.name for each in threading.enumerate()}
+        assert threads() - others
+    assert not threads() - others
     gc.collect()
 
 
 def test_over_http_the_server_does_it(fresh_url: str, soon: None) -> None:
+    others = threads()
     with serving(fresh_url) as api, postbus.connect(api.url) as bus:
         bus.create_stream("orders")
-        assert "postbus upkeep" not in {each.name for each in threading.enumerate()}
+        assert not threads() - others
         time.sleep(0.5)
     assert state(fresh_url)[0] is None
+
+
+def test_a_recurring_schedule_goes_on(fresh_url: str, soon: None) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("ticks")
+        bus.schedules.create("ticks", "s", every=1, data=1)
+        with psycopg.connect(fresh_url, autocommit=True) as session:
+            session.execute("delete from postbus_data.scheduled")
+            session.execute("update postbus_data.schedule set filled_until = now()")
+        until(lambda: len(list(bus.scan("ticks"))) >= 2, "its times are worked out and published")
 
 
 def test_whoever_maintains_already_keeps_it_from_others(fresh_url: str, soon: None) -> None:
@@ -167,6 +183,7 @@ def test_whoever_maintains_already_keeps_it_from_others(fresh_url: str, soon: No
 def test_a_role_that_may_not_do_it_leaves_it_alone(
     fresh_url: str, soon: None, caplog: pytest.LogCaptureFixture
 ) -> None:
+    others = threads()
     with psycopg.connect(fresh_url, autocommit=True) as root:
         root.execute("create role postbus_test_publisher")
         try:
@@ -179,7 +196,7 @@ def test_a_role_that_may_not_do_it_leaves_it_alone(
                 postbus.connect(f"{fresh_url}{joint}options=-c%20role%3Dpostbus_test_publisher") as bus,
             ):
                 bus.publish("orders", key="k", data=1)
-                until(lambda: "postbus upkeep" not in {each.name for each in threading.enumerate()}, "it gives up")
+                until(lambda: not threads() - others, "it gives up")
             assert caplog.text == ""
             assert state(fresh_url) == (None, None)
         finally:

@@ -19,6 +19,8 @@ from postbus.server.endpoints import ALL
 from tests import servers
 from tests.server.serving import Api, serving
 
+schemathesis.openapi.format("cron", st.sampled_from(["30 2 * * MON-FRI", "@daily", "*/5 * * * * *"]))
+schemathesis.openapi.format("time-zone", st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
 schemathesis.openapi.format("jsonpath", st.sampled_from(['$.a == "b"', "$.size > 3", "exists($.a)"]))
 
 SCHEMA = schemathesis.openapi.from_dict(
@@ -41,6 +43,7 @@ def prepare(api: Api) -> None:
     api.post("/api/streams", {"name": "orders", "partitions": 2})
     api.post("/api/streams/orders/consumers", {"name": "billing"})
     api.post("/api/streams/orders/groups", {"name": "readers"})
+    api.post("/api/streams/orders/schedules", {"name": "nightly", "cron": "@daily", "data": 1})
     api.post("/api/streams/orders/messages", {"messages": [{"key": "orders.a", "data": 1}]})
 
 
@@ -52,6 +55,7 @@ def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) ->
         "consumer": "billing",
         "group": "readers",
         "worker": "w1",
+        "schedule": "nightly",
         "key": "orders.a",
         "id": "1",
     }

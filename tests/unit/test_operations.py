@@ -11,14 +11,15 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
+from postbus.codec.rows import Unfilled
 from postbus.model.group import Claim
-from postbus.model.message import Scheduled
+from postbus.model.message import Message, Scheduled
 from postbus.model.settings import ConsumerChanges, ConsumerSettings, StreamChanges, StreamSettings, settings_of
-from postbus.operations import consumers, dead_letters, deliveries, groups, messages, streams, tokens
+from postbus.operations import consumers, dead_letters, deliveries, groups, messages, schedules, streams, tokens
 from postbus.operations.call import Call, Route
 from postbus.server.endpoints import ALL
 
-ROOMS = (consumers, dead_letters, deliveries, groups, messages, streams, tokens)
+ROOMS = (consumers, dead_letters, deliveries, groups, messages, schedules, streams, tokens)
 CLAIM = Claim(partition=0, from_seq=1, to_seq=2, message_count=2, token="t", deadline=None)
 NOW = datetime.now(UTC)
 BY_NAME: dict[str, Any] = {
@@ -29,6 +30,9 @@ BY_NAME: dict[str, Any] = {
     "session": timedelta(seconds=30),
     "lease": 30.0,
     "backoff": (),
+    "message": Message(data=1),
+    "occurrences": [NOW],
+    "unfilled": Unfilled(1, 1, None, timedelta(hours=1), "UTC", "latest", 1, NOW, NOW, NOW),
 }
 
 
@@ -73,15 +77,15 @@ ALL_OPERATIONS = [function for room in ROOMS for function in operations(room)]
 
 @pytest.mark.parametrize("function", ALL_OPERATIONS, ids=lambda each: f"{each.__module__}.{each.__name__}")
 def test_an_operation_has_a_parameter_for_each_placeholder(function: Callable[..., Call[Any]]) -> None:
-    sql = call_of(function).sql
-    numbers = {int(number) for number in re.findall(r"\$(\d+)", sql.statement)}
-    assert numbers == set(range(1, len(sql.parameters) + 1))
+    statement, parameters = call_of(function).as_sql()
+    numbers = {int(number) for number in re.findall(r"\$(\d+)", statement)}
+    assert numbers == set(range(1, len(parameters) + 1))
 
 
 @pytest.mark.parametrize("function", ALL_OPERATIONS, ids=lambda each: f"{each.__module__}.{each.__name__}")
 def test_an_operation_has_a_request_with_a_name_for_each_part_of_its_path(function: Callable[..., Call[Any]]) -> None:
     http = call_of(function).http
-    if function is tokens.find:
+    if function in (tokens.find, schedules.to_fill, schedules.fill):
         assert http is None
         return
     assert http is not None

@@ -12,6 +12,7 @@ from postbus.client._async.group import AsyncGroup
 from postbus.client._async.publishing import AsyncPublishing
 from postbus.client._async.queue import AsyncQueue
 from postbus.client._async.reading import AsyncReading
+from postbus.client._async.schedules import AsyncSchedules
 from postbus.client._async.streams import AsyncStreams
 from postbus.client._async.tokens import AsyncTokens
 from postbus.codec.settings import given
@@ -50,6 +51,11 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
     def tokens(self) -> AsyncTokens:
         """The tokens for the HTTP server."""
         return AsyncTokens(self._transport)
+
+    @property
+    def schedules(self) -> AsyncSchedules:
+        """The recurring schedules."""
+        return AsyncSchedules(self._transport)
 
     async def check(self) -> None:
         """Check that the bus can be used.

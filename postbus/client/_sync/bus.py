@@ -14,6 +14,7 @@ from postbus.client._sync.group import Group
 from postbus.client._sync.publishing import Publishing
 from postbus.client._sync.queue import Queue
 from postbus.client._sync.reading import Reading
+from postbus.client._sync.schedules import Schedules
 from postbus.client._sync.streams import Streams
 from postbus.client._sync.tokens import Tokens
 from postbus.codec.settings import given
@@ -52,6 +53,11 @@ class Bus(Streams, Publishing, Reading, Applying):
     def tokens(self) -> Tokens:
         """The tokens for the HTTP server."""
         return Tokens(self._transport)
+
+    @property
+    def schedules(self) -> Schedules:
+        """The recurring schedules."""
+        return Schedules(self._transport)
 
     def check(self) -> None:
         """Check that the bus can be used.

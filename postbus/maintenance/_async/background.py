@@ -76,6 +76,7 @@ class AsyncBackgroundUpkeep:
         if is_due:
             self._next_maintenance = time.monotonic() + pace.MAINTENANCE_SECONDS
             await transport.run(streams.maintain(None))
+            await transport.fill_schedules()
         return pace.SWEEP_SECONDS
 
     def _note(self, error: Error) -> None:

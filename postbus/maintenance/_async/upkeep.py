@@ -13,12 +13,21 @@ from postbus.model.errors import Error
 _log = logging.getLogger("postbus.upkeep")
 
 
+class AsyncFilled(Protocol):
+    """Recurring schedules, whose times are filled in ahead."""
+
+    async def fill(self) -> int: ...
+
+
 class AsyncMaintained(Protocol):
     """What the service needs of a bus."""
 
     async def sweep(self) -> int: ...
 
     async def maintain(self) -> int: ...
+
+    @property
+    def schedules(self) -> AsyncFilled: ...
 
 
 class AsyncUpkeep:
@@ -59,3 +68,4 @@ class AsyncUpkeep:
         if time.monotonic() >= self._next_maintenance:
             self._next_maintenance = time.monotonic() + pace.MAINTENANCE_SECONDS
             await self.bus.maintain()
+            await self.bus.schedules.fill()

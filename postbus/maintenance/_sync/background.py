@@ -78,6 +78,7 @@ class BackgroundUpkeep:
         if is_due:
             self._next_maintenance = time.monotonic() + pace.MAINTENANCE_SECONDS
             transport.run(streams.maintain(None))
+            transport.fill_schedules()
         return pace.SWEEP_SECONDS
 
     def _note(self, error: Error) -> None:

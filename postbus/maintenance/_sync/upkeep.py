@@ -15,12 +15,21 @@ from postbus.model.errors import Error
 _log = logging.getLogger("postbus.upkeep")
 
 
+class Filled(Protocol):
+    """Recurring schedules, whose times are filled in ahead."""
+
+    def fill(self) -> int: ...
+
+
 class Maintained(Protocol):
     """What the service needs of a bus."""
 
     def sweep(self) -> int: ...
 
     def maintain(self) -> int: ...
+
+    @property
+    def schedules(self) -> Filled: ...
 
 
 class Upkeep:
@@ -61,3 +70,4 @@ class Upkeep:
         if time.monotonic() >= self._next_maintenance:
             self._next_maintenance = time.monotonic() + pace.MAINTENANCE_SECONDS
             self.bus.maintain()
+            self.bus.schedules.fill()

@@ -169,7 +169,7 @@ def _messages(bodies: Sequence[NewMessage], trace: dict[str, str]) -> list[Messa
     return [
         Message(
             key=body.key,
-            data=body.data if body.encoding is None else _decoded(place, body.data),
+            data=body.data if body.encoding is None else decoded(f"messages[{place}].data", body.data),
             headers=({**trace, **(body.headers or {})} if trace else body.headers) or None,
             dedup_id=body.dedup_id,
         )
@@ -177,11 +177,12 @@ def _messages(bodies: Sequence[NewMessage], trace: dict[str, str]) -> list[Messa
     ]
 
 
-def _decoded(place: int, data: Any) -> bytes:
+def decoded(field: str, data: Any) -> bytes:
+    """The bytes of base64."""
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, TypeError, ValueError):
-        raise problems.invalid(f"messages[{place}].data", "is not base64") from None
+        raise problems.invalid(field, "is not base64") from None
 
 
 def _trace(call: Call) -> dict[str, str]:

@@ -36,6 +36,7 @@ from postbus.server.responses.messages import (
     published,
     scheduled,
 )
+from postbus.server.responses.schedules import Schedule, ScheduleRun, schedule
 from postbus.server.responses.streams import (
     HeldAt,
     Stream,
@@ -64,6 +65,8 @@ __all__ = [
     "PeekedMessage",
     "Published",
     "Received",
+    "Schedule",
+    "ScheduleRun",
     "ScheduledMessage",
     "StoredMessage",
     "Stream",
@@ -80,6 +83,7 @@ __all__ = [
     "peeked",
     "published",
     "received",
+    "schedule",
     "scheduled",
     "stream",
 ]

@@ -63,7 +63,7 @@ class ScheduledMessage(msgspec.Struct, omit_defaults=True):
 
 
 def message(source: Message | Delivery | Peeked | DeadLetter | HistoryEntry, stream_id: str) -> StoredMessage:
-    data, digest, encoding = _content(source.data)
+    data, digest, encoding = content(source.data)
     published_at = None if source.published_at is None else utc(source.published_at)
     return StoredMessage(
         key=source.key,
@@ -92,7 +92,7 @@ def published(numbers: Sequence[Seq], *, is_scheduled: bool = False) -> Publishe
 
 
 def scheduled(found: Scheduled) -> ScheduledMessage:
-    data, _, encoding = _content(found.data)
+    data, _, encoding = content(found.data)
     return ScheduledMessage(
         id=found.id,
         deliver_at=utc(found.deliver_at),
@@ -105,7 +105,7 @@ def scheduled(found: Scheduled) -> ScheduledMessage:
     )
 
 
-def _content(data: Any) -> tuple[Any, str, Encoding | None]:
+def content(data: Any) -> tuple[Any, str, Encoding | None]:
     """Data as sent, and its hash: of a string's text, of bytes, or of the JSON."""
     if isinstance(data, bytes):
         return base64.b64encode(data).decode(), hashlib.sha256(data).hexdigest(), "base64"

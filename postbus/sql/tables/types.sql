@@ -254,3 +254,26 @@ create type postbus.claimed as (
     token text,
     deadline timestamptz
 );
+
+-- A recurring schedule; see postbus.list_schedules.
+create type postbus.schedule_info as (
+    stream text,
+    name text,
+    cron text,
+    every interval,
+    time_zone text,
+    key text,
+    data text,
+    bytes bytea,
+    headers jsonb,
+    ttl interval,
+    catch_up text,
+    max_catch_up integer,
+    paused boolean,
+    problem text,
+    created_at timestamptz,
+    data_type text,
+    now_at timestamptz,
+    -- The last five, newest first: objects with occurrence, published_at and seq.
+    last_runs jsonb
+);

@@ -58,6 +58,10 @@ class AsyncTransport(Protocol):
         """Run an operation, in the transaction of a connection if there is one."""
         ...
 
+    async def fill_schedules(self) -> int:
+        """Work out the next times of recurring schedules, where a server does not do it."""
+        ...
+
     async def publish(
         self,
         stream: str,

@@ -51,6 +51,9 @@ class AsyncHttpTransport:
     async def check(self) -> None:
         await self._client.check()
 
+    async def fill_schedules(self) -> int:
+        return 0
+
     async def run(self, call: Call[_Result], connection: AsyncOwnConnection | None = None) -> _Result:
         refuse(connection)
         http = _possible(call.http)

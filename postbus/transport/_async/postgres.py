@@ -24,6 +24,7 @@ from postbus.operations import deliveries, groups
 from postbus.operations.call import DATA_TYPE, Call, DataSql, Sql
 from postbus.transport._async.batches import AsyncPostgresBatches
 from postbus.transport._async.known_streams import NO_OWN_FUNCTION, AsyncKnownStreams, is_large
+from postbus.transport._async.schedule_filler import fill_schedules
 from postbus.transport._async.waiting import AsyncPostgresWaiting
 from postbus.transport._async.wakeups import AsyncWakeups
 
@@ -90,19 +91,25 @@ class AsyncPostgresTransport:
     async def _run_with_data(
         self, sql: DataSql[_Result], connection: AsyncOwnConnection | None, *, repeatable: bool
     ) -> _Result:
-        if DATA_TYPE not in sql.parameters:
-            data_type = await self._streams.data_type(sql.stream)
-            found = await self.database.rows(
-                sql.statement, sql.parameters, connection=connection, repeatable=repeatable
+        given = sql.parameters
+        if callable(given):
+            return sql.decode(
+                *await self._streams.run(sql.stream, connection, sql.statement, given, repeatable=repeatable)
             )
+        if DATA_TYPE not in given:
+            data_type = await self._streams.data_type(sql.stream)
+            found = await self.database.rows(sql.statement, given, connection=connection, repeatable=repeatable)
             return sql.decode(data_type, found)
 
         def with_type(data_type: DataType) -> list[Any]:
-            return [data_type if value is DATA_TYPE else value for value in sql.parameters]
+            return [data_type if value is DATA_TYPE else value for value in given]
 
         return sql.decode(
             *await self._streams.run(sql.stream, connection, sql.statement, with_type, repeatable=repeatable)
         )
+
+    async def fill_schedules(self) -> int:
+        return await fill_schedules(self.run)
 
     async def publish(
         self,

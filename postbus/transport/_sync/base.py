@@ -60,6 +60,10 @@ class Transport(Protocol):
         """Run an operation, in the transaction of a connection if there is one."""
         ...
 
+    def fill_schedules(self) -> int:
+        """Work out the next times of recurring schedules, where a server does not do it."""
+        ...
+
     def publish(
         self,
         stream: str,

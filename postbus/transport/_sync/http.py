@@ -53,6 +53,9 @@ class HttpTransport:
     def check(self) -> None:
         self._client.check()
 
+    def fill_schedules(self) -> int:
+        return 0
+
     def run(self, call: Call[_Result], connection: OwnConnection | None = None) -> _Result:
         refuse(connection)
         http = _possible(call.http)

@@ -26,6 +26,7 @@ from postbus.operations import deliveries, groups
 from postbus.operations.call import DATA_TYPE, Call, DataSql, Sql
 from postbus.transport._sync.batches import PostgresBatches
 from postbus.transport._sync.known_streams import NO_OWN_FUNCTION, KnownStreams, is_large
+from postbus.transport._sync.schedule_filler import fill_schedules
 from postbus.transport._sync.waiting import PostgresWaiting
 from postbus.transport._sync.wakeups import Wakeups
 
@@ -90,15 +91,21 @@ class PostgresTransport:
         return result
 
     def _run_with_data(self, sql: DataSql[_Result], connection: OwnConnection | None, *, repeatable: bool) -> _Result:
-        if DATA_TYPE not in sql.parameters:
+        given = sql.parameters
+        if callable(given):
+            return sql.decode(*self._streams.run(sql.stream, connection, sql.statement, given, repeatable=repeatable))
+        if DATA_TYPE not in given:
             data_type = self._streams.data_type(sql.stream)
-            found = self.database.rows(sql.statement, sql.parameters, connection=connection, repeatable=repeatable)
+            found = self.database.rows(sql.statement, given, connection=connection, repeatable=repeatable)
             return sql.decode(data_type, found)
 
         def with_type(data_type: DataType) -> list[Any]:
-            return [data_type if value is DATA_TYPE else value for value in sql.parameters]
+            return [data_type if value is DATA_TYPE else value for value in given]
 
         return sql.decode(*self._streams.run(sql.stream, connection, sql.statement, with_type, repeatable=repeatable))
+
+    def fill_schedules(self) -> int:
+        return fill_schedules(self.run)
 
     def publish(
         self,

@@ -22,7 +22,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-The scheduled messages of a stream, the next one due first.
+The scheduled messages of a stream, the next one due first. Times of recurring schedules are not among them; see list_schedules.
 
 after_at, after_id  only messages after this one: the last of the previous page.
 
@@ -43,6 +43,7 @@ begin
     select s.id, s.deliver_at, s.scheduled_at, s.ttl, s.key, s.data, s.bytes, s.headers
     from postbus_data.scheduled as s
     where s.stream_id = listed
+        and s.schedule_id is null
         and (after_at is null or (s.deliver_at, s.id) > (after_at, coalesce(after_id, 0)))
         and (regex is null or s.key ~ regex)
     order by s.deliver_at, s.id

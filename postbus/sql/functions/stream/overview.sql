@@ -49,6 +49,7 @@ sizes    also return message_estimate, bytes, scheduled and next_scheduled_at, w
             from postbus_data.scheduled as m
             where sizes
                 and m.stream_id = s.id
+                and m.schedule_id is null
             order by m.deliver_at
             limit 10000
         ) as m

@@ -55,6 +55,7 @@ begin
         select m.deliver_at
         from postbus_data.scheduled as m
         where m.stream_id = found_id
+            and m.schedule_id is null
         order by m.deliver_at
         limit 10000
     ) as m;
