@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from postbus.db import session
 from postbus.model.errors import Conflict, InvalidInput
-from postbus.pipelines.ingest.files import Format
+from postbus.pipelines.ingest.listing import Format
 from postbus.pipelines.ingest.options import IngestOptions
 from postbus.pipelines.ingest.statements import INGESTED_FILES
 from postbus.pipelines.ingest.step import Ingestion, Plan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from postbus.db import session
 from postbus.db.arrays import TextArray
 from postbus.pipelines.ingest import files
-from postbus.pipelines.ingest.files import Format, Listed
+from postbus.pipelines.ingest.listing import Format, Listed, list_files
 from postbus.pipelines.ingest.rows import as_messages, of_table
 from postbus.pipelines.ingest.statements import FINISH_FILES, TAKE_FILES
 from postbus.pipelines.runtime.run import Run
@@ -100,7 +100,7 @@ class Ingestion:
     def _list(self, settle: float) -> list[Listed]:
         if self._options.files is None:
             return [Listed(self._options.source, 0, "epoch")]
-        return files.list_files(self._spark, self._options.source, settle)
+        return list_files(self._spark, self._options.source, settle)
 
     def _publish(self, number: int, paths: list[str]) -> tuple[int, int]:
         """Publish the rows of a step, unless that was done, and put aside what cannot be; how many of each."""
