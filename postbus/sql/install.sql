@@ -4994,6 +4994,7 @@ declare
     seqs bigint[];
     attempts integer[];
     exceptional text[];
+    free_seqs bigint[];
     taken_seqs bigint[];
     parked_left bigint;
 begin
@@ -5075,11 +5076,12 @@ begin
     if seqs is not null then
         seqs := seqs[1:wanted];
         attempts := attempts[1:wanted];
+        free_seqs := postbus_data.lock_waiting(reader.id, origin, seqs);
         with taken as (
             delete from postbus_data.waiting as w
             where w.consumer_id = reader.id
                 and w.partition = origin
-                and w.seq = any (seqs)
+                and w.seq = any (free_seqs)
             returning w.seq
         )
         select array_agg(t.seq) into taken_seqs from taken as t;
@@ -5089,7 +5091,7 @@ begin
                 where p.consumer_id = reader.id
                     and p.epoch = reader.epoch
                     and p.partition = place.partition
-                    and p.seq = any (seqs)
+                    and p.seq = any (free_seqs)
                 returning p.seq
             )
             select place.parked_count - count(*), taken_seqs || array_agg(t.seq)
@@ -5106,7 +5108,7 @@ begin
             place.parked_from := parked_left;
         end if;
         if cardinality(taken_seqs) is distinct from cardinality(seqs) then
-            -- A late ack has just taken some of them.
+            -- A late ack holds some of them.
             select array_agg(m.seq order by m.place), array_agg(m.attempt order by m.place)
             into seqs, attempts
             from unnest(seqs, attempts) with ordinality as m (seq, attempt, place)
@@ -5133,7 +5135,7 @@ as $$
 /*
 In order "partition": decide whether new messages of a partition may be leased. They may not while one of its leases is in
 flight or one of its messages waits for redelivery. Waiting messages at its head are leased here, in order, as far as they are
-due; the first one that is not due holds the partition.
+due; the first one that is not due, or that a late ack holds, holds the partition.
 
 Its caller holds the partition's mutex.
 Returns  the claim; its place is null when no new message may be leased.
@@ -5181,7 +5183,7 @@ begin
     elsif attempts is not null then
         seqs := seqs[1:least(cardinality(attempts), wanted)];
         attempts := attempts[1:cardinality(seqs)];
-        -- A late ack may just have taken some of them.
+        seqs := postbus_data.lock_waiting(reader.id, origin, seqs);
         with taken as (
             delete from postbus_data.waiting as w
             where w.consumer_id = reader.id
@@ -5190,7 +5192,9 @@ begin
             returning w.seq, w.attempts
         )
         select array_agg(t.seq order by t.seq), array_agg(t.attempts + 1 order by t.seq) into seqs, attempts from taken as t;
-        claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
+        if seqs is not null then
+            claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
+        end if;
     end if;
     return claim;
 end
@@ -6121,6 +6125,44 @@ begin
 end
 $$;
 
+create or replace function postbus_data.lock_waiting(consumer_id integer, partition integer, seqs bigint[])
+returns bigint[]
+language plpgsql
+volatile
+as $$
+/*
+Lock failed messages of a partition that are to be redelivered, without waiting. A late ack in an open transaction may hold some of
+them: then only those before the first such message may be taken, so that they stay in order.
+
+Returns  the seqs that may be taken; null for none. Seqs that are not of failed messages are not locked.
+Locks    rows of waiting.
+*/
+begin
+    return (
+        with locked as materialized (
+            select w.seq
+            from postbus_data.waiting as w
+            where w.consumer_id = lock_waiting.consumer_id
+                and w.partition = lock_waiting.partition
+                and w.seq = any (lock_waiting.seqs)
+            for update skip locked
+        ),
+        held as (
+            select min(w.seq) as seq
+            from postbus_data.waiting as w
+            where w.consumer_id = lock_waiting.consumer_id
+                and w.partition = lock_waiting.partition
+                and w.seq = any (lock_waiting.seqs)
+                and w.seq not in (select l.seq from locked as l)
+        )
+        select array_agg(s.seq order by s.seq)
+        from unnest(lock_waiting.seqs) as s (seq)
+        cross join held as h
+        where h.seq is null or s.seq < h.seq
+    );
+end
+$$;
+
 create or replace function postbus_data.new_token()
 returns bigint
 language sql
@@ -6413,8 +6455,8 @@ seqs  which messages; null for all of that lease.
 
 Returns  the messages that this call settled.
 Touches  waiting, due, dead_letter (delete).
-Locks    the rows; the mutex of the redelivery log, until the transaction ends, when a message is in it. A receive waits for a message
-         that was just settled in order "key" and "partition", and passes over the redelivery log in order "none".
+Locks    the rows; the mutex of the redelivery log, until the transaction ends, when a message is in it. A receive does not
+         wait: in order "key" and "partition" it takes only what lies before such a message, and in order "none" passes over the log.
 
 The rows are found by the token alone: with few rows, the planner rates an index on consumer_id or consumer_id + 0 as good.
 */
@@ -15225,7 +15267,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('7f654e75a223414f')
+insert into postbus_data.installation (functions_digest) values ('f58f44cfa5687f74')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -340,7 +340,8 @@ class AsyncConsumer(AsyncRedelivery):
         """Wait until it has finished a message. It asks again and again, at most half a second apart; over HTTP, the server does.
 
         Args:
-            seq: The message's seq. A message that the consumer skips, and a seq without a message, count as done.
+            seq: The message's seq, once its publish is committed. A message that the consumer skips, and a seq without a message,
+                count as done.
             timeout: How many seconds to wait.
 
         Returns:

@@ -26,6 +26,7 @@ declare
     seqs bigint[];
     attempts integer[];
     exceptional text[];
+    free_seqs bigint[];
     taken_seqs bigint[];
     parked_left bigint;
 begin
@@ -107,11 +108,12 @@ begin
     if seqs is not null then
         seqs := seqs[1:wanted];
         attempts := attempts[1:wanted];
+        free_seqs := postbus_data.lock_waiting(reader.id, origin, seqs);
         with taken as (
             delete from postbus_data.waiting as w
             where w.consumer_id = reader.id
                 and w.partition = origin
-                and w.seq = any (seqs)
+                and w.seq = any (free_seqs)
             returning w.seq
         )
         select array_agg(t.seq) into taken_seqs from taken as t;
@@ -121,7 +123,7 @@ begin
                 where p.consumer_id = reader.id
                     and p.epoch = reader.epoch
                     and p.partition = place.partition
-                    and p.seq = any (seqs)
+                    and p.seq = any (free_seqs)
                 returning p.seq
             )
             select place.parked_count - count(*), taken_seqs || array_agg(t.seq)
@@ -138,7 +140,7 @@ begin
             place.parked_from := parked_left;
         end if;
         if cardinality(taken_seqs) is distinct from cardinality(seqs) then
-            -- A late ack has just taken some of them.
+            -- A late ack holds some of them.
             select array_agg(m.seq order by m.place), array_agg(m.attempt order by m.place)
             into seqs, attempts
             from unnest(seqs, attempts) with ordinality as m (seq, attempt, place)

@@ -6,7 +6,7 @@ as $$
 /*
 In order "partition": decide whether new messages of a partition may be leased. They may not while one of its leases is in
 flight or one of its messages waits for redelivery. Waiting messages at its head are leased here, in order, as far as they are
-due; the first one that is not due holds the partition.
+due; the first one that is not due, or that a late ack holds, holds the partition.
 
 Its caller holds the partition's mutex.
 Returns  the claim; its place is null when no new message may be leased.
@@ -54,7 +54,7 @@ begin
     elsif attempts is not null then
         seqs := seqs[1:least(cardinality(attempts), wanted)];
         attempts := attempts[1:cardinality(seqs)];
-        -- A late ack may just have taken some of them.
+        seqs := postbus_data.lock_waiting(reader.id, origin, seqs);
         with taken as (
             delete from postbus_data.waiting as w
             where w.consumer_id = reader.id
@@ -63,7 +63,9 @@ begin
             returning w.seq, w.attempts
         )
         select array_agg(t.seq order by t.seq), array_agg(t.attempts + 1 order by t.seq) into seqs, attempts from taken as t;
-        claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
+        if seqs is not null then
+            claim.messages := postbus_data.lease_redelivered(reader, claim, place, origin, seqs, attempts);
+        end if;
     end if;
     return claim;
 end

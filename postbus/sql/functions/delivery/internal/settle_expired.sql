@@ -16,8 +16,8 @@ seqs  which messages; null for all of that lease.
 
 Returns  the messages that this call settled.
 Touches  waiting, due, dead_letter (delete).
-Locks    the rows; the mutex of the redelivery log, until the transaction ends, when a message is in it. A receive waits for a message
-         that was just settled in order "key" and "partition", and passes over the redelivery log in order "none".
+Locks    the rows; the mutex of the redelivery log, until the transaction ends, when a message is in it. A receive does not
+         wait: in order "key" and "partition" it takes only what lies before such a message, and in order "none" passes over the log.
 
 The rows are found by the token alone: with few rows, the planner rates an index on consumer_id or consumer_id + 0 as good.
 */
