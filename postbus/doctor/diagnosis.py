@@ -172,6 +172,15 @@ _OF_POSTBUS: Final = {
                 < clock_timestamp() - interval '5 minutes'
             and exists (select from postbus_data.stream)
     """,
+    "schedules": """
+        select t.name as stream, s.name, s.problem
+        from postbus_data.schedule as s
+        join postbus_data.stream as t on t.id = s.stream_id
+        where not s.paused
+            and (s.problem is not null or s.filled_until < clock_timestamp())
+        order by t.name, s.name
+        limit 10
+    """,
     "holding": """
         select c.stream_name as stream, c.name
         from postbus_data.consumer as c

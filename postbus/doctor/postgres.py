@@ -212,6 +212,17 @@ def _upkeep(facts: Facts) -> Iterator[Finding]:
         yield Finding("retention", "warning", text, advice)
 
 
+def _schedules(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows.get("schedules", ()):
+        name = f"schedule {row['name']} of {row['stream']}"
+        if row["problem"]:
+            advice = f"change it: postbus schedule edit {row['stream']} {row['name']} --cron …"
+            yield Finding("schedules", "problem", f"{name} never fires: {row['problem']}", advice)
+        else:
+            advice = "keep a program running that is connected as the owner of Postbus, or a server (postbus up)"
+            yield Finding("schedules", "problem", f"{name} has no further times: nobody works them out", advice)
+
+
 def _age(seconds: float) -> str:
     """A time in the largest unit that fits."""
     for length, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
@@ -268,5 +279,6 @@ _CHECKS: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (
     _bloat,
     _retention,
     _upkeep,
+    _schedules,
     _deliveries,
 )

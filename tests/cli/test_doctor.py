@@ -238,6 +238,22 @@ def test_a_database_that_nobody_maintains_is_a_warning_until_somebody_does(
     assert of(findings(shell.url), "retention") == []
 
 
+def test_a_schedule_that_does_not_fire_is_a_problem(fresh_url: str) -> None:
+    with postbus.connect(fresh_url, upkeep=False) as bus, psycopg.connect(fresh_url, autocommit=True) as connection:
+        bus.create_stream("reports")
+        bus.schedules.create("reports", "good", every=60, data=1)
+        bus.schedules.create("reports", "left", every=60, data=1)
+        connection.execute("select postbus.create_schedule('reports', 'bad', cron => 'never', data => '1')")
+        bus.schedules.fill()
+        connection.execute(
+            "update postbus_data.schedule set filled_until = now() - interval '1 hour' where name = 'left'"
+        )
+
+    bad, left = of(findings(fresh_url), "schedules")
+    assert bad.text.startswith('schedule bad of reports never fires: cron "never"')
+    assert left.text == "schedule left of reports has no further times: nobody works them out"
+
+
 def _facts(**rows: Any) -> Facts:
     one = {
         "number": 180000,
