@@ -12125,6 +12125,7 @@ begin
         -- Of a former layout: its partitions are no more.
         update postbus_data.dropped as d
         set after_seq = oldest[1].after_seq,
+            last_seq = case when 0 < any (d.counts) then d.last_seq else oldest[1].last_seq end,
             counts = array(select a.count + b.count
                 from unnest(oldest[1].counts) with ordinality as a (count, place)
                 join unnest(oldest[2].counts) with ordinality as b (count, place) using (place)
@@ -12932,7 +12933,14 @@ begin
     -- Above the last message of all that was dropped, there are seqs without a message: of duplicates, or rolled back.
     dropped := first_kept > after_seq + 1
         and after_seq < (select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id)
-        and coalesce(after_seq < (select max(d.last_seq) from postbus_data.dropped as d where d.stream_id = spark_lost.stream_id), true);
+        and coalesce(
+            (
+                select bool_or(spark_lost.after_seq < d.last_seq and 0 < any (d.counts))
+                from postbus_data.dropped as d
+                where d.stream_id = spark_lost.stream_id
+            ),
+            true
+        );
     purged := dropped or (
         first_kept > after_seq + 1 and coalesce(postbus_data.next_seq(stream_id, after_seq) < first_kept, false)
     );
@@ -15267,7 +15275,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('f58f44cfa5687f74')
+insert into postbus_data.installation (functions_digest) values ('c7e4ac58dcac44ca')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -30,6 +30,7 @@ begin
         -- Of a former layout: its partitions are no more.
         update postbus_data.dropped as d
         set after_seq = oldest[1].after_seq,
+            last_seq = case when 0 < any (d.counts) then d.last_seq else oldest[1].last_seq end,
             counts = array(select a.count + b.count
                 from unnest(oldest[1].counts) with ordinality as a (count, place)
                 join unnest(oldest[2].counts) with ordinality as b (count, place) using (place)

@@ -25,7 +25,14 @@ begin
     -- Above the last message of all that was dropped, there are seqs without a message: of duplicates, or rolled back.
     dropped := first_kept > after_seq + 1
         and after_seq < (select min(g.after_seq) from postbus_data.segment as g where g.stream_id = spark_lost.stream_id)
-        and coalesce(after_seq < (select max(d.last_seq) from postbus_data.dropped as d where d.stream_id = spark_lost.stream_id), true);
+        and coalesce(
+            (
+                select bool_or(spark_lost.after_seq < d.last_seq and 0 < any (d.counts))
+                from postbus_data.dropped as d
+                where d.stream_id = spark_lost.stream_id
+            ),
+            true
+        );
     purged := dropped or (
         first_kept > after_seq + 1 and coalesce(postbus_data.next_seq(stream_id, after_seq) < first_kept, false)
     );
