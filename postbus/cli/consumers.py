@@ -56,7 +56,9 @@ def add(
         if output.as_json():
             output.emit_json(created.info())
             return
-    output.say(f"created consumer {consumer} of stream {stream}; receive with: postbus receive {stream} {consumer}")
+    output.say(
+        f"{output.made(f'consumer {consumer} of stream {stream}', exist_ok)}; receive with: postbus receive {stream} {consumer}"
+    )
 
 
 @app.command("ls")

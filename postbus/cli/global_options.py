@@ -13,7 +13,9 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
+from postbus.cli.elsewhere import place_of
 from postbus.cli.option_aliases import translated
+from postbus.model.errors import InvalidInput
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -124,6 +126,12 @@ class Group(typer.core.TyperGroup):
         for other in () if found is not None else ALIASES.get(cmd_name, ()):
             found = found or super().get_command(ctx, other)
         return found
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        group = self.name or ""
+        if self.get_command(ctx, args[0]) is None and (place := place_of(group, args[0])) is not None:
+            raise InvalidInput(f'{" ".join(("postbus", group)).strip()} has no command "{args[0]}"', f"use: {place}")
+        return super().resolve_command(ctx, args)
 
 
 # Short names, and words of other tools.

@@ -34,7 +34,9 @@ def add(
     settings |= consumer_settings.start(start)
     with open_bus() as bus:
         bus.create_group(stream, group, exist_ok=exist_ok, **settings)
-    output.done(f"created group {group}; claim with: postbus group claim {stream} {group}", created=group)
+    output.done(
+        f"{output.made(f'group {group}', exist_ok)}; claim with: postbus group claim {stream} {group}", created=group
+    )
 
 
 @app.command("ls")

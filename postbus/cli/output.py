@@ -119,6 +119,11 @@ def done(text: str, **facts: Any) -> None:
     say(text)
 
 
+def made(what: str, exist_ok: bool) -> str:
+    """How to report a create: with exist_ok it may have existed before."""
+    return f"{what} exists" if exist_ok else f"created {what}"
+
+
 def say(text: str) -> None:
     """Print a note for the user to stderr."""
     if not current().quiet:

@@ -53,7 +53,7 @@ def add(
         if output.as_json():
             output.emit_json(created.info())
             return
-    output.say(f"created queue {queue}; send with: postbus queue send {queue} DATA")
+    output.say(f"{output.made(f'queue {queue}', exist_ok)}; send with: postbus queue send {queue} DATA")
 
 
 @app.command("ls")

@@ -68,7 +68,7 @@ def add(
         with as_curl.preparing():
             next_at = bus.schedules.info(stream, name).next_at
     first = f"; it is next due at {output.cell(next_at[0])}" if next_at else ""
-    output.done(f"created schedule {name}{first}", stream=stream, name=name)
+    output.done(f"{output.made(f'schedule {name}', exist_ok)}{first}", stream=stream, name=name)
 
 
 @app.command("edit")

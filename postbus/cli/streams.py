@@ -42,7 +42,7 @@ def add(stream: NewName, settings: dict[str, Any], exist_ok: ExistOk = False) ->
         if output.as_json():
             output.emit_json(bus.stream_info(stream))
             return
-    output.say(f"created stream {stream}; publish with: postbus message send {stream} KEY DATA")
+    output.say(f"{output.made(f'stream {stream}', exist_ok)}; publish with: postbus message send {stream} KEY DATA")
 
 
 @app.command("ls")

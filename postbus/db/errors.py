@@ -24,7 +24,9 @@ def translate(error: Exception, *, under_way: bool = True) -> errors.Error:
         error: What psycopg or its pool raised.
         under_way: A statement had been sent, so after a broken connection its outcome is unknown.
     """
-    if isinstance(error, psycopg_pool.PoolTimeout | psycopg_pool.PoolClosed | psycopg_pool.TooManyRequests):
+    if isinstance(error, psycopg_pool.PoolClosed):
+        return errors.Unavailable("this bus was closed")
+    if isinstance(error, psycopg_pool.PoolTimeout | psycopg_pool.TooManyRequests):
         return errors.Unavailable.advised(f"no connection to Postgres: {_line(error)}", _UNREACHABLE)
     sqlstate = getattr(error, "sqlstate", None)
     if isinstance(error, psycopg.Error) and sqlstate:
@@ -36,6 +38,14 @@ def translate(error: Exception, *, under_way: bool = True) -> errors.Error:
     if isinstance(error, psycopg.OperationalError):
         return errors.Unavailable.advised(f"cannot connect to Postgres: {_line(error)}", _UNREACHABLE)
     return errors.Error(f"{type(error).__name__}: {_line(error)}")
+
+
+def shown_cause(error: psycopg.Error) -> psycopg.Error | None:
+    """What a traceback shows as the cause of a translated error: none for what Postbus's own SQL functions raise.
+
+    The error's message and hint say all that they say. The driver's error stays in `__context__`.
+    """
+    return None if error.sqlstate in _BY_SQLSTATE else error
 
 
 def _by_sqlstate(error: psycopg.Error, sqlstate: str) -> errors.Error:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from postbus.db.errors import translate
+from postbus.db.errors import shown_cause, translate
 
 Statement = Any
 Parameters = Sequence[Any] | Mapping[str, Any]
@@ -25,13 +25,13 @@ class PlainConnection:
         try:
             self._connection.execute(statement)
         except psycopg.Error as error:
-            raise translate(error) from error
+            raise translate(error) from shown_cause(error)
 
     def rows(self, statement: Statement, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(statement, parameters).fetchall()
         except psycopg.Error as error:
-            raise translate(error) from error
+            raise translate(error) from shown_cause(error)
 
     def dicts(self, statement: Statement, parameters: Parameters | None = None) -> list[dict[str, Any]]:
         """Rows by the names of their columns."""
@@ -39,14 +39,14 @@ class PlainConnection:
             with self._connection.cursor(row_factory=dict_row) as cursor:
                 return cursor.execute(statement, parameters).fetchall()
         except psycopg.Error as error:
-            raise translate(error) from error
+            raise translate(error) from shown_cause(error)
 
     def columns(self, statement: Statement) -> list[tuple[str, int]]:
         """The columns of a statement's rows, and the OIDs of their types."""
         try:
             described = self._connection.execute(statement).description or []
         except psycopg.Error as error:
-            raise translate(error) from error
+            raise translate(error) from shown_cause(error)
         return [(column.name, column.type_code) for column in described]
 
     def rollback(self) -> None:

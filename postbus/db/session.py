@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from postbus.db._sync.connection import PreparedConnection
-from postbus.db.errors import refused_row, snapshot_gone, translate
+from postbus.db.errors import refused_row, shown_cause, snapshot_gone, translate
 
 
 class Session:
@@ -74,7 +74,7 @@ def transaction(url: str, *, snapshot: str | None = None) -> Iterator[Session]:
                 _go_to(connection, snapshot)
             yield Session(connection)
     except psycopg.Error as error:
-        raise translate(error) from error
+        raise translate(error) from shown_cause(error)
 
 
 def _go_to(connection: PreparedConnection, snapshot: str) -> None:

@@ -73,6 +73,11 @@ TEXTS: Final[Mapping[str, Mapping[Surface, str | None]]] = {
         ),
         "http": "send it as a header: Authorization: Bearer <token>; create one with: postbus token create",
     },
+    "scope_needed": {
+        "python": "use a token that does: connect(…, token=…); create one with: postbus token create NAME --scope {scope}",
+        "command line": "use a token that does; whoever runs the server creates one: postbus token create NAME --scope {scope}",
+        "http": "use a token that does; whoever runs the server creates one: postbus token create NAME --scope {scope}",
+    },
     # The server's general advice, which only helps those who write requests.
     "see_reference": {
         "python": None,

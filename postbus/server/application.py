@@ -11,7 +11,7 @@ from postbus.server import logs, openapi, problems
 from postbus.server.dispatch import Dispatcher
 from postbus.server.endpoint import Endpoint
 from postbus.server.endpoints import ALL
-from postbus.server.problems import Problem
+from postbus.server.problems import Problem, not_in_scope
 from postbus.server.requests import Disconnected, Request, Response
 from postbus.server.router import Router
 from postbus.server.state import AppState
@@ -85,7 +85,7 @@ class Application:
     async def _metrics(self, request: Request) -> Response:
         token = await self._state.guard.identify(request.header(b"authorization"))
         if not token.may("manage", None):
-            raise Problem(403, "forbidden", 'this token does not allow "manage" on all streams')
+            raise not_in_scope("manage", "on all streams")
         page, content_type = await self._state.metrics.exposition(request.header(b"accept") or "")
         return Response(page, content_type=content_type)
 

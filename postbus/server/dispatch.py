@@ -11,7 +11,7 @@ import msgspec
 
 from postbus.server import browsers, problems
 from postbus.server.endpoint import Call, Endpoint
-from postbus.server.problems import Problem
+from postbus.server.problems import Problem, not_in_scope
 from postbus.server.requests import Disconnected, Request
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Dispatcher:
         stream = await state.names.stream_name(named)
         if not token.may(route.scope, stream) and not any(token.may(scope, stream) for scope in route.also):
             # Named as in the path: this token must not learn the name behind an id.
-            raise Problem(403, "forbidden", f'this token does not allow "{route.scope}" on stream "{named}"')
+            raise not_in_scope(route.scope, f'on stream "{named}"')
         consumer = request.parameters.get("consumer") or request.parameters.get("group", "")
         if consumer:
             consumer = await state.names.consumer_name(stream, consumer)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from postbus.model.token import Scope, Token
 from postbus.operations.call import Route
-from postbus.server.problems import Problem
+from postbus.server.problems import not_in_scope
 from postbus.server.requests import Request
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Call:
         """
         if not self.token.may(scope, stream):
             where = "on all streams" if stream is None else f'on stream "{named or stream}"'
-            raise Problem(403, "forbidden", f'this token does not allow "{scope}" {where}')
+            raise not_in_scope(scope, where)
 
     async def stream_for(self, scope: Scope, named: str) -> str:
         """The name of another stream, which a body gives by name or id. The token must allow the scope on it.

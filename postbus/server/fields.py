@@ -13,7 +13,14 @@ _PATTERN_TOKEN = rf"(\*|{_TOKEN})"
 NAME_PATTERN = r"^[A-Za-z0-9_-]{1,63}$"
 
 Name = Annotated[str, Meta(pattern=NAME_PATTERN, description="1 to 63 letters, digits, “_” or “-”")]
-Key = Annotated[str, Meta(pattern=rf"^{_TOKEN}(\.{_TOKEN})*$", max_length=255, description="Tokens, separated by dots")]
+Key = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{_TOKEN}(\.{_TOKEN})*$",
+        max_length=255,
+        description="Tokens joined by dots, such as orders.ada.1, without spaces, “*” and “>”",
+    ),
+]
 KeyPattern = Annotated[
     str,
     Meta(

@@ -115,6 +115,13 @@ def invalid(field: str, what: str, *, status: int = 400, hint: str | None = None
     return Problem(status, "invalid_input", f"{field}: {what}", hint=hint, validation_errors={field: [what]})
 
 
+def not_in_scope(scope: str, where: str) -> Problem:
+    """The response to a request that its token does not allow."""
+    advice = Advice("scope_needed", {"scope": scope})
+    summary = f'this token does not allow "{scope}" {where}'
+    return Problem(403, "forbidden", summary, hint=advice.said("http"), advice=advice)
+
+
 def answer(problem: Problem) -> ErrorAnswer:
     advice = problem.advice or (_GENERAL if problem.hint is None else None)
     return ErrorAnswer(

@@ -269,4 +269,4 @@ def test_a_range_is_committed_once(shell: Shell) -> None:
     (claim,) = shell.objects("group", "claim", "orders", "readers", "--lease", "1h")
 
     assert shell("group", "commit", "orders", "readers", claim["token"]) == "1\n"
-    assert "committed 0 of 1" in shell.run("group", "commit", "orders", "readers", claim["token"], status=1).err
+    assert "committed 0 ranges of 1" in shell.run("group", "commit", "orders", "readers", claim["token"], status=1).err

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import postbus
-from postbus.cli import output
+from postbus.cli import elsewhere, output
+from postbus.cli.main import build, called
 from postbus.db.embedded.locks import FileLock
 from tests import servers
 from tests.cli.shell import Shell
@@ -117,3 +119,32 @@ def test_a_claim_without_a_lease_says_that_it_is_final(shell: Shell) -> None:
     assert "claimed at most once" in shell.run("group", "claim", "orders", "readers").err
     shell("message", "send", "orders", "k", "2")
     assert shell.run("group", "claim", "orders", "readers", "--lease", "30s").err == ""
+
+
+def test_a_command_that_is_elsewhere_is_named(shell: Shell) -> None:
+    with pytest.raises(postbus.InvalidInput) as caught:
+        shell("queue", "redrive", "emails")
+    assert caught.value.message == 'postbus queue has no command "redrive"'
+    assert caught.value.hint == "use: postbus dead redrive QUEUE QUEUE (its consumer has its name)"
+    assert "Did you mean 'receive'?" in shell.run("queue", "recieve", "emails", status=2).err
+
+
+@pytest.mark.parametrize("group", elsewhere.PLACES)
+def test_places_are_commands_and_what_is_asked_for_is_none(group: str) -> None:
+    for command, place in elsewhere.PLACES[group].items():
+        wanted = [*group.split(), command, "--help"]
+        with pytest.raises(postbus.InvalidInput):
+            CliRunner().invoke(build(called(wanted)), wanted, catch_exceptions=False)
+        words = [word for word in place.partition(" (")[0].split()[1:] if word.islower()]
+        assert CliRunner().invoke(build(called(words)), [*words, "--help"]).exit_code == 0, place
+
+
+def test_a_create_that_accepts_what_exists_does_not_claim_to_have_created(shell: Shell) -> None:
+    for words in (
+        ("stream", "add", "s"),
+        ("queue", "add", "q"),
+        ("consumer", "add", "s", "c"),
+        ("group", "add", "s", "g"),
+    ):
+        assert shell.run(*words, "--exist-ok").err.startswith(f"{words[0]} {words[-1]}")
+        assert "exists" in shell.run(*words, "--exist-ok").err

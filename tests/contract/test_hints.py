@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import httpx
@@ -118,3 +119,19 @@ def test_a_missing_token_is_asked_for_in_each_language(fresh_url: str) -> None:
             bus.list_streams()
         assert "connect(…, token=…)" in str(caught.value.hint)
         assert "POSTBUS_TOKEN" in str(caught.value.hint_for("command line"))
+
+
+async def test_a_traceback_ends_where_postbus_said_no(bus: Any) -> None:
+    with pytest.raises(postbus.NotFound) as caught:
+        await bus.publish("nope", data=1)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "direct cause" not in shown
+    assert "another exception" not in shown
+
+
+def test_a_closed_bus_says_so(url: str, api: Api) -> None:
+    for target in (url, api.url):
+        bus = postbus.connect(target)
+        bus.close()
+        with pytest.raises(postbus.Unavailable, match="this bus was closed"):
+            bus.publish("nope", data=1)

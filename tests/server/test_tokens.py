@@ -79,6 +79,17 @@ def test_scopes_are_kept_apart(api: Api, closed: Api) -> None:
         assert consumer.status_code == (403 if scope == "publish" else 200)
 
 
+def test_a_refused_scope_comes_with_what_to_do(api: Api, closed: Api) -> None:
+    refused = closed.request(
+        "POST",
+        f"/api/streams/{stream(api)}/messages",
+        json={"messages": [{"data": 1}]},
+        headers=header(api, scopes=["consume"]),
+    ).json()
+    assert refused["hint"].endswith('postbus token create NAME --scope "publish"')
+    assert refused["advice"] == {"code": "scope_needed", "facts": {"scope": "publish"}}
+
+
 def test_a_token_for_one_stream_cannot_see_guess_or_touch_another(api: Api, closed: Api) -> None:
     mine, other = stream(api), stream(api)
     other_id = api.data("GET", f"/api/streams/{other}")["id"]

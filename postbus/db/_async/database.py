@@ -18,7 +18,7 @@ from psycopg.rows import tuple_row
 from postbus.db import array_dumpers, migrations, statements
 from postbus.db._async.connection import AsyncPreparedConnection, Rows
 from postbus.db._async.own_connection import driver_connection
-from postbus.db.errors import translate
+from postbus.db.errors import shown_cause, translate
 from postbus.db.own_connections import AsyncOwnConnection
 from postbus.model.errors import ConnectionLost, Error, InvalidInput
 
@@ -205,7 +205,7 @@ class AsyncDatabase:
         try:
             await connection.finish()
         except psycopg.Error as error:
-            raise translate(error) from error
+            raise translate(error) from shown_cause(error)
 
     def _reclaim(self, connection: AsyncPreparedConnection) -> bool:
         """Reclaim a flushing connection; False if another call has reclaimed it."""
@@ -222,7 +222,7 @@ class AsyncDatabase:
         try:
             return await method(connection, *arguments)
         except psycopg.Error as error:
-            raise translate(error) from error
+            raise translate(error) from shown_cause(error)
         finally:
             await self._checkin(connection)
 
@@ -278,7 +278,7 @@ async def _run_on_callers(own: AsyncOwnConnection, statement: str, parameters: S
             await cursor.execute(statement.encode(), parameters, prepare=False)
             return await cursor.fetchall()
     except psycopg.Error as error:
-        raise translate(error) from error
+        raise translate(error) from shown_cause(error)
 
 
 async def _configure(connection: AsyncPreparedConnection) -> None:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 import psycopg
 
 from postbus.db._async.database import Connection
-from postbus.db.errors import translate
+from postbus.db.errors import shown_cause, translate
 
 
 class AsyncTransactions:
@@ -44,7 +44,7 @@ class AsyncTransactions:
                 is_through = True
         except psycopg.Error as error:
             if is_through:
-                raise translate(error) from error
+                raise translate(error) from shown_cause(error)
             raise
         finally:
             await self._put(connection)

@@ -19,7 +19,7 @@ from psycopg.rows import tuple_row
 from postbus.db import array_dumpers, migrations, statements
 from postbus.db._sync.connection import PreparedConnection, Rows
 from postbus.db._sync.own_connection import driver_connection
-from postbus.db.errors import translate
+from postbus.db.errors import shown_cause, translate
 from postbus.db.own_connections import OwnConnection
 from postbus.model.errors import ConnectionLost, Error, InvalidInput
 
@@ -202,7 +202,7 @@ class Database:
         try:
             connection.finish()
         except psycopg.Error as error:
-            raise translate(error) from error
+            raise translate(error) from shown_cause(error)
 
     def _reclaim(self, connection: PreparedConnection) -> bool:
         """Reclaim a flushing connection; False if another call has reclaimed it."""
@@ -219,7 +219,7 @@ class Database:
         try:
             return method(connection, *arguments)
         except psycopg.Error as error:
-            raise translate(error) from error
+            raise translate(error) from shown_cause(error)
         finally:
             self._checkin(connection)
 
@@ -275,7 +275,7 @@ def _run_on_callers(own: OwnConnection, statement: str, parameters: Sequence[Any
             cursor.execute(statement.encode(), parameters, prepare=False)
             return cursor.fetchall()
     except psycopg.Error as error:
-        raise translate(error) from error
+        raise translate(error) from shown_cause(error)
 
 
 def _configure(connection: PreparedConnection) -> None:

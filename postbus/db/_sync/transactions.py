@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 
 from postbus.db._sync.database import Connection
-from postbus.db.errors import translate
+from postbus.db.errors import shown_cause, translate
 
 
 class Transactions:
@@ -46,7 +46,7 @@ class Transactions:
                 is_through = True
         except psycopg.Error as error:
             if is_through:
-                raise translate(error) from error
+                raise translate(error) from shown_cause(error)
             raise
         finally:
             self._put(connection)
