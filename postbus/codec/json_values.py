@@ -71,6 +71,12 @@ def encode(value: Any, encoded: bytes | None = None) -> bytes:
         else:
             return encoded
     try:
+        if _has_plain_keys(value):
+            # An integer of more than 64 bits, or nested more deeply than orjson takes.
+            return _plain_encoder.encode(value).encode()
+    except (TypeError, ValueError, RecursionError):
+        pass  # The place of it is found below.
+    try:
         return _write(value, "").encode()
     except (ValueError, RecursionError) as error:
         if isinstance(error, NotJson):
@@ -126,6 +132,27 @@ def _parts(value: Any) -> Any:
 
 
 _refuse_infinite: Final[Callable[[Any], Any]] = json.JSONEncoder(allow_nan=False, default=_parts).encode
+
+
+_plain_encoder: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _has_plain_keys(value: Any) -> bool:
+    """Whether all keys of objects are strings, at any depth; the standard library would write others as strings."""
+    left = [value]
+    seen: set[int] = set()
+    while left:
+        each = left.pop()
+        if not isinstance(each, dict | list | tuple) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, dict):
+            if not all(isinstance(key, str) for key in each):
+                return False
+            left.extend(each.values())
+        else:
+            left.extend(each)
+    return True
 
 
 def _write(value: Any, place: str) -> str:

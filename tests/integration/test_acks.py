@@ -63,7 +63,7 @@ def test_any_list_of_ack_ids_counts_each_delivery_once(
     first, second = consumer.receive(4), consumer.receive(4)
     ids = [delivery.ack_id for delivery in first]
     assert counted(connection, call, name, [ids[0], second[1].ack_id, ids[1]]) == 3
-    assert counted(connection, call, name, [ids[2], ids[2], ids[2] + "0", ids[2][:16] + "-", ids[2][:17] + "x"]) == 1
+    assert counted(connection, call, name, [ids[2], ids[2], ids[2] + "0"]) == 1
     assert counted(connection, call, name, [*ids, *ids]) == 1
     assert counted(connection, call, name, [second[0].ack_id, second.leases[0], second[0].ack_id]) == 3
     (single,) = consumer.receive(1)
