@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +12,6 @@ from postbus.cli import output, standing
 from postbus.cli.global_options import Commands, current
 from postbus.cli.options import (
     AnyStream,
-    ConsumerName,
     KeyPattern,
     StreamName,
     Yes,
@@ -20,14 +21,18 @@ from postbus.cli.options import (
     open_bus,
     open_consumer,
 )
-from postbus.model.errors import InvalidInput
+from postbus.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from postbus import Consumer
     from postbus.model.overview import ConsumerOverview
 
 app = Commands("Dead letters: list, redrive, discard.")
 AnyConsumer = Annotated[
     str | None, typer.Argument(help="The consumer's name; all consumers without one.", autocompletion=complete_consumer)
+]
+OneConsumer = Annotated[
+    str | None, typer.Argument(help="The consumer's name. A queue needs none.", autocompletion=complete_consumer)
 ]
 Seqs = Annotated[list[int] | None, typer.Option("--seq", help="Only the dead letter with this seq; may be repeated.")]
 Reason = Annotated[
@@ -73,7 +78,7 @@ def ls(
 @app.command("redrive")
 def redrive(
     stream: StreamName,
-    consumer: ConsumerName,
+    consumer: OneConsumer = None,
     seqs: Seqs = None,
     key_pattern: KeyPattern = None,
     reason: Reason = None,
@@ -85,7 +90,7 @@ def redrive(
     Example: postbus dead redrive orders billing --rate 100
     """
     count = 0
-    with open_consumer(stream, consumer) as found:
+    with _open(stream, consumer) as found:
         steps = found.redrive_steps(
             seqs=seqs, key_pattern=key_pattern, reason_like=reason, to_stream=to_stream, rate=rate
         )
@@ -97,7 +102,7 @@ def redrive(
 @app.command("discard")
 def discard(
     stream: StreamName,
-    consumer: ConsumerName,
+    consumer: OneConsumer = None,
     seqs: Seqs = None,
     key_pattern: KeyPattern = None,
     reason: Reason = None,
@@ -107,12 +112,27 @@ def discard(
 
     Example: postbus dead discard orders billing --yes
     """
-    with open_consumer(stream, consumer) as found:
+    with _open(stream, consumer) as found:
         if not yes and not current().as_curl:
             found.info()
-            confirm(f"Remove dead letters of {consumer} for good?", yes)
+            confirm(f"Remove dead letters of {consumer or stream} for good?", yes)
         count = found.discard(seqs=seqs, key_pattern=key_pattern, reason_like=reason)
     output.emit_number(count, f"discarded {output.counted(count, 'dead letter')}", name="discarded")
+
+
+@contextmanager
+def _open(stream: str, consumer: str | None) -> Iterator[Consumer]:
+    """The consumer, which has the name of its stream in a queue."""
+    try:
+        with open_consumer(stream, consumer or stream) as found:
+            yield found
+    except NotFound as error:
+        if consumer is None and error.message.startswith('consumer "'):
+            raise InvalidInput(
+                f"name a consumer: stream {stream} is not a queue",
+                f"see which have dead letters: postbus dead ls {stream}",
+            ) from error
+        raise
 
 
 def _consumer(found: ConsumerOverview) -> dict[str, Any]:

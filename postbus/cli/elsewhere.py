@@ -36,8 +36,8 @@ PLACES: Final[Mapping[str, Mapping[str, str]]] = {
     "queue": {
         **{name: f"postbus consumer {name} QUEUE QUEUE (its consumer has its name)" for name in _OF_ITS_CONSUMER},
         "dead": "postbus dead ls QUEUE QUEUE (its consumer has its name)",
-        "redrive": "postbus dead redrive QUEUE QUEUE (its consumer has its name)",
-        "discard": "postbus dead discard QUEUE QUEUE (its consumer has its name)",
+        "redrive": "postbus dead redrive QUEUE",
+        "discard": "postbus dead discard QUEUE",
         "read": "postbus stream read QUEUE",
         "purge": "postbus stream purge QUEUE",
     },

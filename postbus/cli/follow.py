@@ -23,6 +23,8 @@ def follow_stream(
     is_positioned = from_seq is not None or from_time is not None
     next_seq = from_seq if is_positioned else bus.horizon(stream) + 1
     with until_interrupted() as stopped:
+        if not is_positioned and output.is_for_people():
+            output.say(f"new messages of {stream}, until Ctrl-C; from the first one: --from 1")
         while not stopped:
             horizon = bus.horizon(stream)
             if next_seq is None or horizon >= next_seq:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from postbus.cli import contexts
+from postbus.cli import contexts, output
 from postbus.cli.contexts import Context, Contexts
 from postbus.cli.global_options import GlobalOptions, current
 from postbus.model.errors import InvalidInput
@@ -54,7 +54,27 @@ def find_target(options: GlobalOptions | None = None) -> Target:
     return found
 
 
+def target_to_serve() -> Target:
+    """The bus for `postbus up`: the embedded Postgres if the context in use is a server, such as the one about to start."""
+    given = _given_target(current())
+    stored = None if given is not None else _stored_target()
+    if stored is not None and stored.is_http:
+        output.say(f"{stored.chosen_by} is a server; this one uses the embedded Postgres")
+        return Target(chosen_by="default")
+    return given or stored or Target(chosen_by="default")
+
+
 def _target(options: GlobalOptions) -> Target:
+    return _given_target(options) or _stored_target() or Target(chosen_by="default")
+
+
+def _stored_target() -> Target | None:
+    stored = stored_contexts()
+    return None if stored.in_use is None else _by_context(stored.in_use, "the context in use")
+
+
+def _given_target(options: GlobalOptions) -> Target | None:
+    """What the options or the environment name."""
     if sum(each is not None for each in (options.context, options.url, options.data_dir)) > 1:
         raise InvalidInput("--context, --url and --data-dir exclude each other", "give one of them")
     environment = os.environ
@@ -70,10 +90,7 @@ def _target(options: GlobalOptions) -> Target:
         return _by_context(environment["POSTBUS_CONTEXT"], "POSTBUS_CONTEXT")
     if environment.get("POSTBUS_DATA_DIR"):
         return Target(data_dir=Path(environment["POSTBUS_DATA_DIR"]), chosen_by="POSTBUS_DATA_DIR")
-    stored = stored_contexts()
-    if stored.in_use is not None:
-        return _by_context(stored.in_use, "the context in use")
-    return Target(chosen_by="default")
+    return None
 
 
 def stored_contexts() -> Contexts:

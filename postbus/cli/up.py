@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import postbus
-from postbus.cli.target import find_target, postgres_url
+from postbus.cli.target import postgres_url, target_to_serve
 from postbus.db.url import without_password
 from postbus.model.errors import Error, InvalidInput, Unavailable
 from postbus.server.settings import DEFAULT_PORT
@@ -88,7 +88,7 @@ def up(
             log_text=log_format == "text" or (log_format is None and sys.stderr.isatty()),
         )
 
-    target = find_target()
+    target = target_to_serve()
     is_usual = target.chosen_by == "default" and port == DEFAULT_PORT
     if target.url is not None:
         with postgres_url(for_what="up") as url:

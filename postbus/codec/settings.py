@@ -87,6 +87,11 @@ def unsettable(kind: Any) -> dict[str, str]:
     return found
 
 
+def all_to_unset(names: Iterable[str]) -> list[str]:
+    """The names of settings to unset, with the parts of a filter instead of `filter`, the name by which they are set."""
+    return [part for name in names for part in (_FILTER_PARTS if name == "filter" else (name,))]
+
+
 def null_fields(kind: Any, unset: Iterable[str]) -> list[str]:
     """The fields that must be null in a body to unset these settings.
 

@@ -261,7 +261,11 @@ def _clock(facts: Facts, machine: str) -> Iterator[Finding]:
         advice = "synchronize both clocks (NTP); times such as --delay are off by this much"
         yield Finding("clock", "warning", text, advice)
     else:
-        yield Finding("clock", "ok", f"the clocks agree within {max(abs(ahead), facts.round_trip):.3f} s")
+        yield Finding(
+            "clock",
+            "ok",
+            f"the clocks of {machine} and Postgres agree within {max(abs(ahead), facts.round_trip):.3f} s",
+        )
     if facts.round_trip > _SLOW_SECONDS:
         text = f"a round trip to Postgres takes {facts.round_trip * 1000:,.0f} ms"
         yield Finding("clock", "note", text, "run closer to Postgres, or publish and receive in batches")

@@ -28,6 +28,7 @@ _BY_STATUS: Final[dict[int, type[errors.Error]]] = {
     504: errors.ConnectionLost,
     507: errors.StreamFull,
 }
+_GENERAL: Final = Advice("see_reference")
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 
@@ -37,6 +38,9 @@ def of_answer(status: int, content: Any) -> errors.Error:
     kind = _BY_CODE.get(answer.get("code", "")) or _BY_STATUS.get(status, errors.Error)
     message = answer.get("summary") or f"the server answered {status}"
     advice = _advice_in(answer.get("advice"))
+    if advice == _GENERAL and kind is not errors.InvalidInput:
+        # What a request takes is no help against the state that it met.
+        return kind(message)
     return kind(message, answer.get("hint")) if advice is None else kind.advised(message, advice)
 
 

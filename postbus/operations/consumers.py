@@ -63,6 +63,7 @@ def create(
 
 def alter(stream: str, consumer: str, given: Mapping[str, Any], unset: Sequence[str]) -> Call[None]:
     text, values = settings.sql_arguments(ConsumerChanges, given, first=4)
+    unset = settings.all_to_unset(unset)
     return Call(
         Sql(
             f"select postbus.alter_consumer($1, $2, unset => $3{text})",

@@ -14,6 +14,7 @@ from postbus.server.endpoints import ALL
 from postbus.server.problems import Problem, not_in_scope
 from postbus.server.requests import Disconnected, Request, Response
 from postbus.server.router import Router
+from postbus.server.start_page import start_page
 from postbus.server.state import AppState
 
 _encode = msgspec.json.Encoder().encode
@@ -29,6 +30,7 @@ class Application:
         for endpoint in ALL:
             self._router.add(endpoint.route.method, endpoint.route.path, _answering(endpoint, state))
         others: dict[str, Answering] = {
+            "/": self._start,
             "/health": self._health,
             "/health/live": self._live,
             "/metrics": self._metrics,
@@ -88,6 +90,9 @@ class Application:
             raise not_in_scope("manage", "on all streams")
         page, content_type = await self._state.metrics.exposition(request.header(b"accept") or "")
         return Response(page, content_type=content_type)
+
+    async def _start(self, request: Request) -> Response:
+        return start_page(request.header(b"accept") or "")
 
     async def _description(self, _: Request) -> Response:
         return Response(openapi.document(is_open=self._state.settings.is_open))

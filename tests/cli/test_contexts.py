@@ -9,7 +9,7 @@ import pytest
 
 import postbus
 from postbus.cli.global_options import GlobalOptions
-from postbus.cli.target import find_target
+from postbus.cli.target import find_target, target_to_serve
 from tests.cli.shell import Shell
 
 pytestmark = pytest.mark.newest_server
@@ -139,3 +139,16 @@ def test_the_environment_overrides_the_context_and_choosing_one_says_so(
     assert "note" not in HERE.run("context", "create", "dev", "--url", "postgresql://me@localhost/dev", "--use").err
     monkeypatch.setenv("POSTBUS_DATA_DIR", "/somewhere")
     assert "note: POSTBUS_DATA_DIR is set and takes precedence" in HERE.run("context", "use", "dev").err
+
+
+def test_a_server_starts_again_though_its_context_is_in_use(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    HERE("context", "create", "here", "--url", "http://127.0.0.1:7376", "--use")
+
+    assert target_to_serve().url is None
+    assert "the context in use (here) is a server; this one uses the embedded Postgres" in capsys.readouterr().err
+    HERE("context", "create", "prod", "--url", "postgresql://me@localhost/prod", "--use")
+    assert target_to_serve().url == "postgresql://me@localhost/prod"
+    monkeypatch.setenv("POSTBUS_URL", "http://127.0.0.1:7376")
+    assert target_to_serve().is_http

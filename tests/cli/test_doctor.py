@@ -317,7 +317,8 @@ def test_a_server_is_checked_with_its_token_and_its_clock(fresh_url: str, monkey
         said = Shell(api.url)("doctor")
     assert "is ready, and answered in" in said
     assert "it accepts our requests: 0 streams" in said
-    assert "the clocks agree" in said
+    assert "the clocks of this machine and the server agree" in said
+    assert "the clocks of the server and Postgres agree" in said
 
 
 def test_a_server_runs_the_checks_of_postgres_for_who_may_manage_all_streams(

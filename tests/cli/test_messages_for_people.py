@@ -125,7 +125,7 @@ def test_a_command_that_is_elsewhere_is_named(shell: Shell) -> None:
     with pytest.raises(postbus.InvalidInput) as caught:
         shell("queue", "redrive", "emails")
     assert caught.value.message == 'postbus queue has no command "redrive"'
-    assert caught.value.hint == "use: postbus dead redrive QUEUE QUEUE (its consumer has its name)"
+    assert caught.value.hint == "use: postbus dead redrive QUEUE"
     assert "Did you mean 'receive'?" in shell.run("queue", "recieve", "emails", status=2).err
 
 
@@ -148,3 +148,17 @@ def test_a_create_that_accepts_what_exists_does_not_claim_to_have_created(shell:
     ):
         assert shell.run(*words, "--exist-ok").err.startswith(f"{words[0]} {words[-1]}")
         assert "exists" in shell.run(*words, "--exist-ok").err
+
+
+def test_the_dead_letters_of_a_queue_need_no_consumer(shell: Shell) -> None:
+    shell("queue", "add", "emails", "--max-deliver", "1", "--backoff", "0s")
+    for _ in range(2):
+        shell("queue", "send", "emails", "1")
+        (delivery,) = shell.objects("queue", "receive", "emails")
+        shell("queue", "nack", "emails", delivery["ack_id"])
+    assert shell("dead", "redrive", "emails", "--seq", "1") == "1\n"
+    assert shell("dead", "discard", "emails", "--yes") == "1\n"
+    shell("stream", "add", "orders")
+    with pytest.raises(postbus.InvalidInput, match="name a consumer: stream orders is not a queue") as caught:
+        shell("dead", "redrive", "orders")
+    assert caught.value.hint == "see which have dead letters: postbus dead ls orders"

@@ -332,6 +332,25 @@ def test_up_speaks_to_people_on_a_terminal(fresh_url: str) -> None:
     assert '"event"' not in said
 
 
+@pytest.mark.newest_server
+def test_on_a_terminal_a_stream_without_new_messages_says_that_it_is_followed(fresh_url: str) -> None:
+    with postbus.connect(fresh_url) as bus:
+        bus.create_stream("orders")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "stream", "read", "orders", "--follow", "--url", fresh_url], stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        try:
+            said = os.read(ours, 65536).decode()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+            os.close(ours)
+    assert said.startswith("new messages of orders, until Ctrl-C; from the first one: --from 1")
+
+
 @pytest.mark.slow
 @pytest.mark.newest_server
 def test_a_file_of_any_length_is_sent_in_the_same_memory(fresh_url: str, tmp_path: Path) -> None:

@@ -60,6 +60,21 @@ async def test_settings_are_changed_and_unset(bus: Any, stream: str) -> None:
         await billing.alter(unset=("order",))
 
 
+async def test_a_filter_is_unset_by_the_name_by_which_it_is_set(bus: Any, stream: str) -> None:
+    wanted = postbus.Filter(key="orders.>", headers={"a": "1"}, data="$.amount > 5")
+    large = await bus.create_consumer(stream, "large", max_deliver=3, filter=wanted)
+
+    await large.alter(unset=("filter", "max_deliver"))
+
+    info = await large.info()
+    assert (info.filter_key_pattern, info.filter_headers, info.filter_data, info.max_deliver) == (
+        None,
+        None,
+        None,
+        None,
+    )
+
+
 async def test_consumer_errors_have_their_own_classes(bus: Any, stream: str, billing: Any) -> None:
     with pytest.raises(postbus.Conflict):
         await bus.create_consumer(stream, "billing")

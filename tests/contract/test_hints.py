@@ -135,3 +135,10 @@ def test_a_closed_bus_says_so(url: str, api: Api) -> None:
         bus.close()
         with pytest.raises(postbus.Unavailable, match="this bus was closed"):
             bus.publish("nope", data=1)
+
+
+def test_what_does_not_exist_is_not_answered_with_what_a_request_takes(api: Api, sql: Any, name: str) -> None:
+    sql.execute("select postbus.create_stream(%s)", (name,))
+    with pytest.raises(postbus.NotFound) as caught:
+        Shell(api.url)("schedule", "info", name, "nope")
+    assert caught.value.hint_for("command line") is None

@@ -194,3 +194,10 @@ def test_a_list_of_all_consumers_has_those_of_the_tokens_streams(api: Api, close
     everything = closed.get("/api/consumers", headers=header(api)).json()["data"]
     assert {mine, other} <= {each["stream"] for each in everything}
     assert closed.get("/api/consumers", headers=header(api, scopes=["publish"])).status_code == 403
+
+
+def test_the_start_page_asks_for_no_token_and_tells_nothing_of_the_bus(api: Api, closed: Api) -> None:
+    name = stream(api)
+    page = closed.get("/", headers={"accept": "text/html"})
+    assert page.status_code == 200
+    assert name not in page.text

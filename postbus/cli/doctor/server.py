@@ -77,7 +77,7 @@ def clock(theirs: datetime | None, ours: datetime) -> Iterator[Finding]:
         text = f"the clock of this machine is {abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'} the server's"
         yield Finding("clock", "warning", text, "synchronize both clocks (NTP)")
     else:
-        yield Finding("clock", "ok", "the clocks agree to within two seconds")
+        yield Finding("clock", "ok", "the clocks of this machine and the server agree to within two seconds")
 
 
 def _safety(target: Target) -> Iterator[Finding]:

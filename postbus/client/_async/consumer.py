@@ -245,10 +245,11 @@ class AsyncConsumer(AsyncRedelivery):
         """Change settings. The order cannot be changed.
 
         Args:
-            unset: Names of settings to put back to none: max_deliver, backoff, retain_dead, max_per_key, filter_key_pattern,
-                filter_headers, filter_headers_not, filter_data, expire_after, keep_history.
+            unset: Names of settings to put back to none: max_deliver, backoff, retain_dead, max_per_key, expire_after,
+                keep_history, dead_letters_to, filter, or a part of it (filter_key_pattern, filter_headers, filter_headers_not,
+                filter_data).
             settings: See `postbus.ConsumerSettings`. None leaves a setting as it is. A filter holds for messages that were not
-                delivered yet; its parts that are None stay as they are.
+                delivered yet; its parts that are None stay as they are. Messages that a filter has passed over do not come back.
 
         Raises:
             InvalidInput: A value is not allowed.
