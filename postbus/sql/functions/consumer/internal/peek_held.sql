@@ -8,7 +8,8 @@ returns setof postbus.peeked
 language plpgsql
 volatile
 as $$
-/* The messages that a consumer has leased or that wait for redelivery: the first max_messages above a seq. */
+/* The messages that a consumer has leased or that wait for redelivery: the first max_messages above a seq, without what is saved with
+them. */
 #variable_conflict use_variable
 declare
     held record;
@@ -29,7 +30,7 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id, h.last_delivered_at
+            h.ack_id, h.last_delivered_at, null::integer, null::json, null::bytea
         from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
             as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(
