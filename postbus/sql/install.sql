@@ -3004,8 +3004,7 @@ returns setof postbus.peeked
 language plpgsql
 volatile
 as $$
-/* The messages that a consumer has leased or that wait for redelivery: the first max_messages above a seq, without what is saved with
-them. */
+/* The messages that a consumer has leased or that wait for redelivery: the first max_messages above a seq. */
 #variable_conflict use_variable
 declare
     held record;
@@ -3026,7 +3025,7 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id, h.last_delivered_at, null::integer, null::json, null::bytea
+            h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state, s.bytes
         from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
             as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(
@@ -3035,7 +3034,8 @@ begin
                 (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id),
                 held.partition, held.seqs, held.attempts, 0
             )
-        ) as m on m.seq = h.seq;
+        ) as m on m.seq = h.seq
+        left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = h.seq;
     end loop;
 end
 $$;
@@ -3271,9 +3271,7 @@ begin
             message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
     end if;
     return query
-    select
-        p.seq, p.partition, p.key, p.data, p.bytes, p.headers, p.published_at, p.state, p.attempts, p.until, p.reason, p.ack_id,
-        p.last_delivered_at, coalesce(s.deferrals, 0), s.state, s.bytes
+    select p.*
     from (
         select h.*
         from postbus_data.peek_held(reader, after_seq, max_messages, now_at) as h
@@ -3284,13 +3282,13 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text, null::timestamptz, null::integer, null::json, null::bytea
+            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state, s.bytes
         from postbus_data.dead_letter as d
+        left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
         where d.consumer_id = reader.id
             and d.seq > after_seq
             and (state is null or state = 'dead')
     ) as p
-    left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = p.seq
     where (state is null or p.state = state)
         and (regex is null or p.key ~ regex)
     order by p.seq
@@ -6595,11 +6593,13 @@ $$;
 create or replace function postbus_data.saved_of(consumer_id integer, seqs bigint[])
 returns json
 language sql
-stable
+volatile
 as $$
 /*
 What was saved with these messages of a consumer: an array in their order, with an object of deferrals, state and bytes (in base64) for
 each that was deferred, and null for the others. Null if none was.
+
+Volatile, to see what was saved by deferrals that committed after the statement of the receive had begun.
 */
     select case
         when count(s.seq) > 0 then json_agg(
@@ -15473,7 +15473,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('17dbd45c4d09d968')
+insert into postbus_data.installation (functions_digest) values ('155134bd6befdd24')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

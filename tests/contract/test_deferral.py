@@ -161,10 +161,6 @@ async def test_a_worker_defers_what_its_handler_returns_or_raises(bus: Any, stre
         return handle(delivery)
 
     handler = handle_async if isinstance(billing, postbus.AsyncConsumer) else handle
-    for _ in range(3):
-        summary = await billing.run(handler, stop_when_empty=True, install_signal_handlers=False)
-        if len(seen) == 3:
-            break
+    summary = await billing.run(handler, stop_when_empty=True, install_signal_handlers=False)
     assert seen == [(1, 0, None), (1, 1, 1), (1, 2, 2)]
-    assert summary.failed_count == 0
-    assert summary.acked_count == 1
+    assert summary == postbus.WorkSummary(acked_count=1, deferred_count=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,6 +12,7 @@ from postbus.model.delivery import Batch
 from postbus.operations import consumers, deliveries
 from postbus.server import problems, responses
 from postbus.server.endpoint import Call, Endpoints
+from postbus.server.endpoints.messages import BASE64, decoded
 from postbus.server.fields import (
     AckIds,
     Delay,
@@ -72,7 +72,11 @@ class Deferred(Struct, forbid_unknown_fields=True):
     null removes it. With `state_encoding` “base64” it is bytes.
     """
 
-    schema_extra: ClassVar[dict[str, Any]] = {"not": {"required": ["until", "delay_ms"]}}
+    schema_extra: ClassVar[dict[str, Any]] = {
+        "not": {"required": ["until", "delay_ms"]},
+        "if": {"required": ["state_encoding"]},
+        "then": {"properties": {"state": {"type": "string", "pattern": BASE64}}},
+    }
 
     ack_ids: AckIds
     delay_ms: LongDelay | UnsetType = UNSET
@@ -186,12 +190,9 @@ async def peek_message(call: Call, query: PeekAt) -> Data[responses.PeekedMessag
 
 def _state(body: Deferred) -> Any:
     """The state to save; `...` keeps the last one."""
-    if body.state is UNSET or body.state_encoding is UNSET:
-        return ... if body.state is UNSET else body.state
-    try:
-        return base64.b64decode(body.state, validate=True)
-    except (TypeError, ValueError) as error:
-        raise problems.invalid("state", "is not valid base64") from error
+    if body.state is UNSET:
+        return ...
+    return body.state if body.state_encoding is UNSET else decoded("state", body.state)
 
 
 def _settled(call: Call, outcome: Settled | None, count: int) -> Success:

@@ -41,9 +41,7 @@ begin
             message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
     end if;
     return query
-    select
-        p.seq, p.partition, p.key, p.data, p.bytes, p.headers, p.published_at, p.state, p.attempts, p.until, p.reason, p.ack_id,
-        p.last_delivered_at, coalesce(s.deferrals, 0), s.state, s.bytes
+    select p.*
     from (
         select h.*
         from postbus_data.peek_held(reader, after_seq, max_messages, now_at) as h
@@ -54,13 +52,13 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text, null::timestamptz, null::integer, null::json, null::bytea
+            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state, s.bytes
         from postbus_data.dead_letter as d
+        left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
         where d.consumer_id = reader.id
             and d.seq > after_seq
             and (state is null or state = 'dead')
     ) as p
-    left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = p.seq
     where (state is null or p.state = state)
         and (regex is null or p.key ~ regex)
     order by p.seq

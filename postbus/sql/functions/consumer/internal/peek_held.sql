@@ -8,8 +8,7 @@ returns setof postbus.peeked
 language plpgsql
 volatile
 as $$
-/* The messages that a consumer has leased or that wait for redelivery: the first max_messages above a seq, without what is saved with
-them. */
+/* The messages that a consumer has leased or that wait for redelivery: the first max_messages above a seq. */
 #variable_conflict use_variable
 declare
     held record;
@@ -30,7 +29,7 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id, h.last_delivered_at, null::integer, null::json, null::bytea
+            h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state, s.bytes
         from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
             as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(
@@ -39,7 +38,8 @@ begin
                 (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id),
                 held.partition, held.seqs, held.attempts, 0
             )
-        ) as m on m.seq = h.seq;
+        ) as m on m.seq = h.seq
+        left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = h.seq;
     end loop;
 end
 $$;

@@ -1,11 +1,13 @@
 create or replace function postbus_data.saved_of(consumer_id integer, seqs bigint[])
 returns json
 language sql
-stable
+volatile
 as $$
 /*
 What was saved with these messages of a consumer: an array in their order, with an object of deferrals, state and bytes (in base64) for
 each that was deferred, and null for the others. Null if none was.
+
+Volatile, to see what was saved by deferrals that committed after the statement of the receive had begun.
 */
     select case
         when count(s.seq) > 0 then json_agg(
