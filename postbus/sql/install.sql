@@ -4282,7 +4282,7 @@ state        what to save with it: a JSON value. SQL null keeps what was saved b
 state_bytes  the same as bytes. Either is at most 65,536 bytes.
 
 Returns  how many this call deferred; see ack for what is counted, also of leases that have expired.
-Raises   PB400 for what is not an ack id, a time that is more than 365 days away, both delay and until, or both states, PB403 without the right
+Raises   PB400 for what is not an ack id, a delay of more than 365 days, a time after the year 9999, both delay and until, or both states, PB403 without the right
          to consume, PB404 for an unknown stream or consumer, PB409 for a group, PB412 outside READ COMMITTED, PB413 for a state that is too large.
 Touches  settled, waiting (insert), saved (insert, update), lease (delete).
 Locks    the leases, in order of their tokens.
@@ -4871,8 +4871,8 @@ begin
         raise exception using errcode = 'PB400', message = 'both delay and until were given', hint = 'give one of them';
     elsif (delay between interval '0' and interval '365 days') is false then
         raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 365 days', delay);
-    elsif until > clock_timestamp() + interval '365 days' then
-        raise exception using errcode = 'PB400', message = format('until = %s is more than 365 days away', until);
+    elsif until >= timestamptz '10000-01-01 00:00+00' or not isfinite(until) then
+        raise exception using errcode = 'PB400', message = format('until = %s is too far away', until);
     elsif num_nonnulls(state, state_bytes) > 1 then
         raise exception using errcode = 'PB400', message = 'both state and state_bytes were given', hint = 'give one of them';
     elsif size > 65536 then
@@ -15473,7 +15473,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('155134bd6befdd24')
+insert into postbus_data.installation (functions_digest) values ('cc6eef5271b586b5')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

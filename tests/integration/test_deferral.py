@@ -249,4 +249,6 @@ async def test_in_sql_a_deferred_message_comes_with_its_state(bus: Any, stream: 
     defer(third, "state => 'null', until => now() - interval '1 hour'")
     (last, *rest) = receive()
     assert rest == [1, 3, None, None]
+    with pytest.raises(psycopg.Error, match="until = infinity is too far away"):
+        defer(last, "until => 'infinity'")
     assert sql.execute("select postbus.ack(%s, 'c', %s)", (stream, last)).fetchone() == (1,)

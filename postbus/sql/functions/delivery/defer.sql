@@ -29,7 +29,7 @@ state        what to save with it: a JSON value. SQL null keeps what was saved b
 state_bytes  the same as bytes. Either is at most 65,536 bytes.
 
 Returns  how many this call deferred; see ack for what is counted, also of leases that have expired.
-Raises   PB400 for what is not an ack id, a time that is more than 365 days away, both delay and until, or both states, PB403 without the right
+Raises   PB400 for what is not an ack id, a delay of more than 365 days, a time after the year 9999, both delay and until, or both states, PB403 without the right
          to consume, PB404 for an unknown stream or consumer, PB409 for a group, PB412 outside READ COMMITTED, PB413 for a state that is too large.
 Touches  settled, waiting (insert), saved (insert, update), lease (delete).
 Locks    the leases, in order of their tokens.

@@ -11,8 +11,8 @@ begin
         raise exception using errcode = 'PB400', message = 'both delay and until were given', hint = 'give one of them';
     elsif (delay between interval '0' and interval '365 days') is false then
         raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 365 days', delay);
-    elsif until > clock_timestamp() + interval '365 days' then
-        raise exception using errcode = 'PB400', message = format('until = %s is more than 365 days away', until);
+    elsif until >= timestamptz '10000-01-01 00:00+00' or not isfinite(until) then
+        raise exception using errcode = 'PB400', message = format('until = %s is too far away', until);
     elsif num_nonnulls(state, state_bytes) > 1 then
         raise exception using errcode = 'PB400', message = 'both state and state_bytes were given', hint = 'give one of them';
     elsif size > 65536 then
