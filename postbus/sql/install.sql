@@ -10130,7 +10130,7 @@ begin
         insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
         values (
             reader.id, message.partition, message.seq, message.key, message.attempt - 1, clock_timestamp(),
-            'an earlier message of its key failed'
+            'an earlier message of its key is not done'
         )
         on conflict on constraint waiting_pkey do nothing;
     end loop;
@@ -15473,7 +15473,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('cc6eef5271b586b5')
+insert into postbus_data.installation (functions_digest) values ('d81a207a9c647b94')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

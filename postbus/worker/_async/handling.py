@@ -230,7 +230,7 @@ class AsyncHandling:
         if later:
             held_count = await self._retry(task, lambda: self._count_leased(later))
             if held_count and is_failed and self._returns_later_tasks:
-                reason = "an earlier message of its partition failed"
+                reason = "an earlier message of its partition is not done"
                 deliveries = [other.delivery for other in later]
                 await self._retry(task, lambda: self._consumer.nack(deliveries, reason=reason, untried=True))
                 held_count = 0
