@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,9 @@ def test_work_in_pieces_goes_on_where_a_killed_worker_left_it(own_url: str, tmp_
         found = path.read_text().splitlines() if path.exists() else []
         return [[int(part) for part in line.split()[1:]] for line in found if line.startswith(f"{word} ")]
 
+    def has_done(count: int) -> bool:
+        return len(lines("piece")) >= count
+
     with postbus.connect(own_url) as bus:
         bus.create_stream("orders", partitions=4)
         consumer = bus.create_consumer("orders", "c", order="none", ack_wait=0.5, max_deliver=10)
@@ -37,7 +41,7 @@ def test_work_in_pieces_goes_on_where_a_killed_worker_left_it(own_url: str, tmp_
                     until(lambda: len({number for (number,) in lines("through")}) == 10, "all are through")
                     until(lambda: consumer.stats().backlog == 0, "all are acked")
                 else:
-                    until(lambda at=kill_at: len(lines("piece")) >= at, f"{kill_at} pieces")
+                    until(partial(has_done, kill_at), f"{kill_at} pieces")
             finally:
                 process.kill()
                 process.join()

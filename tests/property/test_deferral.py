@@ -73,7 +73,8 @@ def settle(consumer: postbus.Consumer, delivery: postbus.Delivery, expected: Exp
         expected.is_dead |= bool(consumer.terminate(delivery))
     else:
         state = chance.choice([1, "text", {"page": 2}, b"\x00", None])
-        options: dict[str, Any] = {"defer": {"state": state}, "keep": {}, "clear": {"state": None}}[how]
+        changes: dict[str, dict[str, Any]] = {"defer": {"state": state}, "keep": {}, "clear": {"state": None}}
+        options = changes[how]
         if consumer.defer(delivery, **options):
             expected.deferrals += 1
             expected.state = options.get("state", expected.state)
