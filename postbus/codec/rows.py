@@ -238,7 +238,7 @@ def dead_letter(data_type: DataType, row: Row) -> DeadLetter:
         reason=reason,
         died_at=died_at,
         deferrals=deferrals,
-        saved_state=_state(state, state_bytes),
+        saved_state=_state(state and content.decode_json(state), state_bytes),
     )
 
 
@@ -274,7 +274,7 @@ def peeked(data_type: DataType, row: Row) -> Peeked:
         ack_id=ack_id,
         last_delivered_at=last,
         deferrals=deferrals,
-        saved_state=_state(saved_state, saved_bytes),
+        saved_state=_state(saved_state and content.decode_json(saved_state), saved_bytes),
     )
 
 

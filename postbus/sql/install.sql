@@ -818,7 +818,7 @@ create type postbus_data.read_filter as (
 );
 
 -- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery only. deferrals
--- counts how often it was deferred; state or state_bytes is what was saved with it then.
+-- counts how often it was deferred; state (as JSON) or state_bytes is what was saved with it then.
 create type postbus.delivery as (
     ack_id text,
     attempt integer,
@@ -830,7 +830,7 @@ create type postbus.delivery as (
     headers jsonb,
     published_at timestamptz,
     deferrals integer,
-    state json,
+    state text,
     state_bytes bytea
 );
 
@@ -930,7 +930,7 @@ create type postbus.dead_letter as (
     reason text,
     died_at timestamptz,
     deferrals integer,
-    saved_state json,
+    saved_state text,
     saved_bytes bytea
 );
 
@@ -952,7 +952,7 @@ create type postbus.peeked as (
     ack_id text,
     last_delivered_at timestamptz,
     deferrals integer,
-    saved_state json,
+    saved_state text,
     saved_bytes bytea
 );
 
@@ -2986,7 +2986,7 @@ begin
         );
         return query
         select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
-            null::text, null::timestamptz, 0, null::json, null::bytea
+            null::text, null::timestamptz, 0, null::text, null::bytea
         from unnest(messages) as m
         where postbus_data.passes(reader, m)
             and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));
@@ -3025,7 +3025,7 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state, s.bytes
+            h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes
         from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
             as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(
@@ -3282,7 +3282,7 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state, s.bytes
+            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes
         from postbus_data.dead_letter as d
         left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
         where d.consumer_id = reader.id
@@ -3332,7 +3332,7 @@ begin
     return query
     select
         d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-        null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state, s.bytes
+        null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes
     from postbus_data.dead_letter as d
     left join postbus_data.saved as s on s.consumer_id = asked.id and s.seq = d.seq
     where d.consumer_id = asked.id
@@ -3340,7 +3340,7 @@ begin
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, h.state, h.attempts,
-        h.until, h.reason, h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state, s.bytes
+        h.until, h.reason, h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes
     from postbus_data.held_states(asked.id, asked.epoch, now_at) as h
     left join postbus_data.saved as s on s.consumer_id = asked.id and s.seq = h.seq
     where h.partition = message.partition
@@ -3664,7 +3664,7 @@ declare
 begin
     return query
     select d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, d.attempts, d.reason, d.died_at,
-        coalesce(s.deferrals, 0), s.state, s.bytes
+        coalesce(s.deferrals, 0), s.state::text, s.bytes
     from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, after_seq, max_messages) as d
     left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
     order by d.seq;
@@ -7025,7 +7025,7 @@ Locks    the mutex of each partition it takes from, until the transaction ends. 
     select
         s.lease || '-' || m.seq, coalesce(abs(m.attempt), 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at,
         coalesce((s.saved -> (m.place - 1)::integer ->> 'deferrals')::integer, 0),
-        nullif((s.saved -> (m.place - 1)::integer -> 'state')::text, 'null')::json,
+        nullif((s.saved -> (m.place - 1)::integer -> 'state')::text, 'null'),
         decode(s.saved -> (m.place - 1)::integer ->> 'bytes', 'base64')
     from postbus_data.ack_and_receive_in_any_session(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
     cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
@@ -15473,7 +15473,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('d81a207a9c647b94')
+insert into postbus_data.installation (functions_digest) values ('fdbe9e97c4848a79')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

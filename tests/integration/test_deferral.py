@@ -242,7 +242,7 @@ async def test_in_sql_a_deferred_message_comes_with_its_state(bus: Any, stream: 
     assert rest == [1, 0, None, None]
     defer(first, "state => '{\"page\": 7}'")
     (second, *rest) = receive()
-    assert rest == [1, 1, {"page": 7}, None]
+    assert rest == [1, 1, '{"page": 7}', None]
     defer(second, "state_bytes => '\\x00ff'")
     (third, *rest) = receive()
     assert rest == [1, 2, None, b"\x00\xff"]

@@ -10,9 +10,9 @@ create table postbus_data.saved (
     primary key (consumer_id, seq)
 );
 alter table postbus_data.lease add column has_saved boolean not null default false;
-alter type postbus.delivery add attribute deferrals integer, add attribute state json, add attribute state_bytes bytea;
-alter type postbus.dead_letter add attribute deferrals integer, add attribute saved_state json, add attribute saved_bytes bytea;
-alter type postbus.peeked add attribute deferrals integer, add attribute saved_state json, add attribute saved_bytes bytea;
+alter type postbus.delivery add attribute deferrals integer, add attribute state text, add attribute state_bytes bytea;
+alter type postbus.dead_letter add attribute deferrals integer, add attribute saved_state text, add attribute saved_bytes bytea;
+alter type postbus.peeked add attribute deferrals integer, add attribute saved_state text, add attribute saved_bytes bytea;
 
 -- They return what is saved, too.
 drop function if exists

@@ -78,7 +78,7 @@ create type postbus_data.read_filter as (
 );
 
 -- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery only. deferrals
--- counts how often it was deferred; state or state_bytes is what was saved with it then.
+-- counts how often it was deferred; state (as JSON) or state_bytes is what was saved with it then.
 create type postbus.delivery as (
     ack_id text,
     attempt integer,
@@ -90,7 +90,7 @@ create type postbus.delivery as (
     headers jsonb,
     published_at timestamptz,
     deferrals integer,
-    state json,
+    state text,
     state_bytes bytea
 );
 
@@ -192,7 +192,7 @@ create type postbus.dead_letter as (
     reason text,
     died_at timestamptz,
     deferrals integer,
-    saved_state json,
+    saved_state text,
     saved_bytes bytea
 );
 
@@ -214,7 +214,7 @@ create type postbus.peeked as (
     ack_id text,
     last_delivered_at timestamptz,
     deferrals integer,
-    saved_state json,
+    saved_state text,
     saved_bytes bytea
 );
 
