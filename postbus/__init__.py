@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     )
     from postbus.model.group import Claim
     from postbus.model.message import Message, Page, Scheduled, Seq
-    from postbus.model.outcome import Reject, Retry, WorkSummary
+    from postbus.model.outcome import Defer, Reject, Retry, WorkSummary
     from postbus.model.overview import ConsumerOverview, StreamOverview
     from postbus.model.partitioning import partition_of
     from postbus.model.pipeline import PipelineInfo
@@ -118,7 +118,7 @@ _HOMES = {
     ),
     "postbus.model.group": ("Claim",),
     "postbus.model.message": ("Message", "Page", "Scheduled", "Seq"),
-    "postbus.model.outcome": ("Reject", "Retry", "WorkSummary"),
+    "postbus.model.outcome": ("Defer", "Reject", "Retry", "WorkSummary"),
     "postbus.model.overview": ("ConsumerOverview", "StreamOverview"),
     "postbus.model.partitioning": ("partition_of",),
     "postbus.model.archive": ("ArchiveInfo",),
@@ -152,6 +152,7 @@ __all__ = [
     "ConsumerSettings",
     "ConsumerStats",
     "DeadLetter",
+    "Defer",
     "Delivery",
     "EmbeddedError",
     "Error",

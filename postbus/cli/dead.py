@@ -66,12 +66,14 @@ def ls(
         of_consumers = ("stream", "consumer", "dead", "backlog")
         output.emit(with_dead, of_consumers, empty="no dead letters", shown=_consumer)
         return
-    columns = ("seq", "died_at", "attempts", "reason", "key", "data")
+    columns: tuple[str, ...] = ("seq", "died_at", "attempts", "reason", "key", "data")
     with open_consumer(stream, consumer) as found:
         letters = found.dead_letters(
             seqs=seqs, key_pattern=key_pattern, reason_like=reason, after_seq=after_seq, max_messages=count
         )
         quoted = has_json_texts(found, stream, letters)
+    if any(each.deferrals for each in letters):
+        columns += ("deferrals", "saved_state")
     output.emit(letters, columns, empty="no dead letters", quoted=quoted)
 
 

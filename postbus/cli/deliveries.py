@@ -1,10 +1,11 @@
-"""Commands about deliveries: receive, ack, nack, peek, seek, replay. `postbus receive` and `postbus queue` use them too."""
+"""Commands about deliveries: receive, ack, defer, peek, seek, replay, …. `postbus receive` and `postbus queue` use them too."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -26,6 +27,7 @@ from postbus.cli.options import (
     position,
     seconds,
 )
+from postbus.model.amounts import DURATION
 from postbus.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,6 +40,14 @@ Ack = Annotated[bool, typer.Option("--ack", help="Ack the messages after printin
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep receiving until Ctrl-C.")]
 Delay = Annotated[str | None, typer.Option(help="How long to wait before delivering them again, such as 1m.")]
 Reason = Annotated[str | None, typer.Option(help="The reason, stored with the message.")]
+DeferDelay = Annotated[str | None, typer.Option("--delay", help="How long to wait, such as 10m.")]
+Until = Annotated[str | None, typer.Option(help="When to deliver them again: a time such as 2026-01-31T12:00Z.")]
+SavedState = Annotated[
+    str | None,
+    typer.Option(
+        "--state", help="What to save with each message, as JSON. null removes it; without this, the last one is kept."
+    ),
+]
 _FOLLOW_WAIT: Final = 1.0
 _COMPLETIONS: Final = {
     "done": "{consumer} has finished message {seq}",
@@ -84,7 +94,9 @@ def print_deliveries(
         )
     if not follow:
         batch = consumer.receive(count or 1, wait=wait, ack_wait=lease)
-        columns = ("ack_id", "attempt", "seq", "published_at", "key", "data")
+        columns: tuple[str, ...] = ("ack_id", "attempt", "seq", "published_at", "key", "data")
+        if any(each.deferrals for each in batch):
+            columns += ("deferrals", "state")
         output.emit(batch, columns, empty="nothing to receive", quoted=has_json_texts(consumer, consumer.stream, batch))
         _finish(consumer, batch, ack)
         return
@@ -121,6 +133,36 @@ def nack(
     """
     with open_consumer(stream, consumer) as found:
         report("nacked", found.nack(ack_ids, delay=seconds(delay), reason=reason), len(ack_ids))
+
+
+def defer(
+    stream: StreamName,
+    consumer: ConsumerName,
+    ack_ids: AckIds,
+    delay: DeferDelay = None,
+    until: Until = None,
+    state: SavedState = None,
+) -> None:
+    """Defer deliveries: their messages come back later, with a saved state. This counts as no attempt.
+
+    Example: postbus consumer defer orders billing 1f0c9a7be2d34c55-17 --delay 10m --state '{"page": 7}'
+    """
+    if until is not None and DURATION.fullmatch(until):
+        raise InvalidInput(f'--until takes a time, and "{until}" is a duration', f"write --delay {until}")
+    with open_consumer(stream, consumer) as found:
+        count = found.defer(ack_ids, delay=seconds(delay), until=moment(until), state=_state(state))
+        report("deferred", count, len(ack_ids))
+
+
+def _state(text: str | None) -> Any:
+    if text is None:
+        return ...
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(
+            f"state is not JSON: {error}", """write it as '{"page": 7}', or a text as '"text"'"""
+        ) from error
 
 
 def extend(stream: StreamName, consumer: ConsumerName, ack_ids: AckIds, ack_wait: AckWait = None) -> None:
@@ -163,10 +205,12 @@ def peek(
 
     Example: postbus consumer peek orders billing --state waiting
     """
-    columns = ("seq", "state", "attempts", "until", "key", "data", "reason")
+    columns: tuple[str, ...] = ("seq", "state", "attempts", "until", "key", "data", "reason")
     with open_consumer(stream, consumer) as found:
         page = found.peek(state=state, key_pattern=key_pattern, after_seq=after_seq, max_messages=count)  # type: ignore[arg-type]
         quoted = has_json_texts(found, stream, page)
+    if any(each.deferrals for each in page):
+        columns += ("deferrals", "saved_state")
     output.emit(page, columns, empty="no messages", quoted=quoted)
 
 
@@ -281,6 +325,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "receive": receive,
     "ack": ack,
     "nack": nack,
+    "defer": defer,
     "extend": extend,
     "terminate": terminate,
     "peek": peek,

@@ -168,3 +168,18 @@ def nack(
     Example: postbus queue nack emails 1f0c9a7be2d34c55-17 --delay 1m
     """
     deliveries.nack(queue, queue, ack_ids, delay, reason)
+
+
+@app.command("defer")
+def defer(
+    queue: QueueName,
+    ack_ids: deliveries.AckIds,
+    delay: deliveries.DeferDelay = None,
+    until: deliveries.Until = None,
+    state: deliveries.SavedState = None,
+) -> None:
+    """Defer deliveries: their messages come back later, with a saved state. This counts as no attempt.
+
+    Example: postbus queue defer emails 1f0c9a7be2d34c55-17 --delay 10m --state '{"page": 7}'
+    """
+    deliveries.defer(queue, queue, ack_ids, delay, until, state)

@@ -169,6 +169,8 @@ def batch(found: Sequence[Mapping[str, Any]], acked_count: int) -> Batch:
             attempt=each["attempt"],
             **_message(each["message"]),
             is_last_attempt=each["is_last_attempt"],
+            deferrals=each.get("deferrals", 0),
+            state=_state(each, "state"),
         )
         for each in found
     )
@@ -187,6 +189,8 @@ def peeked(found: Mapping[str, Any]) -> Peeked:
         reason=info["reason"],
         ack_id=info["ack_id"],
         last_delivered_at=_some_moment(info["last_delivered_at"]),
+        deferrals=info.get("deferrals", 0),
+        saved_state=_state(info, "saved_state"),
     )
 
 
@@ -197,6 +201,8 @@ def dead_letter(found: Mapping[str, Any]) -> DeadLetter:
         attempts=found["deliver_count"],
         reason=found["reason"],
         died_at=_moment(found["died_at"]),
+        deferrals=found.get("deferrals", 0),
+        saved_state=_state(found, "saved_state"),
     )
 
 
@@ -282,6 +288,11 @@ def _message(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _data(found: Mapping[str, Any]) -> Any:
     return base64.b64decode(found["data"]) if found.get("encoding") == "base64" else found["data"]
+
+
+def _state(found: Mapping[str, Any], name: str) -> Any:
+    value = found.get(name)
+    return base64.b64decode(value or "") if found.get("state_encoding") == "base64" else value
 
 
 def _duration(milliseconds: float) -> timedelta:

@@ -28,8 +28,12 @@ class NotEncodable(ValueError):
         self.hint = hint
 
 
-def encode_json(data: Any) -> bytes:
-    """JSON for any JSON value, and for what `json_values` knows to write as one."""
+def json_of(data: Any) -> bytes:
+    """JSON for any JSON value, and for what `json_values` knows to write as one.
+
+    Raises:
+        NotJson: It has no form in JSON.
+    """
     encoded = None
     try:
         encoded = orjson.dumps(data, simpler, OPTIONS)
@@ -38,8 +42,12 @@ def encode_json(data: Any) -> bytes:
             return encoded
     except TypeError:
         pass  # An integer of more than 64 bits, nested too deeply for orjson, or not JSON.
+    return json_values.encode(data, encoded)
+
+
+def encode_json(data: Any) -> bytes:
     try:
-        return json_values.encode(data, encoded)
+        return json_of(data)
     except NotJson as error:
         raise NotEncodable(f"its data is not JSON: {error}", error.hint) from error
 

@@ -94,6 +94,14 @@ def _new_message(message: Message) -> dict[str, Any]:
     return sent
 
 
+def state(given: Any) -> dict[str, Any]:
+    """The fields of a state to save with a deferred message; none for `...`, which keeps the last one."""
+    text, encoded = parameters.state_parameters(given)
+    if encoded is not None:
+        return {"state": base64.b64encode(encoded).decode(), "state_encoding": "base64"}
+    return {} if text is None or text == "null" else {"state": orjson.Fragment(text)}
+
+
 def backoff(chosen: Backoff) -> dict[str, Any]:
     """The fields of a backoff."""
     if isinstance(chosen, Exponential):

@@ -8,6 +8,7 @@ from typing import Any
 
 from postbus.codec import content
 from postbus.codec.content import NotEncodable
+from postbus.codec.json_values import NotJson
 from postbus.db.arrays import BigintArray, BytesArray, JsonbArray, TextArray
 from postbus.db.parameters import encode_interval
 from postbus.model.consumer import Backoff, Exponential, Filter
@@ -43,6 +44,22 @@ def publisher_parameters(data_type: DataType, message: Message) -> tuple[Any, ..
         raise content.invalid_message(None, error) from error
     data = encoded if data_type == "bytes" else encoded.decode()
     return message.key, data, headers and headers.decode()
+
+
+def state_parameters(state: Any) -> tuple[str | None, bytes | None]:
+    """The state to save with a deferred message: as JSON or as bytes. Neither stands for `...`, which keeps the last one.
+
+    Raises:
+        InvalidInput: It has no form in JSON.
+    """
+    if state is ...:
+        return None, None
+    if isinstance(state, bytes | bytearray | memoryview):
+        return None, bytes(state)
+    try:
+        return content.json_of(state).decode(), None
+    except NotJson as error:
+        raise InvalidInput(f"state is not JSON: {error}", "a state is a JSON value or bytes") from error
 
 
 def checked_headers(headers: Mapping[str, str] | None) -> dict[str, str] | None:

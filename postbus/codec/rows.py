@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -103,7 +104,7 @@ def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
     """The deliveries of a receive: a row for each lease, or one row without a lease. Each row has the count of the ack."""
     deliveries: list[Delivery] = []
     leases: list[str] = []
-    for _, lease, partition, seqs, attempts, keys, data, data_bytes, headers, published_at in rows:
+    for _, lease, partition, seqs, attempts, keys, data, data_bytes, headers, published_at, saved in rows:
         if lease is not None:
             leases.append(lease)
             values = map(content.decode_json, data) if data_type == "json" else data_bytes or data
@@ -120,7 +121,17 @@ def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
                         seqs, attempts, keys, values, headers, published_at, strict=False
                     )
                 ]
+                if saved is not None:
+                    for delivery, found in zip(deliveries[-len(seqs) :], saved, strict=True):
+                        if found is not None:
+                            delivery.deferrals = found["deferrals"]
+                            delivery.state = _state(found["state"], found["bytes"] and base64.b64decode(found["bytes"]))
     return Batch(tuple(deliveries), rows[0][0] if rows else 0, tuple(leases))
+
+
+def _state(value: Any, encoded: bytes | str | None) -> Any:
+    """What was saved with a message: a JSON value or bytes. No bytes are "" in JSON."""
+    return value if encoded is None else encoded or b""
 
 
 def consumed(data_type: DataType, rows: Sequence[Row]) -> list[Message]:
@@ -131,7 +142,7 @@ def consumed(data_type: DataType, rows: Sequence[Row]) -> list[Message]:
 def ranges(data_type: DataType, rows: Sequence[Row]) -> list[Fetched]:
     """The same, as ranges."""
     found: list[Fetched] = []
-    for _, lease, partition, seqs, _, keys, data, data_bytes, headers, published_at in rows:
+    for _, lease, partition, seqs, _, keys, data, data_bytes, headers, published_at, _ in rows:
         if lease is not None:
             values = map(content.decode_json, data) if data_type == "json" else data_bytes or data
             messages = [
@@ -214,7 +225,8 @@ def scheduled(data_type: DataType, row: Row) -> Scheduled:
 
 
 def dead_letter(data_type: DataType, row: Row) -> DeadLetter:
-    seq, partition, key, data, data_bytes, headers, published_at, attempts, reason, died_at = row
+    seq, partition, key, data, data_bytes, headers, published_at, attempts, reason, died_at, *saved = row
+    deferrals, state, state_bytes = saved
     return DeadLetter(
         seq=seq,
         partition=partition,
@@ -225,11 +237,29 @@ def dead_letter(data_type: DataType, row: Row) -> DeadLetter:
         attempts=attempts,
         reason=reason,
         died_at=died_at,
+        deferrals=deferrals,
+        saved_state=_state(state and content.decode_json(state), state_bytes),
     )
 
 
 def peeked(data_type: DataType, row: Row) -> Peeked:
-    seq, partition, key, data, data_bytes, headers, published_at, state, attempts, until, reason, ack_id, last = row
+    (
+        seq,
+        partition,
+        key,
+        data,
+        data_bytes,
+        headers,
+        published_at,
+        state,
+        attempts,
+        until,
+        reason,
+        ack_id,
+        last,
+        *saved,
+    ) = row
+    deferrals, saved_state, saved_bytes = saved
     return Peeked(
         seq=seq,
         partition=partition,
@@ -243,6 +273,8 @@ def peeked(data_type: DataType, row: Row) -> Peeked:
         reason=reason,
         ack_id=ack_id,
         last_delivered_at=last,
+        deferrals=deferrals,
+        saved_state=_state(saved_state and content.decode_json(saved_state), saved_bytes),
     )
 
 

@@ -131,6 +131,8 @@ class DeadLetter:
         attempts: How often it was delivered.
         reason: Why it was given up.
         died_at: When that was.
+        deferrals: How often it was deferred.
+        saved_state: What was saved with it then. A redrive delivers it again with that.
     """
 
     seq: int
@@ -142,6 +144,8 @@ class DeadLetter:
     attempts: int
     reason: str
     died_at: datetime
+    deferrals: int = 0
+    saved_state: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +161,12 @@ class Peeked:
         published_at: When it was published.
         state: available, delivered (leased), waiting (for another delivery) or dead.
         attempts: How often it was delivered.
-        until: When its lease ends or its retry is due.
+        until: When its lease ends, or until when it waits after a failure or a deferral.
         reason: Why it failed last.
         ack_id: Names the delivery in flight, if there is one: what can be acked or nacked in its stead.
         last_delivered_at: When it was delivered last, if it is in flight or its lease has just expired.
+        deferrals: How often it was deferred.
+        saved_state: What was saved with it then.
     """
 
     seq: int
@@ -175,6 +181,8 @@ class Peeked:
     reason: str | None
     ack_id: str | None = None
     last_delivered_at: datetime | None = None
+    deferrals: int = 0
+    saved_state: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ class Delivery:
         headers: Its headers, or None.
         published_at: When it was published.
         is_last_attempt: The consumer's `max_deliver` allows no further one: if it fails, the message becomes a dead letter.
+        deferrals: How often the message was deferred.
+        state: What was saved with it when it was deferred, a JSON value or bytes; None if nothing was.
     """
 
     ack_id: str
@@ -34,6 +36,8 @@ class Delivery:
     headers: Mapping[str, str] | None
     published_at: datetime
     is_last_attempt: bool = False
+    deferrals: int = 0
+    state: Any = None
 
 
 @dataclass(frozen=True, slots=True)

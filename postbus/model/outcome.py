@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from postbus.model.consumer import Backoff, Exponential
 
@@ -42,6 +42,28 @@ class Reject(Exception):
         self.reason = reason
 
 
+class Defer(Exception):
+    """Returned or raised by a handler: deliver this message again later, with a state. It counts as no attempt.
+
+    With `transaction=True`, what the handler wrote commits together with a Defer that it returns, and is rolled back by one that
+    it raises.
+
+    Args:
+        delay: How long the message waits, in seconds or as timedelta. Without a delay and a time it is available at once.
+        until: When it is available, instead of a delay.
+        state: What to save with it: a JSON value or bytes, the `delivery.state` of its next delivery. Left out, the last one is
+            kept; None removes it.
+    """
+
+    def __init__(
+        self, *, delay: float | timedelta | None = None, until: datetime | None = None, state: Any = ...
+    ) -> None:
+        super().__init__("the handler deferred it")
+        self.delay = delay
+        self.until = until
+        self.state = state
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSummary:
     """What a worker did while it ran.
@@ -50,6 +72,7 @@ class WorkSummary:
         acked_count: How many messages were handled and acked.
         failed_count: How many deliveries failed and were given back: exceptions, retries, and handlers that took too long.
         rejected_count: How many messages the handler rejected.
+        deferred_count: How many deliveries the handler deferred.
         lost_count: How many deliveries were given up because their lease had ended; they went to somebody else.
     """
 
@@ -57,6 +80,7 @@ class WorkSummary:
     failed_count: int = 0
     rejected_count: int = 0
     lost_count: int = 0
+    deferred_count: int = 0
 
 
 def delay_after(backoff: Backoff, attempt: int, chance: random.Random) -> float:

@@ -1,11 +1,12 @@
-"""Deliveries: ack, nack, extend, terminate. Transports implement receiving."""
+"""Deliveries: ack, nack, defer, extend, terminate. Transports implement receiving."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
-from postbus.codec import parameters
+from postbus.codec import fields, parameters
 from postbus.db import statements
 from postbus.model.duration import Duration, as_milliseconds, as_timedelta
 from postbus.operations.call import Call, Http, Route, Sql, counted, first
@@ -15,6 +16,7 @@ RECEIVE: Final = Route("GET", _PATH + "/receive", "consume")
 ACK_AND_RECEIVE: Final = Route("POST", _PATH + "/receive", "consume")
 ACK: Final = Route("POST", _PATH + "/ack", "consume")
 NACK: Final = Route("POST", _PATH + "/nack", "consume")
+DEFER: Final = Route("POST", _PATH + "/defer", "consume")
 EXTEND: Final = Route("POST", _PATH + "/extend", "consume")
 TERMINATE: Final = Route("POST", _PATH + "/terminate", "consume")
 
@@ -50,6 +52,29 @@ def nack(
                 "reason": reason,
                 "untried": untried or None,
             },
+        ),
+        redelivers=True,
+    )
+
+
+def defer(
+    stream: str, consumer: str, ids: Sequence[str], *, delay: Duration | None, until: datetime | None, state: Any
+) -> Call[int]:
+    return Call(
+        Sql(
+            "select postbus.defer($1, $2, $3::text[], delay => $4, until => $5, state => $6::json, state_bytes => $7)",
+            (
+                *(stream, consumer, parameters.text_array(ids), as_timedelta(delay), until),
+                *parameters.state_parameters(state),
+            ),
+            first,
+        ),
+        Http(
+            DEFER,
+            (stream, consumer),
+            counted,
+            body={"ack_ids": ids, "delay_ms": as_milliseconds(delay), "until": until, **fields.state(state)},
+            nulls=("state",) if state is None else (),
         ),
         redelivers=True,
     )

@@ -376,6 +376,8 @@ create table postbus_data.lease (
     deadline timestamptz not null,
     -- Its outcome is recorded in the table history.
     has_history boolean not null default false,
+    -- A message of it has a row in the table saved, which an ack removes.
+    has_saved boolean not null default false,
     primary key (token, piece)
 );
 
@@ -418,6 +420,19 @@ create index waiting_due on postbus_data.waiting ((consumer_id + 0), due_at);
 
 -- To find messages of an expired lease.
 create index waiting_token on postbus_data.waiting (token) where token is not null;
+
+-- A row is a message that was deferred, from its first deferral until the consumer has finished it.
+create table postbus_data.saved (
+    consumer_id integer not null,
+    seq bigint not null,
+    -- How often it was deferred.
+    deferrals integer not null,
+    -- What its handlers saved with it: a JSON value or bytes, or neither.
+    state json,
+    bytes bytea,
+    saved_at timestamptz not null default clock_timestamp(),
+    primary key (consumer_id, seq)
+);
 
 -- A row is a message that, in order "key", was reached while its key was in flight or had failed, and waits behind it. Written
 -- and deleted only under the partition's mutex, and read from position.parked_from on.
@@ -802,7 +817,8 @@ create type postbus_data.read_filter as (
     to_time timestamptz
 );
 
--- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery only.
+-- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery only. deferrals
+-- counts how often it was deferred; state (as JSON) or state_bytes is what was saved with it then.
 create type postbus.delivery as (
     ack_id text,
     attempt integer,
@@ -812,7 +828,10 @@ create type postbus.delivery as (
     data text,
     bytes bytea,
     headers jsonb,
-    published_at timestamptz
+    published_at timestamptz,
+    deferrals integer,
+    state text,
+    state_bytes bytea
 );
 
 -- The messages of one lease, column by column: one row for each would cost the server twice as much. lease is the first part of
@@ -898,7 +917,7 @@ create type postbus_data.chosen_messages as (
     last_seq bigint
 );
 
--- A message that a consumer gave up, and why.
+-- A message that a consumer gave up, and why. saved_state or saved_bytes is what was saved with it when it was deferred.
 create type postbus.dead_letter as (
     seq bigint,
     partition integer,
@@ -909,12 +928,15 @@ create type postbus.dead_letter as (
     published_at timestamptz,
     attempts integer,
     reason text,
-    died_at timestamptz
+    died_at timestamptz,
+    deferrals integer,
+    saved_state text,
+    saved_bytes bytea
 );
 
 -- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when the lease ends or the retry is
 -- due. ack_id names the delivery in flight, so that an operator can settle it if its worker never will. last_delivered_at is known of a
--- message that is in flight or whose lease has just expired.
+-- message that is in flight or whose lease has just expired. saved_state or saved_bytes is what was saved with it when it was deferred.
 create type postbus.peeked as (
     seq bigint,
     partition integer,
@@ -928,7 +950,10 @@ create type postbus.peeked as (
     until timestamptz,
     reason text,
     ack_id text,
-    last_delivered_at timestamptz
+    last_delivered_at timestamptz,
+    deferrals integer,
+    saved_state text,
+    saved_bytes bytea
 );
 
 -- A pipeline and its progress. See list_pipelines for the fields.
@@ -1651,7 +1676,7 @@ begin
                 first_kept - 1
             )
             and postbus_data.passes(
-                reader, row(null, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+                reader, row(null, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
             )
             and not exists (
                 select
@@ -2307,8 +2332,8 @@ Touches  consumer and all its rows (delete).
 declare
     dropped integer := (postbus_data.find_consumer(stream, consumer)).id;
 begin
-    perform postbus_data.forget(dropped);
     delete from postbus_data.dead_letter as d where d.consumer_id = dropped;
+    perform postbus_data.forget(dropped);
     delete from postbus_data.history as h where h.consumer_id = dropped;
     delete from postbus_data.consumer as c where c.id = dropped;
 end
@@ -2803,13 +2828,16 @@ create or replace function postbus_data.forget(consumer_id integer)
 returns void
 language sql
 as $$
-/* Remove what a consumer has read, holds and waits for, because it is dropped or starts again. Dead letters stay. */
+/* Remove what a consumer has read, holds and waits for, because it is dropped or starts again. Dead letters stay, with their saved states. */
     delete from postbus_data.settled as s
     using postbus_data.lease as l
     where l.consumer_id = forget.consumer_id
         and s.token = l.token;
     delete from postbus_data.lease as l where l.consumer_id = forget.consumer_id;
     delete from postbus_data.waiting as w where w.consumer_id = forget.consumer_id;
+    delete from postbus_data.saved as s
+    where s.consumer_id = forget.consumer_id
+        and not exists (select from postbus_data.dead_letter as d where d.consumer_id = forget.consumer_id and d.seq = s.seq);
     delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
     delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
@@ -2958,7 +2986,7 @@ begin
         );
         return query
         select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
-            null::text, null::timestamptz
+            null::text, null::timestamptz, 0, null::text, null::bytea
         from unnest(messages) as m
         where postbus_data.passes(reader, m)
             and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));
@@ -2997,7 +3025,7 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id, h.last_delivered_at
+            h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes
         from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
             as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(
@@ -3006,7 +3034,8 @@ begin
                 (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id),
                 held.partition, held.seqs, held.attempts, 0
             )
-        ) as m on m.seq = h.seq;
+        ) as m on m.seq = h.seq
+        left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = h.seq;
     end loop;
 end
 $$;
@@ -3253,8 +3282,9 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text, null::timestamptz
+            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes
         from postbus_data.dead_letter as d
+        left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
         where d.consumer_id = reader.id
             and d.seq > after_seq
             and (state is null or state = 'dead')
@@ -3302,21 +3332,23 @@ begin
     return query
     select
         d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-        null::text, null::timestamptz
+        null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes
     from postbus_data.dead_letter as d
+    left join postbus_data.saved as s on s.consumer_id = asked.id and s.seq = d.seq
     where d.consumer_id = asked.id
         and d.seq = seq
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, h.state, h.attempts,
-        h.until, h.reason, h.ack_id, h.last_delivered_at
+        h.until, h.reason, h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes
     from postbus_data.held_states(asked.id, asked.epoch, now_at) as h
+    left join postbus_data.saved as s on s.consumer_id = asked.id and s.seq = h.seq
     where h.partition = message.partition
         and h.seq = seq
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, null, null, null
+        null, null, null, null, 0, null, null
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq
@@ -3462,7 +3494,7 @@ epoch: a receive running at the same moment may still return messages of the old
 Returns  the seq after which the consumer reads on.
 Raises   PB400 unless exactly one position is given, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED,
          PB503 on a standby.
-Touches  consumer (update); position, lease, settled, waiting, parked, due and the consumer's other state (delete).
+Touches  consumer (update); position, lease, settled, waiting, parked, due, saved and the consumer's other state (delete).
 */
 declare
     sought postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
@@ -3631,8 +3663,10 @@ declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
 begin
     return query
-    select d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, d.attempts, d.reason, d.died_at
+    select d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, d.attempts, d.reason, d.died_at,
+        coalesce(s.deferrals, 0), s.state::text, s.bytes
     from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, after_seq, max_messages) as d
+    left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
     order by d.seq;
 end
 $$;
@@ -3658,17 +3692,25 @@ Remove at most max_messages dead letters. See dead_letters for how to choose the
 Returns  how many were removed.
 Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
          stream or consumer.
-Touches  dead_letter (delete).
+Touches  dead_letter, saved (delete).
 */
 declare
     reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
     discarded integer;
 begin
-    delete from postbus_data.dead_letter as d
-    using postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, 0, max_messages) as m
-    where d.consumer_id = reader.id
-        and d.seq = m.seq;
-    get diagnostics discarded = row_count;
+    with gone as (
+        delete from postbus_data.dead_letter as d
+        using postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, 0, max_messages) as m
+        where d.consumer_id = reader.id
+            and d.seq = m.seq
+        returning d.seq
+    ),
+    forgotten as (
+        delete from postbus_data.saved as s
+        where s.consumer_id = reader.id
+            and s.seq in (select g.seq from gone as g)
+    )
+    select count(*) into discarded from gone as g;
     return discarded;
 end
 $$;
@@ -3768,7 +3810,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 /*
 Give dead letters another chance, oldest first, at most max_messages of them: deliver them to their consumer again with attempts
-counted from 1, or publish them to a stream. See dead_letters for how to choose them.
+counted from 1 and with the state that was saved, or publish them to a stream. See dead_letters for how to choose them.
 
 To limit the rate, call it for a few messages at a time.
 
@@ -3777,7 +3819,7 @@ Returns  how many were moved. A dead letter whose message was purged cannot go b
 Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume (or to publish to
          to_stream), PB404 for an unknown stream, consumer or to_stream, PB409 when to_stream holds another data type; as
          publish, for to_stream.
-Touches  dead_letter (delete), waiting and kept, or the log of to_stream (insert).
+Touches  dead_letter (delete), saved (delete) with to_stream, waiting and kept, or the log of to_stream (insert).
 Locks    the dead letters it moves; those that another transaction has locked are passed over. With to_stream, as publish.
 */
 declare
@@ -3813,6 +3855,7 @@ begin
         loop
             perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, caller => caller);
         end loop;
+        delete from postbus_data.saved as s where s.consumer_id = reader.id and s.seq = any (moved_seqs);
     else
         -- Their segments may be gone; the letters' copies are not.
         missing := postbus_data.find_missing(source.id, partitions, moved_seqs);
@@ -4208,6 +4251,110 @@ Returns, raises, touches, locks  as ack of an array does.
     select postbus.ack(stream, consumer, postbus_data.as_ack_ids(ack_id), caller)
 $$;
 
+create or replace function postbus.defer(
+    stream text,
+    consumer text,
+    ack_ids text[],
+    delay interval default null,
+    until timestamptz default null,
+    state json default null,
+    state_bytes bytea default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language plpgsql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Defer deliveries: their messages come back later, with a state that is saved with them. This does not count as an attempt; deferrals are
+counted apart.
+
+In order "key", later messages of the key wait meanwhile, and in order "partition" those of the partition.
+
+delay        how long each message waits; null, without until, means that it is available at once.
+until        when it is available, instead of a delay; a time that has passed means at once.
+state        what to save with it: a JSON value. SQL null keeps what was saved before, and a JSON null removes it.
+state_bytes  the same as bytes. Either is at most 65,536 bytes.
+
+Returns  how many this call deferred; see ack for what is counted, also of leases that have expired.
+Raises   PB400 for what is not an ack id, a delay of more than 365 days, a time after the year 9999, both delay and until, or both states, PB403 without the right
+         to consume, PB404 for an unknown stream or consumer, PB409 for a group, PB412 outside READ COMMITTED, PB413 for a state that is too large.
+Touches  settled, waiting (insert), saved (insert, update), lease (delete).
+Locks    the leases, in order of their tokens.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
+    is_kept boolean := state is null and state_bytes is null;
+    now_at timestamptz := clock_timestamp();
+    due_at timestamptz;
+    named record;
+    message record;
+    deferred integer := 0;
+begin
+    perform postbus_data.check_isolation();
+    if reader.is_group then
+        raise exception using
+            errcode = 'PB409',
+            message = format('"%s" of stream "%s" is a group, which gives no message back', consumer, stream),
+            hint = 'a consumer can defer messages';
+    end if;
+    perform postbus_data.check_deferral(delay, until, state, state_bytes);
+    due_at := greatest(coalesce(until, now_at + delay), now_at);
+    state := case when json_typeof(state) <> 'null' then state end;
+    for named in select p.token, p.seqs from postbus_data.parse_ack_ids(ack_ids) as p loop
+        for message in select s.* from postbus_data.settle_messages(reader.id, reader.epoch, named.token, named.seqs, 'deferred') as s loop
+            insert into postbus_data.saved as s (consumer_id, seq, deferrals, state, bytes)
+            values (reader.id, message.seq, 1, state, state_bytes)
+            on conflict on constraint saved_pkey do update
+            set deferrals = s.deferrals + 1,
+                state = case when is_kept then s.state else excluded.state end,
+                bytes = case when is_kept then s.bytes else excluded.bytes end,
+                saved_at = case when is_kept then s.saved_at else excluded.saved_at end;
+            insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
+            values (reader.id, message.partition, message.seq, message.key, message.attempt - 1, due_at, 'deferred')
+            on conflict on constraint waiting_pkey do nothing;
+            deferred := deferred + 1;
+        end loop;
+        if reader.ordering = 'key' and named.seqs is not null then
+            perform postbus_data.return_later_messages_of_key(reader, named.token, named.seqs);
+        end if;
+    end loop;
+    return deferred;
+end
+$$;
+
+create or replace function postbus.defer(
+    stream text,
+    consumer text,
+    ack_id text,
+    delay interval default null,
+    until timestamptz default null,
+    state json default null,
+    state_bytes bytea default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns integer
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Defer one delivery. All else is as in the form that takes an array.
+
+ack_id  an ack id; also the text of an array of them, '{…}', since an untyped literal chooses this form.
+
+Returns, raises, touches, locks  as defer of an array does.
+*/
+    select postbus.defer(stream, consumer, postbus_data.as_ack_ids(ack_id), delay, until, state, state_bytes, caller)
+$$;
+
 create or replace function postbus.extend(
     stream text,
     consumer text,
@@ -4323,7 +4470,7 @@ create or replace function postbus_data.ack_and_receive(
 )
 returns table (
     acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
-    published_at timestamptz[]
+    published_at timestamptz[], saved json
 )
 language plpgsql
 volatile
@@ -4369,7 +4516,7 @@ create or replace function postbus_data.ack_and_receive_in_any_session(
 )
 returns table (
     acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
-    published_at timestamptz[]
+    published_at timestamptz[], saved json
 )
 language sql
 volatile
@@ -4413,6 +4560,7 @@ begin
                 and l.consumer_id + 0 = consumer_id
                 and l.epoch = epoch
                 and not l.has_history
+                and not l.has_saved
                 and not l.is_split
             returning l.token, cardinality(l.seqs) as size
         )
@@ -4456,10 +4604,11 @@ begin
         and l.consumer_id + 0 = consumer_id
         and l.epoch = epoch
         and not l.has_history
+        and not l.has_saved
         and (seqs is null or (cardinality(l.seqs) <= cardinality(seqs) and l.seqs <@ seqs and not l.is_split))
     returning cardinality(l.seqs), l.is_split into held, is_split;
     if held is null then
-        -- Only some of its messages, its first piece is gone already, or a history is kept.
+        -- Only some of its messages, its first piece is gone already, a history is kept, or a state is saved.
         return (select count(*) from postbus_data.settle_messages(consumer_id, epoch, token, seqs, 'acked'));
     end if;
     if is_split then
@@ -4706,6 +4855,32 @@ begin
         case when p.n = moved.partition_base then (select sum(o.missed_count) from unnest(places) as o) else 0 end
     from generate_series(moved.partition_base, moved.partition_base + moved.partition_count - 1) as p (n);
     return moved;
+end
+$$;
+
+create or replace function postbus_data.check_deferral(delay interval, until timestamptz, state json, state_bytes bytea)
+returns void
+language plpgsql
+volatile
+as $$
+/* Raise PB400 or PB413 for a deferral that cannot be. */
+declare
+    size integer := coalesce(octet_length(state::text), octet_length(state_bytes));
+begin
+    if num_nonnulls(delay, until) > 1 then
+        raise exception using errcode = 'PB400', message = 'both delay and until were given', hint = 'give one of them';
+    elsif (delay between interval '0' and interval '365 days') is false then
+        raise exception using errcode = 'PB400', message = format('delay = %s is not between 0 and 365 days', delay);
+    elsif until >= timestamptz '10000-01-01 00:00+00' or not isfinite(until) then
+        raise exception using errcode = 'PB400', message = format('until = %s is too far away', until);
+    elsif num_nonnulls(state, state_bytes) > 1 then
+        raise exception using errcode = 'PB400', message = 'both state and state_bytes were given', hint = 'give one of them';
+    elsif size > 65536 then
+        raise exception using
+            errcode = 'PB413',
+            message = format('state has %s bytes, more than 65536', size),
+            hint = 'save it elsewhere, and where it is as the state';
+    end if;
 end
 $$;
 
@@ -5261,10 +5436,12 @@ begin
         perform postbus_data.add_dead_letters_without_message(reader, batch.partition, batch.seqs, batch.attempts, messages);
         last_n := greatest(last_n, batch.last_n);
         continue when messages is null;
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline, has_history)
+        insert into postbus_data.lease (
+            token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline, has_history, has_saved
+        )
         select
             token, reader.id, reader.epoch, batch.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until,
-            reader.keep_history is not null
+            reader.keep_history is not null, postbus_data.has_saved(reader.id, batch.seqs)
         from unnest(messages) as m;
         claim.messages := claim.messages || messages;
     end loop;
@@ -5389,7 +5566,7 @@ begin
     end if;
     claim.messages := nullif(
         array(
-            select row(prefix || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+            select row(prefix || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
             from unnest(claim.messages) as m
             where m.seq = any (picked.seqs)
             order by m.seq
@@ -5781,7 +5958,7 @@ begin
     loop
         exit when cardinality(messages) >= max_messages and messages[max_messages].seq <= segment.after_seq;
         execute 'select b.* from postbus_data.claim_' || stream_id || '_' || segment.number || '(null, $1) as b' into batch using claim;
-        select array_agg(row(null, 1, m.seq, partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery)
+        select array_agg(row(null, 1, m.seq, partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery)
         into found_here
         from unnest(batch.seqs, batch.keys, batch.data, batch.bytes, batch.headers, batch.published_at)
             as m (seq, key, data, bytes, headers, published_at);
@@ -5855,7 +6032,7 @@ begin
     if source is null then
         return null;
     end if;
-    execute 'select array_agg(row($4 || m.seq, m.attempt, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+    execute 'select array_agg(row($4 || m.seq, m.attempt, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
         order by m.seq) from (' || source || ') as m'
     into messages
     using seqs, attempts, partition, prefix, live_only;
@@ -5966,6 +6143,17 @@ begin
         or (reader.ordering <> 'none' and exists (select from postbus_data.waiting as w where w.consumer_id = reader.id))
         or postbus_data.next_seqs(reader.stream_id, partition, greatest(place.read_to_seq, start_seq - 1), horizon, 1) is not null;
 end
+$$;
+
+create or replace function postbus_data.has_saved(consumer_id integer, seqs bigint[])
+returns boolean
+language sql
+stable
+as $$
+/* Whether any of these messages of a consumer was deferred before. */
+    select exists (
+        select from postbus_data.saved as s where s.consumer_id = has_saved.consumer_id and s.seq = any (has_saved.seqs)
+    )
 $$;
 
 create or replace function postbus_data.in_flight(
@@ -6111,11 +6299,11 @@ begin
     perform postbus_data.add_dead_letters_without_message(reader, origin, seqs, attempts, messages);
     if messages is not null then
         insert into postbus_data.lease (
-            token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history
+            token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history, has_saved
         )
         select
             token, reader.id, reader.epoch, origin, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
-            claim.lease_until, reader.keep_history is not null
+            claim.lease_until, reader.keep_history is not null, postbus_data.has_saved(reader.id, seqs)
         from unnest(messages) as m;
         place.leases := place.leases || token;
         place.pending_bound := place.pending_bound + cardinality(messages);
@@ -6293,14 +6481,18 @@ create or replace function postbus_data.receive_with_decisions(
     by_position boolean,
     begin_with integer
 )
-returns setof postbus_data.batch
+returns table (
+    lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[], published_at timestamptz[],
+    saved json
+)
 language plpgsql
 volatile
 as $$
 /*
 The slow path of ack_and_receive, for groups and for receives that need decisions about individual messages.
 
-Returns  batches. An attempt that is the last of its message, by the consumer's max_deliver, is negated.
+Returns  batches. An attempt that is the last of its message, by the consumer's max_deliver, is negated. For saved, see saved_of: null unless
+         messages are redelivered.
 
 Raises  PB409 for a group that is not received from by position, or a consumer that is.
 */
@@ -6317,15 +6509,18 @@ begin
                 )
                 when reader.max_deliver = 1 then array_fill(-1, array[cardinality(b.seqs)])
             end,
-            b.keys, b.data, b.bytes, b.headers, b.published_at
+            b.keys, b.data, b.bytes, b.headers, b.published_at,
+            case when b.attempts is not null then postbus_data.saved_of(reader.id, b.seqs) end
         from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
         return;
     elsif not by_position then
-        return query select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        return query
+        select b.*, case when b.attempts is not null then postbus_data.saved_of(reader.id, b.seqs) end
+        from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
         return;
     end if;
     perform postbus_data.find_group(reader.stream_name, reader.name);
-    return query select b.* from postbus_data.consume(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+    return query select b.*, null::json from postbus_data.consume(reader, max_messages, ack_wait, expected_type, begin_with) as b;
 end
 $$;
 
@@ -6437,6 +6632,31 @@ begin
 end
 $$;
 
+create or replace function postbus_data.saved_of(consumer_id integer, seqs bigint[])
+returns json
+language sql
+volatile
+as $$
+/*
+What was saved with these messages of a consumer: an array in their order, with an object of deferrals, state and bytes (in base64) for
+each that was deferred, and null for the others. Null if none was.
+
+Volatile, to see what was saved by deferrals that committed after the statement of the receive had begun.
+*/
+    select case
+        when count(s.seq) > 0 then json_agg(
+            case
+                when s.seq is not null then json_build_object(
+                    'deferrals', s.deferrals, 'state', s.state, 'bytes', translate(encode(s.bytes, 'base64'), E'\n', '')
+                )
+            end
+            order by m.place
+        )
+    end
+    from unnest(saved_of.seqs) with ordinality as m (seq, place)
+    left join postbus_data.saved as s on s.consumer_id = saved_of.consumer_id and s.seq = m.seq
+$$;
+
 create or replace function postbus_data.settle_expired(
     consumer_id integer,
     epoch integer,
@@ -6505,11 +6725,11 @@ volatile
 as $$
 /*
 Settle messages of a lease one by one. Of several callers, only the one that settles a message gets it back. Messages of a lease that
-has expired can still be acked or made dead letters until they are given out again, see settle_expired.
+has expired can still be acked, made dead letters or deferred until they are given out again, see settle_expired.
 
 seqs     which messages; null for all.
-outcome  what to record if the consumer keeps a history: acked, failed, dead; null for nothing.
-Touches  settled, history (insert), and lease, settled (delete) when nothing of the lease is left.
+outcome  acked, failed or dead, which is recorded if the consumer keeps a history; deferred or null, which is not.
+Touches  settled, history (insert), saved (delete) when acked, and lease, settled (delete) when nothing of the lease is left.
 Locks    the lease, against expiry only: while this transaction is open, others may settle other messages of it and extend it.
          Two callers that settle the same message meet in the primary key of settled; the second waits, and gets nothing. The
          caller that settles the last message locks the lease exclusively.
@@ -6552,8 +6772,11 @@ begin
             from unnest(held.seqs, held.attempts, held.keys) as h (seq, attempt, key)
             where h.seq in (select unnest(new_seqs))
             order by h.seq;
-            if held.has_history and outcome is not null and new_seqs is not null then
+            if held.has_history and outcome <> 'deferred' and new_seqs is not null then
                 perform postbus_data.record_history(held, new_seqs, outcome, reason);
+            end if;
+            if held.has_saved and outcome = 'acked' then
+                delete from postbus_data.saved as s where s.consumer_id = settle_messages.consumer_id and s.seq = any (new_seqs);
             end if;
             is_whole := not held.is_split and held.piece = 0;
             found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq in (select unnest(settle_messages.seqs)));
@@ -6583,7 +6806,7 @@ begin
             delete from postbus_data.settled as s where s.token = settle_messages.token;
         end if;
     end if;
-    if outcome in ('acked', 'dead') and (case when settle_messages.seqs is null then is_whole else found_count = cardinality(settle_messages.seqs) end) is not true then
+    if outcome in ('acked', 'dead', 'deferred') and (case when settle_messages.seqs is null then is_whole else found_count = cardinality(settle_messages.seqs) end) is not true then
         for message in select e.* from postbus_data.settle_expired(
             settle_messages.consumer_id, settle_messages.epoch, settle_messages.token, settle_messages.seqs
         ) as e loop
@@ -6592,7 +6815,12 @@ begin
             attempt := message.attempt;
             key := message.key;
             return next;
-            perform postbus_data.correct_history(settle_messages.consumer_id, message.seq, message.attempt, outcome, reason);
+            if outcome = 'acked' then
+                delete from postbus_data.saved as s where s.consumer_id = settle_messages.consumer_id and s.seq = message.seq;
+            end if;
+            if outcome <> 'deferred' then
+                perform postbus_data.correct_history(settle_messages.consumer_id, message.seq, message.attempt, outcome, reason);
+            end if;
         end loop;
     end if;
 end
@@ -6605,7 +6833,7 @@ volatile
 as $$
 /* Move some messages of a lease to a separate piece with another deadline. Its caller has locked the lease. */
 begin
-    insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history)
+    insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history, has_saved)
     select
         held.token,
         (select max(l.piece) + 1 from postbus_data.lease as l where l.token = held.token),
@@ -6613,7 +6841,7 @@ begin
         array_agg(h.seq order by h.place),
         case when held.keys is not null then array_agg(h.key order by h.place) end,
         case when held.attempts is not null then array_agg(h.attempt order by h.place) end,
-        held.received_at, lease_until, held.has_history
+        held.received_at, lease_until, held.has_history, held.has_saved
     from unnest(held.seqs, held.keys, held.attempts) with ordinality as h (seq, key, attempt, place)
     where h.seq = any (chosen);
     update postbus_data.lease as l
@@ -6837,7 +7065,10 @@ Locks    the mutex of each partition it takes from, until the transaction ends. 
          partitions.
 */
     select
-        s.lease || '-' || m.seq, coalesce(abs(m.attempt), 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at
+        s.lease || '-' || m.seq, coalesce(abs(m.attempt), 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at,
+        coalesce((s.saved -> (m.place - 1)::integer ->> 'deferrals')::integer, 0),
+        nullif((s.saved -> (m.place - 1)::integer -> 'state')::text, 'null'),
+        decode(s.saved -> (m.place - 1)::integer ->> 'bytes', 'base64')
     from postbus_data.ack_and_receive_in_any_session(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
     cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
@@ -7321,7 +7552,7 @@ begin
         select b.*
         from postbus_data.as_batches(
             array(
-                select row(coalesce(claimed.token, '0000000000000000') || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at)::postbus.delivery
+                select row(coalesce(claimed.token, '0000000000000000') || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
                 from unnest(messages) as m
             )
         ) as b;
@@ -9682,7 +9913,7 @@ published to that stream, in the same transaction; if the stream does not take i
 
 token  see schedule_retry.
 
-Touches  dead_letter (insert), and what postbus.publish touches.
+Touches  dead_letter (insert), saved (delete) of a purged message, and what postbus.publish touches.
 Locks    with dead_letters_to, what postbus.publish locks.
 */
 declare
@@ -9693,6 +9924,7 @@ begin
     select s.data_type into data_type from postbus_data.stream as s where s.id = reader.stream_id;
     message := (postbus_data.fetch_named(reader.stream_id, data_type, partition, array[seq], array[attempts], 0))[1];
     if message.seq is null then
+        delete from postbus_data.saved as s where s.consumer_id = reader.id and s.seq = add_dead_letter.seq;
         return;
     end if;
     if reader.dead_letters_to is not null then
@@ -9736,15 +9968,23 @@ volatile
 as $$
 /*
 Bury those of some messages to be redelivered whose time to live is over, that is, which are not among the live ones. Only if
-the consumer buries expired messages.
+the consumer buries expired messages; else what was saved with them is removed.
+
+Touches  as add_dead_letter; saved (delete).
 */
 declare
     missing record;
 begin
-    if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages)
+    if cardinality(seqs) = cardinality(messages) then
+        return;
+    end if;
+    if reader.on_expired <> 'bury'
         -- There, a missing message was most likely replaced by a later version.
         or (select s.one_message_per_key from postbus_data.stream as s where s.id = reader.stream_id)
     then
+        delete from postbus_data.saved as s
+        where s.consumer_id = reader.id
+            and s.seq in (select m from unnest(seqs) as m where not exists (select from unnest(messages) as live where live.seq = m));
         return;
     end if;
     for missing in
@@ -9932,7 +10172,7 @@ begin
         insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
         values (
             reader.id, message.partition, message.seq, message.key, message.attempt - 1, clock_timestamp(),
-            'an earlier message of its key failed'
+            'an earlier message of its key is not done'
         )
         on conflict on constraint waiting_pkey do nothing;
     end loop;
@@ -9993,7 +10233,7 @@ row that commits later (a receive or nack in a longer transaction) is found by a
 full sweep each minute. The same holds for rows behind a time in the future, when the clock was set back.
 
 Returns  how many messages became available.
-Touches  lease, settled, waiting (delete), waiting, due, dead_letter, sweep_state (insert).
+Touches  lease, settled, waiting, saved (delete), waiting, due, dead_letter, sweep_state (insert).
 Locks    the consumer's sweep mutex; returns 0 at once when another session holds it. Skips locked leases: somebody is settling
          them.
 */
@@ -10054,9 +10294,15 @@ begin
     end if;
 
     if is_full and reader.retain_dead is not null then
-        delete from postbus_data.dead_letter as d
-        where d.consumer_id + 0 = reader.id
-            and d.died_at < now_at - reader.retain_dead;
+        with gone as (
+            delete from postbus_data.dead_letter as d
+            where d.consumer_id + 0 = reader.id
+                and d.died_at < now_at - reader.retain_dead
+            returning d.seq
+        )
+        delete from postbus_data.saved as s
+        where s.consumer_id = reader.id
+            and s.seq in (select g.seq from gone as g);
     end if;
 
     -- Moved only from time to time: an idle consumer that is polled all the time should not write all the time.
@@ -14576,6 +14822,7 @@ begin
             and l.consumer_id + 0 = c.id
             and l.epoch = c.epoch
             and not l.has_history
+            and not l.has_saved
             and not l.is_split
             and (l.seqs = seqs or length(first_id) = 16)
             and c.stream_name = {stream_name}
@@ -14611,7 +14858,7 @@ create or replace function postbus_data.ack_and_receive_{stream_id}(
 )
 returns table (
     acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
-    published_at timestamptz[]
+    published_at timestamptz[], saved json
 )
 language plpgsql
 volatile
@@ -14689,6 +14936,7 @@ begin
             and l.consumer_id + 0 = reader.id
             and l.epoch = reader.epoch
             and not l.has_history
+            and not l.has_saved
             and not l.is_split
             and cardinality(ack_ids) = 1
         returning l.token, cardinality(l.seqs) into token, acked;
@@ -15274,8 +15522,8 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('c7e4ac58dcac44ca')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('32027843f90bf8cb')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -15310,6 +15558,7 @@ comment on table postbus_data.consumer_use is 'A row says when a consumer with e
 comment on table postbus_data.lease is 'A row is one delivery of a batch from one partition, until it is acked or nacked or the lease expires. It lists its messages; the table settled has those that are settled already.';
 comment on table postbus_data.settled is 'A row is a message of a lease that was acked or nacked individually. It is inserted beside the lease and not updated into it, so that two workers that ack parts of a batch do not wait for each other, and an open ack does not block a heartbeat.';
 comment on table postbus_data.waiting is 'A row is a message that failed (it was nacked, or its lease expired) and waits until it is due for redelivery.';
+comment on table postbus_data.saved is 'A row is a message that was deferred, from its first deferral until the consumer has finished it.';
 comment on table postbus_data.parked is 'A row is a message that, in order "key", was reached while its key was in flight or had failed, and waits behind it. Written and deleted only under the partition''s mutex, and read from position.parked_from on.';
 comment on table postbus_data.due is 'A row is a message that is due for redelivery: the redelivery log, read by position like a stream. The sweeper numbers its rows under a mutex, so a reader misses no row that commits late.';
 comment on table postbus_data.dead_letter is 'A row is a message that a consumer gave up, with a copy of it.';

@@ -12,14 +12,15 @@ class Counters:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._acked_count = self._failed_count = self._rejected_count = self._lost_count = 0
+        self._acked_count = self._failed_count = self._rejected_count = self._lost_count = self._deferred_count = 0
 
-    def add(self, *, acked: int = 0, failed: int = 0, rejected: int = 0, lost: int = 0) -> None:
+    def add(self, *, acked: int = 0, failed: int = 0, rejected: int = 0, lost: int = 0, deferred: int = 0) -> None:
         with self._lock:
             self._acked_count += acked
             self._failed_count += failed
             self._rejected_count += rejected
             self._lost_count += lost
+            self._deferred_count += deferred
 
     def summary(self) -> WorkSummary:
         with self._lock:
@@ -28,4 +29,5 @@ class Counters:
                 failed_count=self._failed_count,
                 rejected_count=self._rejected_count,
                 lost_count=self._lost_count,
+                deferred_count=self._deferred_count,
             )

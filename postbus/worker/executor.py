@@ -120,8 +120,8 @@ class AsyncExecutor:
         if self._loop is not None and self._receive_loop is not None:
             self._loop.call_later(seconds, self._receive_loop.cancel)
 
-    async def call_handler(self, task: Task, *arguments: Any) -> None:
-        """Call the handler.
+    async def call_handler(self, task: Task, *arguments: Any) -> Any:
+        """Call the handler. Returns what it returned.
 
         Raises:
             HandlerCancelled: It was cancelled.
@@ -132,10 +132,8 @@ class AsyncExecutor:
         try:
             if self._is_blocking:
                 result = await self._in_thread(*arguments)
-                if inspect.isawaitable(result):
-                    await result
-            else:
-                await self._handler(*arguments)
+                return await result if inspect.isawaitable(result) else result
+            return await self._handler(*arguments)
         except asyncio.CancelledError as error:
             if task.is_cancelled:
                 raise HandlerCancelled from None
@@ -263,12 +261,13 @@ class Executor:
         """End the worker after that time, whatever the receive loop is doing."""
         self._leave_at = time.monotonic() + seconds
 
-    def call_handler(self, task: Task, *arguments: Any) -> None:
-        """Call the handler."""
+    def call_handler(self, task: Task, *arguments: Any) -> Any:
+        """Call the handler. Returns what it returned."""
         result = self._handler(*arguments)
         if inspect.iscoroutine(result):
             result.close()
             raise TypeError("the handler is async: use postbus.connect_async")
+        return result
 
     def cancel(self, task: Task) -> bool:
         """A thread cannot be cancelled."""

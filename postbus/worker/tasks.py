@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from postbus.model.delivery import Delivery
+from postbus.model.outcome import Defer
 
 State = Literal["waiting", "running", "finished", "over"]
 
@@ -51,7 +52,8 @@ class Task:
         is_cancelled: Its handler was cancelled.
         runner: The asyncio task that runs its handler; None in a thread, which cannot be cancelled.
         connection: The connection of its transaction.
-        is_finished: Its handler has finished inside its transaction, and the ack is part of it.
+        is_finished: Its handler has finished inside its transaction, and the ack or deferral is part of it.
+        deferral: What its handler has returned, if that defers it.
     """
 
     delivery: Delivery
@@ -65,6 +67,7 @@ class Task:
     runner: Any = None
     connection: Any = None
     is_finished: bool = False
+    deferral: Defer | None = None
 
 
 @dataclass(frozen=True, slots=True)

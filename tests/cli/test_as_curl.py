@@ -152,11 +152,13 @@ def test_the_printed_curl_command_does_what_the_command_does(
     assert theirs[1]["data"]["lag_estimate"] == ours[0]["stats"]["lag_estimate"] == 7
     settle("ack", ("orders", "billing"))
     settle("nack", ("orders", "billing"), "--delay", "1h", "--reason", "no luck")
+    settle("defer", ("orders", "billing"), "--delay", "1h", "--state", '{"page": 7}')
     settle("extend", ("orders", "billing"), "--ack-wait", "1h")
     settle("terminate", ("orders", "billing"), "--reason", "broken")
     step("consumer", "receive", "orders", "billing")
     ours, theirs = step("consumer", "peek", "orders", "billing", "--state", "waiting")
-    assert len(theirs[0]["data"]) == len(ours) == 1
+    assert len(theirs[0]["data"]) == len(ours) == 2
+    assert theirs[0]["data"][1]["info"]["saved_state"] == ours[1]["saved_state"] == {"page": 7}
     ours, theirs = step("consumer", "peek-at", "orders", "billing", "7")
     assert theirs[0]["data"]["message"]["seq"] == ours[0]["seq"] == 7
     ours, theirs = step("consumer", "wait", "orders", "billing", "999", "--timeout", "1s")
@@ -202,6 +204,8 @@ def test_the_printed_curl_command_does_what_the_command_does(
     step("queue", "info", "emails")
     settle("ack", ("emails",))
     settle("nack", ("emails",), "--delay", "1h")
+    step("queue", "send", "emails", "3")
+    settle("defer", ("emails",), "--state", "null")
     step("queue", "rm", "emails", "--yes")
 
     step("stream", "add", "events", "--partitions", "1")

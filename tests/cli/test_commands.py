@@ -270,3 +270,23 @@ def test_a_range_is_committed_once(shell: Shell) -> None:
 
     assert shell("group", "commit", "orders", "readers", claim["token"]) == "1\n"
     assert "committed 0 ranges of 1" in shell.run("group", "commit", "orders", "readers", claim["token"], status=1).err
+
+
+def test_a_deferred_message_comes_back_with_its_state(shell: Shell) -> None:
+    shell("stream", "add", "orders")
+    shell("message", "send", "orders", "k", "1")
+    shell("consumer", "add", "orders", "billing", "--from", "earliest")
+    (delivery,) = shell.objects("consumer", "receive", "orders", "billing")
+    defer = ("consumer", "defer", "orders", "billing", delivery["ack_id"])
+
+    with pytest.raises(postbus.InvalidInput, match="state is not JSON"):
+        shell(*defer, "--state", "oops")
+    with pytest.raises(postbus.InvalidInput, match="--until takes a time"):
+        shell(*defer, "--until", "10m")
+    assert shell(*defer, "--state", '{"line": 4000}') == "1\n"
+    assert "deferred 0 of 1" in shell.run(*defer, status=1).err
+    assert '{"line": 4000}' in shell("consumer", "peek", "orders", "billing")
+    (again,) = shell.objects("consumer", "receive", "orders", "billing", "--wait", "5s")
+    assert (again["attempt"], again["deferrals"], again["state"]) == (1, 1, {"line": 4000})
+    shell("consumer", "terminate", "orders", "billing", again["ack_id"])
+    assert '{"line": 4000}' in shell("dead", "ls", "orders", "billing")

@@ -201,14 +201,18 @@ def test_the_snippets_of_the_how_to_run(fresh_url: str, capsys: pytest.CaptureFi
         bus.create_stream("orders")
         for consumer in ("billing", "shipping", "books"):
             bus.create_consumer("orders", consumer)
+        bus.create_consumer("orders", "labels", order="none")
         bus.publish_many("orders", [Message(key="a", data={"amount": amount}) for amount in (5, -1, 7)])
         scope: dict[str, Any] = {"url": fresh_url, "charge": lambda key, amount: charged.append(amount)}
+        labels: set[int] = set()
+        scope["print_label"] = lambda seq, number: labels.add(seq)
 
         for snippet in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
             exec(snippet, scope)
 
         assert charged == [5, 7]
         assert capsys.readouterr().out == "2 0 1\n"
+        assert (len(labels), scope["printed"].deferred_count, scope["printed"].acked_count) == (3, 3, 0)
         assert (scope["shipped"].acked_count, scope["booked"].acked_count) == (3, 3)
         assert connection.execute("select sum(amount) from invoice").fetchone() == (11,)
         scope["bus"].close()

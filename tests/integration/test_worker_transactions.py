@@ -30,17 +30,17 @@ def effects(sql: psycopg.Connection[Any], name: str) -> Callable[[], list[int]]:
     return lambda: [row[0] for row in sql.execute(f'select number from "{name}" order by 1'.encode())]
 
 
-def writing(bus: Any, name: str, then: Callable[[Delivery], None] = lambda delivery: None) -> Callable[..., Any]:
+def writing(bus: Any, name: str, then: Callable[[Delivery], Any] = lambda delivery: None) -> Callable[..., Any]:
     """A handler that writes a message's number on its connection, and then does something."""
     statement = f'insert into "{name}" values (%s)'.encode()
 
-    def write(delivery: Delivery, connection: Any) -> None:
+    def write(delivery: Delivery, connection: Any) -> Any:
         connection.execute(statement, (delivery.data,))
-        then(delivery)
+        return then(delivery)
 
-    async def write_async(delivery: Delivery, connection: Any) -> None:
+    async def write_async(delivery: Delivery, connection: Any) -> Any:
         await connection.execute(statement, (delivery.data,))
-        await asyncio.to_thread(then, delivery)
+        return await asyncio.to_thread(then, delivery)
 
     return write_async if isinstance(bus, postbus.AsyncBus) else write
 
@@ -133,3 +133,47 @@ async def test_a_handler_whose_lease_ends_is_cancelled_and_its_outcome_ignored(u
 
         summary = await consumer.run(handle, stop_when_empty=True)
         assert summary == postbus.WorkSummary(lost_count=1)
+
+
+async def test_what_the_handler_wrote_commits_with_a_deferral_that_it_returns_and_not_with_one_that_it_raises(
+    bus: Any, stream: str, consumer: Any, effects: Any
+) -> None:
+    await publish(bus, stream, "a")
+    seen: list[Any] = []
+
+    def decide(delivery: Delivery) -> postbus.Defer | None:
+        seen.append((delivery.attempt, delivery.deferrals, delivery.state))
+        if not delivery.deferrals:
+            raise postbus.Defer(state="raised")
+        return postbus.Defer(delay=60, state="returned")
+
+    handler = writing(bus, stream, decide)
+    summary = await consumer.run(handler, transaction=True, stop_when_empty=True)
+
+    assert seen == [(1, 0, None), (1, 1, "raised")]
+    assert effects() == [1]
+    assert summary == postbus.WorkSummary(deferred_count=2)
+    (waiting,) = await consumer.peek()
+    assert (waiting.state, waiting.deferrals, waiting.saved_state) == ("waiting", 2, "returned")
+
+
+async def test_a_deferral_that_is_refused_fails_the_delivery(
+    bus: Any, stream: str, consumer: Any, effects: Any
+) -> None:
+    await publish(bus, stream, "a")
+
+    async def refuse_async(*arguments: Any) -> Any:
+        return refuse(*arguments)
+
+    def refuse(*_arguments: Any) -> Any:
+        return postbus.Defer(state=b"x" * 70_000)
+
+    handler = refuse_async if isinstance(bus, postbus.AsyncBus) else refuse
+    for transaction in (True, False):
+        summary = await consumer.run(handler, transaction=transaction, backoff=[0.5], stop_when_empty=True)
+        assert summary == postbus.WorkSummary(failed_count=1)
+        (waiting,) = await consumer.peek()
+        assert "state has 70000 bytes" in waiting.reason
+        await asyncio.sleep(0.6)
+    assert (await consumer.run(writing(bus, stream), transaction=True, stop_when_empty=True)).acked_count == 1
+    assert effects() == [1]

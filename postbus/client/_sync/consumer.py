@@ -147,6 +147,37 @@ class Consumer(Redelivery):
         call = operations.nack(self.stream, self.name, ids, delay=delay, reason=reason, untried=untried)
         return self._transport.run(call, connection)
 
+    def defer(
+        self,
+        deliveries: Deliveries,
+        *,
+        delay: float | timedelta | None = None,
+        until: datetime | None = None,
+        state: Any = ...,
+        connection: OwnConnection | None = None,
+    ) -> int:
+        """Defer deliveries: their messages come back later, with a state that is saved with them. This counts as no attempt.
+
+        Args:
+            deliveries: The deliveries to defer.
+            delay: How long each waits, up to 365 days. Without a delay and a time they are available at once.
+            until: When they are available, instead of a delay.
+            state: What to save with each message: a JSON value or bytes, up to 64 KiB. It comes back as `delivery.state`,
+                also after a failure or a redrive, until the message is acked. Left out, the last one is kept; None removes it.
+            connection: Your own connection: your writes and the deferral commit together, or not at all.
+
+        Returns:
+            How many counted, as for `ack`.
+
+        Raises:
+            InvalidInput: The time or the state is not allowed.
+        """
+        ids = ack_ids(deliveries)
+        if not ids:
+            return 0
+        call = operations.defer(self.stream, self.name, ids, delay=delay, until=until, state=state)
+        return self._transport.run(call, connection)
+
     def extend(
         self,
         deliveries: Deliveries,
@@ -203,7 +234,7 @@ class Consumer(Redelivery):
 
         Args:
             handler: Called with each delivery, and with a connection if there is a transaction. Returning acks; raising fails, as
-                the exception says: `postbus.Retry`, `postbus.Reject`, or any other.
+                the exception says: `postbus.Retry`, `postbus.Reject`, or any other. To return or raise `postbus.Defer` defers.
             concurrency: How many messages are handled at the same time.
             prefetch: How many more may wait in the worker; None takes as many as are handled soon.
             ack_wait: How long deliveries are leased and each heartbeat extends them; None takes the consumer's setting.

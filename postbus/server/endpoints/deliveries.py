@@ -1,18 +1,33 @@
-"""Deliveries: receive, ack, nack, extend, terminate."""
+"""Deliveries: receive, ack, nack, defer, extend, terminate."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postbus.model.consumer import Peeked, State
 from postbus.model.delivery import Batch
 from postbus.operations import consumers, deliveries
-from postbus.server import responses
+from postbus.server import problems, responses
 from postbus.server.endpoint import Call, Endpoints
-from postbus.server.fields import AckIds, Delay, KeyPattern, Limit, Milliseconds, NoNul, Seq, WaitFor, given, seconds
+from postbus.server.endpoints.messages import BASE64, decoded
+from postbus.server.fields import (
+    AckIds,
+    Delay,
+    KeyPattern,
+    Limit,
+    LongDelay,
+    Milliseconds,
+    NoNul,
+    Seq,
+    Time,
+    WaitFor,
+    given,
+    moment,
+    seconds,
+)
 from postbus.server.metrics import Settled
 from postbus.server.responses import Data, Success
 
@@ -48,6 +63,26 @@ class Nacked(Struct, forbid_unknown_fields=True):
     delay_ms: Delay | UnsetType = UNSET
     reason: NoNul | UnsetType = UNSET
     untried: bool = False
+
+
+class Deferred(Struct, forbid_unknown_fields=True):
+    """The messages are available after `delay_ms`, or from `until` on; without either, at once.
+
+    `state` is saved with them and comes with their next deliveries: any JSON value, up to 64 KiB. Left out, the last one is kept;
+    null removes it. With `state_encoding` “base64” it is bytes.
+    """
+
+    schema_extra: ClassVar[dict[str, Any]] = {
+        "not": {"required": ["until", "delay_ms"]},
+        "if": {"required": ["state_encoding"]},
+        "then": {"properties": {"state": {"type": "string", "pattern": BASE64}}},
+    }
+
+    ack_ids: AckIds
+    delay_ms: LongDelay | UnsetType = UNSET
+    until: Time | UnsetType = UNSET
+    state: Any | UnsetType = UNSET
+    state_encoding: Literal["base64"] | UnsetType = UNSET
 
 
 class Extended(Struct, forbid_unknown_fields=True):
@@ -111,6 +146,17 @@ async def nack_messages(call: Call, body: Nacked) -> Success:
     return _settled(call, "failed", count)
 
 
+@endpoints.add(deliveries.DEFER)
+async def defer_messages(call: Call, body: Deferred) -> Success:
+    """Defer deliveries: their messages are delivered again later, with a saved state."""
+    if body.until is not UNSET and body.delay_ms is not UNSET:
+        raise problems.invalid("until", "cannot be combined with delay_ms")
+    count = await call.reader.defer(
+        body.ack_ids, delay=seconds(body.delay_ms), until=moment(body.until), state=_state(body)
+    )
+    return _settled(call, None, count)
+
+
 @endpoints.add(deliveries.EXTEND)
 async def extend_messages(call: Call, body: Extended) -> Success:
     """Extend the leases of deliveries."""
@@ -140,6 +186,13 @@ async def peek_message(call: Call, query: PeekAt) -> Data[responses.PeekedMessag
             await call.state.long_polls.until_done(call.reader, query.seq, wait=query.wait_for / 1000, poll=poll)
     found = await call.reader.peek_at(query.seq)
     return Data(None if found is None else responses.peeked(found, await call.stream_id()))
+
+
+def _state(body: Deferred) -> Any:
+    """The state to save; `...` keeps the last one."""
+    if body.state is UNSET:
+        return ...
+    return body.state if body.state_encoding is UNSET else decoded("state", body.state)
 
 
 def _settled(call: Call, outcome: Settled | None, count: int) -> Success:
@@ -238,6 +291,8 @@ def _as_seen_now(found: Peeked) -> Peeked:
         until=None,
         reason=found.reason,
         last_delivered_at=found.last_delivered_at,
+        deferrals=found.deferrals,
+        saved_state=found.saved_state,
     )
 
 

@@ -27,7 +27,7 @@ endpoints = Endpoints()
 
 # The search for a rare key in a long stream stops after this many seconds.
 _SEARCH_SECONDS = 10.0
-_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _TRACE_HEADERS = ("traceparent", "tracestate")
 
 DedupId = Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=255)]
@@ -38,7 +38,7 @@ class NewMessage(Struct, forbid_unknown_fields=True):
 
     schema_extra: ClassVar[dict[str, Any]] = {
         "if": {"properties": {"encoding": {"const": "base64"}}, "required": ["encoding"]},
-        "then": {"properties": {"data": {"type": "string", "pattern": _BASE64}}},
+        "then": {"properties": {"data": {"type": "string", "pattern": BASE64}}},
     }
 
     key: Key | None

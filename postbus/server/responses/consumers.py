@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -19,28 +19,39 @@ from postbus.model.consumer import (
 from postbus.model.delivery import Delivery
 from postbus.model.settings import ConsumerSettings
 from postbus.server.responses.common import ms, required_ms, utc
-from postbus.server.responses.messages import StoredMessage, message
+from postbus.server.responses.messages import Encoding, StoredMessage, content, message
 from postbus.server.setting_fields import response_of, setting_values
 
 MessageState = Literal["available", "delivered", "waiting", "dead"]
 
 
-class Received(msgspec.Struct):
-    """`is_last_attempt`: the consumer's `max_deliver` allows no further one. If it fails, the message becomes a dead letter."""
+class Received(msgspec.Struct, omit_defaults=True):
+    """`is_last_attempt`: the consumer's `max_deliver` allows no further one. If it fails, the message becomes a dead letter.
+
+    `deferrals` and `state` are there when the message was deferred. `state_encoding` is “base64” if the state is encoded bytes.
+    """
 
     ack_id: str
     attempt: int
     is_last_attempt: bool
     message: StoredMessage
+    deferrals: int = 0
+    state: Any = None
+    state_encoding: Encoding | None = None
 
 
-class PeekInfo(msgspec.Struct):
+class PeekInfo(msgspec.Struct, omit_defaults=True):
+    """`deferrals` and `saved_state` are there once it was deferred; `state_encoding` is “base64” if that is encoded bytes."""
+
     ack_id: str | None
     state: MessageState
     deliver_count: int
     not_visible_until: datetime | None
     reason: str | None
     last_delivered_at: datetime | None
+    deferrals: int = 0
+    saved_state: Any = None
+    state_encoding: Encoding | None = None
 
 
 class PeekedMessage(msgspec.Struct):
@@ -64,11 +75,16 @@ class MessageConsumers(msgspec.Struct):
     consumer_info: list[MessageConsumer]
 
 
-class DeadMessage(msgspec.Struct):
+class DeadMessage(msgspec.Struct, omit_defaults=True):
+    """`deferrals` and `saved_state` are there once it was deferred; `state_encoding` is “base64” if that is encoded bytes."""
+
     message: StoredMessage
     deliver_count: int
     reason: str | None
     died_at: datetime
+    deferrals: int = 0
+    saved_state: Any = None
+    state_encoding: Encoding | None = None
 
 
 class PastDelivery(msgspec.Struct):
@@ -141,11 +157,19 @@ class ConsumerPlace(msgspec.Struct):
 
 def received(deliveries: Sequence[Delivery], stream_id: str) -> list[Received]:
     """In order of seq, which is also the order within each key."""
-    in_order = sorted(deliveries, key=lambda each: each.seq)
-    return [Received(each.ack_id, each.attempt, each.is_last_attempt, message(each, stream_id)) for each in in_order]
+    return [_received(each, stream_id) for each in sorted(deliveries, key=lambda each: each.seq)]
+
+
+def _received(each: Delivery, stream_id: str) -> Received:
+    shown = Received(each.ack_id, each.attempt, each.is_last_attempt, message(each, stream_id))
+    if each.deferrals:
+        shown.deferrals = each.deferrals
+        shown.state, shown.state_encoding = _saved(each.state)
+    return shown
 
 
 def peeked(found: Peeked, stream_id: str) -> PeekedMessage:
+    saved_state, encoding = _saved(found.saved_state)
     info = PeekInfo(
         ack_id=found.ack_id,
         state=found.state,
@@ -153,6 +177,9 @@ def peeked(found: Peeked, stream_id: str) -> PeekedMessage:
         not_visible_until=None if found.until is None else utc(found.until),
         reason=found.reason,
         last_delivered_at=None if found.last_delivered_at is None else utc(found.last_delivered_at),
+        deferrals=found.deferrals,
+        saved_state=saved_state,
+        state_encoding=encoding,
     )
     return PeekedMessage(message=message(found, stream_id), info=info)
 
@@ -169,12 +196,24 @@ def message_consumer(info: ConsumerInfo, found: Peeked | None) -> MessageConsume
 
 
 def dead(letter: DeadLetter, stream_id: str) -> DeadMessage:
+    saved_state, encoding = _saved(letter.saved_state)
     return DeadMessage(
         message=message(letter, stream_id),
         deliver_count=letter.attempts,
         reason=letter.reason,
         died_at=utc(letter.died_at),
+        deferrals=letter.deferrals,
+        saved_state=saved_state,
+        state_encoding=encoding,
     )
+
+
+def _saved(state: Any) -> tuple[Any, Encoding | None]:
+    """What was saved with a message, as it is sent."""
+    if state is None:
+        return None, None
+    data, _, encoding = content(state)
+    return data, encoding
 
 
 def past_delivery(entry: HistoryEntry, stream_id: str) -> PastDelivery:

@@ -30,6 +30,7 @@ begin
             and l.consumer_id + 0 = c.id
             and l.epoch = c.epoch
             and not l.has_history
+            and not l.has_saved
             and not l.is_split
             and (l.seqs = seqs or length(first_id) = 16)
             and c.stream_name = 'orders'

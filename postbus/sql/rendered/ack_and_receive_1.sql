@@ -1,6 +1,6 @@
 -- Made from ../templates by `make generate`, for stream 1 with 8 partitions and segment 1; do not edit.
 CREATE OR REPLACE FUNCTION postbus_data.ack_and_receive_1(stream text, consumer text, max_messages integer, ack_wait interval, expected_type text, ack_ids text[], by_position boolean)
- RETURNS TABLE(acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[], published_at timestamp with time zone[])
+ RETURNS TABLE(acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[], published_at timestamp with time zone[], saved json)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -76,6 +76,7 @@ begin
             and l.consumer_id + 0 = reader.id
             and l.epoch = reader.epoch
             and not l.has_history
+            and not l.has_saved
             and not l.is_split
             and cardinality(ack_ids) = 1
         returning l.token, cardinality(l.seqs) into token, acked;

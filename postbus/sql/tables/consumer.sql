@@ -156,6 +156,8 @@ create table postbus_data.lease (
     deadline timestamptz not null,
     -- Its outcome is recorded in the table history.
     has_history boolean not null default false,
+    -- A message of it has a row in the table saved, which an ack removes.
+    has_saved boolean not null default false,
     primary key (token, piece)
 );
 
@@ -198,6 +200,19 @@ create index waiting_due on postbus_data.waiting ((consumer_id + 0), due_at);
 
 -- To find messages of an expired lease.
 create index waiting_token on postbus_data.waiting (token) where token is not null;
+
+-- A row is a message that was deferred, from its first deferral until the consumer has finished it.
+create table postbus_data.saved (
+    consumer_id integer not null,
+    seq bigint not null,
+    -- How often it was deferred.
+    deferrals integer not null,
+    -- What its handlers saved with it: a JSON value or bytes, or neither.
+    state json,
+    bytes bytea,
+    saved_at timestamptz not null default clock_timestamp(),
+    primary key (consumer_id, seq)
+);
 
 -- A row is a message that, in order "key", was reached while its key was in flight or had failed, and waits behind it. Written
 -- and deleted only under the partition's mutex, and read from position.parked_from on.

@@ -77,7 +77,8 @@ create type postbus_data.read_filter as (
     to_time timestamptz
 );
 
--- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery only.
+-- A message as a consumer receives it. attempt counts its deliveries from 1. ack_id names this delivery only. deferrals
+-- counts how often it was deferred; state (as JSON) or state_bytes is what was saved with it then.
 create type postbus.delivery as (
     ack_id text,
     attempt integer,
@@ -87,7 +88,10 @@ create type postbus.delivery as (
     data text,
     bytes bytea,
     headers jsonb,
-    published_at timestamptz
+    published_at timestamptz,
+    deferrals integer,
+    state text,
+    state_bytes bytea
 );
 
 -- The messages of one lease, column by column: one row for each would cost the server twice as much. lease is the first part of
@@ -175,7 +179,7 @@ create type postbus_data.chosen_messages as (
     last_seq bigint
 );
 
--- A message that a consumer gave up, and why.
+-- A message that a consumer gave up, and why. saved_state or saved_bytes is what was saved with it when it was deferred.
 create type postbus.dead_letter as (
     seq bigint,
     partition integer,
@@ -186,12 +190,15 @@ create type postbus.dead_letter as (
     published_at timestamptz,
     attempts integer,
     reason text,
-    died_at timestamptz
+    died_at timestamptz,
+    deferrals integer,
+    saved_state text,
+    saved_bytes bytea
 );
 
 -- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when the lease ends or the retry is
 -- due. ack_id names the delivery in flight, so that an operator can settle it if its worker never will. last_delivered_at is known of a
--- message that is in flight or whose lease has just expired.
+-- message that is in flight or whose lease has just expired. saved_state or saved_bytes is what was saved with it when it was deferred.
 create type postbus.peeked as (
     seq bigint,
     partition integer,
@@ -205,7 +212,10 @@ create type postbus.peeked as (
     until timestamptz,
     reason text,
     ack_id text,
-    last_delivered_at timestamptz
+    last_delivered_at timestamptz,
+    deferrals integer,
+    saved_state text,
+    saved_bytes bytea
 );
 
 -- A pipeline and its progress. See list_pipelines for the fields.

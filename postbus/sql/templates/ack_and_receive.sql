@@ -4,7 +4,7 @@ create or replace function postbus_data.ack_and_receive_{stream_id}(
 )
 returns table (
     acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
-    published_at timestamptz[]
+    published_at timestamptz[], saved json
 )
 language plpgsql
 volatile
@@ -82,6 +82,7 @@ begin
             and l.consumer_id + 0 = reader.id
             and l.epoch = reader.epoch
             and not l.has_history
+            and not l.has_saved
             and not l.is_split
             and cardinality(ack_ids) = 1
         returning l.token, cardinality(l.seqs) into token, acked;

@@ -1,4 +1,4 @@
-"""Runs the handler for one delivery after another, and acks, nacks or rejects each by its outcome."""
+"""Runs the handler for one delivery after another, and acks, nacks, defers or rejects each by its outcome."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from postbus import tracing
 from postbus._compat import async_sleep
 from postbus.db._async.transactions import AsyncTransactions, abort_connection
 from postbus.model.consumer import Backoff
-from postbus.model.errors import Unavailable
-from postbus.model.outcome import Reject, Retry, clean_reason, delay_after, reason_of
+from postbus.model.errors import InvalidInput, TooLarge, Unavailable
+from postbus.model.outcome import Defer, Reject, Retry, clean_reason, delay_after, reason_of
 from postbus.worker._async.source import AsyncMessageSource
 from postbus.worker._async.wakeup import AsyncReceiverWakeup
 from postbus.worker.counters import Counters
@@ -136,31 +136,45 @@ class AsyncHandling:
 
     async def _handle(self, task: Task) -> None:
         if self._transactions is None:
-            await self._executor.call_handler(task, task.delivery)
+            task.deferral = _deferral(await self._executor.call_handler(task, task.delivery))
         else:
             await self._handle_in_transaction(task, self._transactions)
 
     async def _handle_in_transaction(self, task: Task, transactions: AsyncTransactions) -> None:
         async with transactions.begin() as connection:
             task.connection = connection
-            await self._executor.call_handler(task, task.delivery, connection)
+            task.deferral = _deferral(await self._executor.call_handler(task, task.delivery, connection))
             # From now on it cannot become overdue, so nobody returns a message that is being acked.
             task.is_finished = self._inbox.finish(task)
             if not task.is_finished or task.is_lost:
                 raise _LeaseEnded
-            if not await self._consumer.ack(task.delivery, connection=connection):
+            if not await self._settle(task, connection):
                 raise _LeaseEnded
 
+    async def _settle(self, task: Task, connection: Any) -> int:
+        """Ack a delivery in the handler's transaction, or defer it if the handler has returned that."""
+        if task.deferral is None:
+            return await self._consumer.ack(task.delivery, connection=connection)
+        given = task.deferral
+        return await self._consumer.defer(
+            task.delivery, delay=given.delay, until=given.until, state=given.state, connection=connection
+        )
+
     async def _record(self, task: Task, error: BaseException | None) -> None:
-        """Ack, nack or reject a delivery by the outcome of its handler."""
+        """Ack, nack, defer or reject a delivery by the outcome of its handler."""
         delivery = task.delivery
         if task.is_lost:
             self._inbox.remove(task)
             return
-        if error is None:
+        if error is None and task.deferral is None:
             self._ack(task)
             return
-        if isinstance(error, _LeaseEnded):
+        if error is None and self._transactions is not None:
+            self._counters.add(deferred=1)
+            await self._end(task, is_failed=True)
+        elif isinstance(deferral := task.deferral if error is None else error, Defer):
+            await self._defer(task, deferral)
+        elif isinstance(error, _LeaseEnded):
             self._counters.add(lost=1)
             _log.warning("the transaction of message %d was rolled back: its lease had ended", delivery.seq)
             await self._end(task)
@@ -174,7 +188,7 @@ class AsyncHandling:
             await self._fail(task, clean_reason(error.reason), error.delay)
         elif isinstance(error, HandlerCancelled):
             await self._fail(task, self._too_long, None)
-        else:
+        elif error is not None:
             _log.warning("message %d failed, attempt %d", delivery.seq, delivery.attempt, exc_info=error)
             await self._fail(task, reason_of(error), None)
         self._wakeup.notify()
@@ -197,13 +211,26 @@ class AsyncHandling:
         self._counters.add(failed=await self._retry(task, nack))
         await self._end(task, is_failed=True)
 
+    async def _defer(self, task: Task, deferral: Defer) -> None:
+        defer = partial(
+            self._consumer.defer, task.delivery, delay=deferral.delay, until=deferral.until, state=deferral.state
+        )
+        try:
+            self._counters.add(deferred=await self._retry(task, defer))
+        except (InvalidInput, TooLarge) as error:
+            # Such as a state that is too large: the handler's mistake.
+            _log.warning("message %d failed, attempt %d", task.delivery.seq, task.delivery.attempt, exc_info=error)
+            await self._fail(task, reason_of(error), None)
+        else:
+            await self._end(task, is_failed=True)
+
     async def _end(self, task: Task, *, is_failed: bool = False) -> None:
         """Remove a task that was not acked, and find out whether the later ones of its lane are still leased."""
         later = self._inbox.later_tasks(task)
         if later:
             held_count = await self._retry(task, lambda: self._count_leased(later))
             if held_count and is_failed and self._returns_later_tasks:
-                reason = "an earlier message of its partition failed"
+                reason = "an earlier message of its partition is not done"
                 deliveries = [other.delivery for other in later]
                 await self._retry(task, lambda: self._consumer.nack(deliveries, reason=reason, untried=True))
                 held_count = 0
@@ -230,6 +257,10 @@ class AsyncHandling:
                 await async_sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
         return 0
+
+
+def _deferral(returned: Any) -> Defer | None:
+    return returned if isinstance(returned, Defer) else None
 
 
 def _abort(task: Task) -> None:

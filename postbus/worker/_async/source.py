@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
 from postbus.model.consumer import ConsumerInfo, ConsumerStats
 from postbus.model.delivery import Batch, Deliveries
@@ -44,6 +45,16 @@ class AsyncMessageSource(Protocol):
         delay: Duration | None = None,
         reason: str | None = None,
         untried: bool = False,
+    ) -> int: ...
+
+    async def defer(
+        self,
+        deliveries: Deliveries,
+        *,
+        delay: Duration | None = None,
+        until: datetime | None = None,
+        state: Any = ...,
+        connection: Connection | None = None,
     ) -> int: ...
 
     async def extend(self, deliveries: Deliveries, *, ack_wait: Duration | None = None) -> int: ...

@@ -1,6 +1,6 @@
 # Generated from postbus/worker/_async/handling.py by `make generate`; edit that file.
 
-"""Runs the handler for one delivery after another, and acks, nacks or rejects each by its outcome."""
+"""Runs the handler for one delivery after another, and acks, nacks, defers or rejects each by its outcome."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from postbus import tracing
 from postbus._compat import sleep
 from postbus.db._sync.transactions import Transactions, abort_connection
 from postbus.model.consumer import Backoff
-from postbus.model.errors import Unavailable
-from postbus.model.outcome import Reject, Retry, clean_reason, delay_after, reason_of
+from postbus.model.errors import InvalidInput, TooLarge, Unavailable
+from postbus.model.outcome import Defer, Reject, Retry, clean_reason, delay_after, reason_of
 from postbus.worker._sync.source import MessageSource
 from postbus.worker._sync.wakeup import ReceiverWakeup
 from postbus.worker.counters import Counters
@@ -138,31 +138,45 @@ class Handling:
 
     def _handle(self, task: Task) -> None:
         if self._transactions is None:
-            self._executor.call_handler(task, task.delivery)
+            task.deferral = _deferral(self._executor.call_handler(task, task.delivery))
         else:
             self._handle_in_transaction(task, self._transactions)
 
     def _handle_in_transaction(self, task: Task, transactions: Transactions) -> None:
         with transactions.begin() as connection:
             task.connection = connection
-            self._executor.call_handler(task, task.delivery, connection)
+            task.deferral = _deferral(self._executor.call_handler(task, task.delivery, connection))
             # From now on it cannot become overdue, so nobody returns a message that is being acked.
             task.is_finished = self._inbox.finish(task)
             if not task.is_finished or task.is_lost:
                 raise _LeaseEnded
-            if not self._consumer.ack(task.delivery, connection=connection):
+            if not self._settle(task, connection):
                 raise _LeaseEnded
 
+    def _settle(self, task: Task, connection: Any) -> int:
+        """Ack a delivery in the handler's transaction, or defer it if the handler has returned that."""
+        if task.deferral is None:
+            return self._consumer.ack(task.delivery, connection=connection)
+        given = task.deferral
+        return self._consumer.defer(
+            task.delivery, delay=given.delay, until=given.until, state=given.state, connection=connection
+        )
+
     def _record(self, task: Task, error: BaseException | None) -> None:
-        """Ack, nack or reject a delivery by the outcome of its handler."""
+        """Ack, nack, defer or reject a delivery by the outcome of its handler."""
         delivery = task.delivery
         if task.is_lost:
             self._inbox.remove(task)
             return
-        if error is None:
+        if error is None and task.deferral is None:
             self._ack(task)
             return
-        if isinstance(error, _LeaseEnded):
+        if error is None and self._transactions is not None:
+            self._counters.add(deferred=1)
+            self._end(task, is_failed=True)
+        elif isinstance(deferral := task.deferral if error is None else error, Defer):
+            self._defer(task, deferral)
+        elif isinstance(error, _LeaseEnded):
             self._counters.add(lost=1)
             _log.warning("the transaction of message %d was rolled back: its lease had ended", delivery.seq)
             self._end(task)
@@ -174,7 +188,7 @@ class Handling:
             self._fail(task, clean_reason(error.reason), error.delay)
         elif isinstance(error, HandlerCancelled):
             self._fail(task, self._too_long, None)
-        else:
+        elif error is not None:
             _log.warning("message %d failed, attempt %d", delivery.seq, delivery.attempt, exc_info=error)
             self._fail(task, reason_of(error), None)
         self._wakeup.notify()
@@ -197,13 +211,26 @@ class Handling:
         self._counters.add(failed=self._retry(task, nack))
         self._end(task, is_failed=True)
 
+    def _defer(self, task: Task, deferral: Defer) -> None:
+        defer = partial(
+            self._consumer.defer, task.delivery, delay=deferral.delay, until=deferral.until, state=deferral.state
+        )
+        try:
+            self._counters.add(deferred=self._retry(task, defer))
+        except (InvalidInput, TooLarge) as error:
+            # Such as a state that is too large: the handler's mistake.
+            _log.warning("message %d failed, attempt %d", task.delivery.seq, task.delivery.attempt, exc_info=error)
+            self._fail(task, reason_of(error), None)
+        else:
+            self._end(task, is_failed=True)
+
     def _end(self, task: Task, *, is_failed: bool = False) -> None:
         """Remove a task that was not acked, and find out whether the later ones of its lane are still leased."""
         later = self._inbox.later_tasks(task)
         if later:
             held_count = self._retry(task, lambda: self._count_leased(later))
             if held_count and is_failed and self._returns_later_tasks:
-                reason = "an earlier message of its partition failed"
+                reason = "an earlier message of its partition is not done"
                 deliveries = [other.delivery for other in later]
                 self._retry(task, lambda: self._consumer.nack(deliveries, reason=reason, untried=True))
                 held_count = 0
@@ -230,6 +257,10 @@ class Handling:
                 sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
         return 0
+
+
+def _deferral(returned: Any) -> Defer | None:
+    return returned if isinstance(returned, Defer) else None
 
 
 def _abort(task: Task) -> None:

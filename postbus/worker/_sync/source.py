@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
 from postbus.model.consumer import ConsumerInfo, ConsumerStats
 from postbus.model.delivery import Batch, Deliveries
@@ -46,6 +47,16 @@ class MessageSource(Protocol):
         delay: Duration | None = None,
         reason: str | None = None,
         untried: bool = False,
+    ) -> int: ...
+
+    def defer(
+        self,
+        deliveries: Deliveries,
+        *,
+        delay: Duration | None = None,
+        until: datetime | None = None,
+        state: Any = ...,
+        connection: Connection | None = None,
     ) -> int: ...
 
     def extend(self, deliveries: Deliveries, *, ack_wait: Duration | None = None) -> int: ...

@@ -13,8 +13,8 @@ Touches  consumer and all its rows (delete).
 declare
     dropped integer := (postbus_data.find_consumer(stream, consumer)).id;
 begin
-    perform postbus_data.forget(dropped);
     delete from postbus_data.dead_letter as d where d.consumer_id = dropped;
+    perform postbus_data.forget(dropped);
     delete from postbus_data.history as h where h.consumer_id = dropped;
     delete from postbus_data.consumer as c where c.id = dropped;
 end

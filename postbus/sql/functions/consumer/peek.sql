@@ -52,8 +52,9 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text, null::timestamptz
+            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes
         from postbus_data.dead_letter as d
+        left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
         where d.consumer_id = reader.id
             and d.seq > after_seq
             and (state is null or state = 'dead')

@@ -19,7 +19,7 @@ epoch: a receive running at the same moment may still return messages of the old
 Returns  the seq after which the consumer reads on.
 Raises   PB400 unless exactly one position is given, PB404 for an unknown stream or consumer, PB412 outside READ COMMITTED,
          PB503 on a standby.
-Touches  consumer (update); position, lease, settled, waiting, parked, due and the consumer's other state (delete).
+Touches  consumer (update); position, lease, settled, waiting, parked, due, saved and the consumer's other state (delete).
 */
 declare
     sought postbus_data.consumer := postbus_data.find_consumer(stream, consumer);

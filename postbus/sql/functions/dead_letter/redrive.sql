@@ -16,7 +16,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 /*
 Give dead letters another chance, oldest first, at most max_messages of them: deliver them to their consumer again with attempts
-counted from 1, or publish them to a stream. See dead_letters for how to choose them.
+counted from 1 and with the state that was saved, or publish them to a stream. See dead_letters for how to choose them.
 
 To limit the rate, call it for a few messages at a time.
 
@@ -25,7 +25,7 @@ Returns  how many were moved. A dead letter whose message was purged cannot go b
 Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume (or to publish to
          to_stream), PB404 for an unknown stream, consumer or to_stream, PB409 when to_stream holds another data type; as
          publish, for to_stream.
-Touches  dead_letter (delete), waiting and kept, or the log of to_stream (insert).
+Touches  dead_letter (delete), saved (delete) with to_stream, waiting and kept, or the log of to_stream (insert).
 Locks    the dead letters it moves; those that another transaction has locked are passed over. With to_stream, as publish.
 */
 declare
@@ -61,6 +61,7 @@ begin
         loop
             perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, caller => caller);
         end loop;
+        delete from postbus_data.saved as s where s.consumer_id = reader.id and s.seq = any (moved_seqs);
     else
         -- Their segments may be gone; the letters' copies are not.
         missing := postbus_data.find_missing(source.id, partitions, moved_seqs);

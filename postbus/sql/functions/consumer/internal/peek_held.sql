@@ -29,7 +29,7 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id, h.last_delivered_at
+            h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes
         from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
             as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(
@@ -38,7 +38,8 @@ begin
                 (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id),
                 held.partition, held.seqs, held.attempts, 0
             )
-        ) as m on m.seq = h.seq;
+        ) as m on m.seq = h.seq
+        left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = h.seq;
     end loop;
 end
 $$;

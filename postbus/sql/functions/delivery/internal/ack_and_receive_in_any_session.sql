@@ -10,7 +10,7 @@ create or replace function postbus_data.ack_and_receive_in_any_session(
 )
 returns table (
     acked integer, lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[],
-    published_at timestamptz[]
+    published_at timestamptz[], saved json
 )
 language sql
 volatile

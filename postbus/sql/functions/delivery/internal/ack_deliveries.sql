@@ -28,6 +28,7 @@ begin
                 and l.consumer_id + 0 = consumer_id
                 and l.epoch = epoch
                 and not l.has_history
+                and not l.has_saved
                 and not l.is_split
             returning l.token, cardinality(l.seqs) as size
         )

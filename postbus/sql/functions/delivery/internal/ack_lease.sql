@@ -21,10 +21,11 @@ begin
         and l.consumer_id + 0 = consumer_id
         and l.epoch = epoch
         and not l.has_history
+        and not l.has_saved
         and (seqs is null or (cardinality(l.seqs) <= cardinality(seqs) and l.seqs <@ seqs and not l.is_split))
     returning cardinality(l.seqs), l.is_split into held, is_split;
     if held is null then
-        -- Only some of its messages, its first piece is gone already, or a history is kept.
+        -- Only some of its messages, its first piece is gone already, a history is kept, or a state is saved.
         return (select count(*) from postbus_data.settle_messages(consumer_id, epoch, token, seqs, 'acked'));
     end if;
     if is_split then

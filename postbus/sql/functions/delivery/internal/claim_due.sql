@@ -59,10 +59,12 @@ begin
         perform postbus_data.add_dead_letters_without_message(reader, batch.partition, batch.seqs, batch.attempts, messages);
         last_n := greatest(last_n, batch.last_n);
         continue when messages is null;
-        insert into postbus_data.lease (token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline, has_history)
+        insert into postbus_data.lease (
+            token, consumer_id, epoch, partition, seqs, attempts, received_at, deadline, has_history, has_saved
+        )
         select
             token, reader.id, reader.epoch, batch.partition, array_agg(m.seq), array_agg(m.attempt), clock_timestamp(), claim.lease_until,
-            reader.keep_history is not null
+            reader.keep_history is not null, postbus_data.has_saved(reader.id, batch.seqs)
         from unnest(messages) as m;
         claim.messages := claim.messages || messages;
     end loop;

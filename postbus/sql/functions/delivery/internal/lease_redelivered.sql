@@ -28,11 +28,11 @@ begin
     perform postbus_data.add_dead_letters_without_message(reader, origin, seqs, attempts, messages);
     if messages is not null then
         insert into postbus_data.lease (
-            token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history
+            token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history, has_saved
         )
         select
             token, reader.id, reader.epoch, origin, array_agg(m.seq), array_agg(m.key), array_agg(m.attempt), clock_timestamp(),
-            claim.lease_until, reader.keep_history is not null
+            claim.lease_until, reader.keep_history is not null, postbus_data.has_saved(reader.id, seqs)
         from unnest(messages) as m;
         place.leases := place.leases || token;
         place.pending_bound := place.pending_bound + cardinality(messages);

@@ -6,14 +6,18 @@ create or replace function postbus_data.receive_with_decisions(
     by_position boolean,
     begin_with integer
 )
-returns setof postbus_data.batch
+returns table (
+    lease text, partition integer, seqs bigint[], attempts integer[], keys text[], data text[], bytes bytea[], headers jsonb[], published_at timestamptz[],
+    saved json
+)
 language plpgsql
 volatile
 as $$
 /*
 The slow path of ack_and_receive, for groups and for receives that need decisions about individual messages.
 
-Returns  batches. An attempt that is the last of its message, by the consumer's max_deliver, is negated.
+Returns  batches. An attempt that is the last of its message, by the consumer's max_deliver, is negated. For saved, see saved_of: null unless
+         messages are redelivered.
 
 Raises  PB409 for a group that is not received from by position, or a consumer that is.
 */
@@ -30,14 +34,17 @@ begin
                 )
                 when reader.max_deliver = 1 then array_fill(-1, array[cardinality(b.seqs)])
             end,
-            b.keys, b.data, b.bytes, b.headers, b.published_at
+            b.keys, b.data, b.bytes, b.headers, b.published_at,
+            case when b.attempts is not null then postbus_data.saved_of(reader.id, b.seqs) end
         from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
         return;
     elsif not by_position then
-        return query select b.* from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        return query
+        select b.*, case when b.attempts is not null then postbus_data.saved_of(reader.id, b.seqs) end
+        from postbus_data.claim_batches(reader, max_messages, ack_wait, expected_type, begin_with) as b;
         return;
     end if;
     perform postbus_data.find_group(reader.stream_name, reader.name);
-    return query select b.* from postbus_data.consume(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+    return query select b.*, null::json from postbus_data.consume(reader, max_messages, ack_wait, expected_type, begin_with) as b;
 end
 $$;

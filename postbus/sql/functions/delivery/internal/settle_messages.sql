@@ -12,11 +12,11 @@ volatile
 as $$
 /*
 Settle messages of a lease one by one. Of several callers, only the one that settles a message gets it back. Messages of a lease that
-has expired can still be acked or made dead letters until they are given out again, see settle_expired.
+has expired can still be acked, made dead letters or deferred until they are given out again, see settle_expired.
 
 seqs     which messages; null for all.
-outcome  what to record if the consumer keeps a history: acked, failed, dead; null for nothing.
-Touches  settled, history (insert), and lease, settled (delete) when nothing of the lease is left.
+outcome  acked, failed or dead, which is recorded if the consumer keeps a history; deferred or null, which is not.
+Touches  settled, history (insert), saved (delete) when acked, and lease, settled (delete) when nothing of the lease is left.
 Locks    the lease, against expiry only: while this transaction is open, others may settle other messages of it and extend it.
          Two callers that settle the same message meet in the primary key of settled; the second waits, and gets nothing. The
          caller that settles the last message locks the lease exclusively.
@@ -59,8 +59,11 @@ begin
             from unnest(held.seqs, held.attempts, held.keys) as h (seq, attempt, key)
             where h.seq in (select unnest(new_seqs))
             order by h.seq;
-            if held.has_history and outcome is not null and new_seqs is not null then
+            if held.has_history and outcome <> 'deferred' and new_seqs is not null then
                 perform postbus_data.record_history(held, new_seqs, outcome, reason);
+            end if;
+            if held.has_saved and outcome = 'acked' then
+                delete from postbus_data.saved as s where s.consumer_id = settle_messages.consumer_id and s.seq = any (new_seqs);
             end if;
             is_whole := not held.is_split and held.piece = 0;
             found_count := found_count + (select count(*) from unnest(held.seqs) as h (seq) where h.seq in (select unnest(settle_messages.seqs)));
@@ -90,7 +93,7 @@ begin
             delete from postbus_data.settled as s where s.token = settle_messages.token;
         end if;
     end if;
-    if outcome in ('acked', 'dead') and (case when settle_messages.seqs is null then is_whole else found_count = cardinality(settle_messages.seqs) end) is not true then
+    if outcome in ('acked', 'dead', 'deferred') and (case when settle_messages.seqs is null then is_whole else found_count = cardinality(settle_messages.seqs) end) is not true then
         for message in select e.* from postbus_data.settle_expired(
             settle_messages.consumer_id, settle_messages.epoch, settle_messages.token, settle_messages.seqs
         ) as e loop
@@ -99,7 +102,12 @@ begin
             attempt := message.attempt;
             key := message.key;
             return next;
-            perform postbus_data.correct_history(settle_messages.consumer_id, message.seq, message.attempt, outcome, reason);
+            if outcome = 'acked' then
+                delete from postbus_data.saved as s where s.consumer_id = settle_messages.consumer_id and s.seq = message.seq;
+            end if;
+            if outcome <> 'deferred' then
+                perform postbus_data.correct_history(settle_messages.consumer_id, message.seq, message.attempt, outcome, reason);
+            end if;
         end loop;
     end if;
 end

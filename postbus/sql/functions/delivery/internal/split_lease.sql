@@ -5,7 +5,7 @@ volatile
 as $$
 /* Move some messages of a lease to a separate piece with another deadline. Its caller has locked the lease. */
 begin
-    insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history)
+    insert into postbus_data.lease (token, piece, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history, has_saved)
     select
         held.token,
         (select max(l.piece) + 1 from postbus_data.lease as l where l.token = held.token),
@@ -13,7 +13,7 @@ begin
         array_agg(h.seq order by h.place),
         case when held.keys is not null then array_agg(h.key order by h.place) end,
         case when held.attempts is not null then array_agg(h.attempt order by h.place) end,
-        held.received_at, lease_until, held.has_history
+        held.received_at, lease_until, held.has_history, held.has_saved
     from unnest(held.seqs, held.keys, held.attempts) with ordinality as h (seq, key, attempt, place)
     where h.seq = any (chosen);
     update postbus_data.lease as l

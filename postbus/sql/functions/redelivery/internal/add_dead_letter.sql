@@ -16,7 +16,7 @@ published to that stream, in the same transaction; if the stream does not take i
 
 token  see schedule_retry.
 
-Touches  dead_letter (insert), and what postbus.publish touches.
+Touches  dead_letter (insert), saved (delete) of a purged message, and what postbus.publish touches.
 Locks    with dead_letters_to, what postbus.publish locks.
 */
 declare
@@ -27,6 +27,7 @@ begin
     select s.data_type into data_type from postbus_data.stream as s where s.id = reader.stream_id;
     message := (postbus_data.fetch_named(reader.stream_id, data_type, partition, array[seq], array[attempts], 0))[1];
     if message.seq is null then
+        delete from postbus_data.saved as s where s.consumer_id = reader.id and s.seq = add_dead_letter.seq;
         return;
     end if;
     if reader.dead_letters_to is not null then

@@ -11,15 +11,23 @@ volatile
 as $$
 /*
 Bury those of some messages to be redelivered whose time to live is over, that is, which are not among the live ones. Only if
-the consumer buries expired messages.
+the consumer buries expired messages; else what was saved with them is removed.
+
+Touches  as add_dead_letter; saved (delete).
 */
 declare
     missing record;
 begin
-    if reader.on_expired <> 'bury' or cardinality(seqs) = cardinality(messages)
+    if cardinality(seqs) = cardinality(messages) then
+        return;
+    end if;
+    if reader.on_expired <> 'bury'
         -- There, a missing message was most likely replaced by a later version.
         or (select s.one_message_per_key from postbus_data.stream as s where s.id = reader.stream_id)
     then
+        delete from postbus_data.saved as s
+        where s.consumer_id = reader.id
+            and s.seq in (select m from unnest(seqs) as m where not exists (select from unnest(messages) as live where live.seq = m));
         return;
     end if;
     for missing in

@@ -44,7 +44,7 @@ begin
         insert into postbus_data.waiting (consumer_id, partition, seq, key, attempts, due_at, reason)
         values (
             reader.id, message.partition, message.seq, message.key, message.attempt - 1, clock_timestamp(),
-            'an earlier message of its key failed'
+            'an earlier message of its key is not done'
         )
         on conflict on constraint waiting_pkey do nothing;
     end loop;

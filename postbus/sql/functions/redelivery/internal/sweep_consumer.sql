@@ -15,7 +15,7 @@ row that commits later (a receive or nack in a longer transaction) is found by a
 full sweep each minute. The same holds for rows behind a time in the future, when the clock was set back.
 
 Returns  how many messages became available.
-Touches  lease, settled, waiting (delete), waiting, due, dead_letter, sweep_state (insert).
+Touches  lease, settled, waiting, saved (delete), waiting, due, dead_letter, sweep_state (insert).
 Locks    the consumer's sweep mutex; returns 0 at once when another session holds it. Skips locked leases: somebody is settling
          them.
 */
@@ -76,9 +76,15 @@ begin
     end if;
 
     if is_full and reader.retain_dead is not null then
-        delete from postbus_data.dead_letter as d
-        where d.consumer_id + 0 = reader.id
-            and d.died_at < now_at - reader.retain_dead;
+        with gone as (
+            delete from postbus_data.dead_letter as d
+            where d.consumer_id + 0 = reader.id
+                and d.died_at < now_at - reader.retain_dead
+            returning d.seq
+        )
+        delete from postbus_data.saved as s
+        where s.consumer_id = reader.id
+            and s.seq in (select g.seq from gone as g);
     end if;
 
     -- Moved only from time to time: an idle consumer that is polled all the time should not write all the time.
