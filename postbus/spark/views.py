@@ -25,7 +25,8 @@ STATE: Final = "state"
 _PAGE: Final = 10_000
 _DEAD_LETTER: Final = (
     "consumer STRING NOT NULL, key STRING, data {data}, headers MAP<STRING, STRING>, partition INT NOT NULL, "
-    "seq BIGINT NOT NULL, published_at TIMESTAMP, attempts INT NOT NULL, reason STRING, died_at TIMESTAMP NOT NULL"
+    "seq BIGINT NOT NULL, published_at TIMESTAMP, attempts INT NOT NULL, reason STRING, died_at TIMESTAMP NOT NULL, "
+    "deferrals INT NOT NULL, saved_state STRING, saved_state_bytes BINARY"
 )
 _KEY_STATE: Final = (
     "key STRING NOT NULL, data {data}, headers MAP<STRING, STRING>, partition INT NOT NULL, seq BIGINT NOT NULL, "
@@ -67,6 +68,9 @@ _LETTER_NAMES: Final = (
     "attempts",
     "reason",
     "died_at",
+    "deferrals",
+    "saved_state",
+    "saved_state_bytes",
 )
 
 

@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 
 import postbus
 from tests.spark.test_read import publish, read
+from tests.waiting import until
 
 
 def test_dead_letters_have_the_message_and_its_story(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
@@ -30,6 +31,28 @@ def test_dead_letters_have_the_message_and_its_story(spark: Any, bus: postbus.Bu
     assert [
         r.key for r in read(spark, url, stream, read="deadLetters", keyPattern="b.>", consumer="billing").collect()
     ] == ["b.1"]
+
+
+def test_dead_letters_have_the_state_that_was_saved_when_they_were_deferred(
+    spark: Any, bus: postbus.Bus, url: str, stream: str
+) -> None:
+    for n in range(2):
+        bus.publish(stream, key=f"a.{n}", data=n)
+    consumer = bus.create_consumer(stream, "billing")
+    for delivery in consumer.receive(max_messages=2):
+        consumer.defer(delivery, delay=0, state=b"\x07" if delivery.data else {"page": 7})
+
+    def given_up() -> int:
+        return consumer.terminate(consumer.receive(max_messages=2), reason="broken")
+
+    until(lambda: given_up() + 1 and len(consumer.dead_letters()) == 2, "both are dead")
+
+    rows = read(spark, url, stream, read="deadLetters").orderBy("seq").collect()
+
+    assert [(r.deferrals, r.saved_state, r.saved_state_bytes and bytes(r.saved_state_bytes)) for r in rows] == [
+        (1, '{"page":7}', None),
+        (1, None, b"\x07"),
+    ]
 
 
 def test_dead_letters_of_a_bytes_stream_are_binary(spark: Any, bus: postbus.Bus, url: str, name: str) -> None:
