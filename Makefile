@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help run test test-engine test-spark test-surfaces test-slow packages java chromium lint format generate bench release clean
+.PHONY: help run demo test test-engine test-spark test-surfaces test-slow packages java chromium lint format generate bench release clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -19,6 +19,9 @@ $(STAMP): pyproject.toml
 
 run: $(STAMP) ## Start Postbus: its HTTP server on port 7376, and the embedded Postgres
 	$(BIN)/postbus up
+
+demo: $(STAMP) ## Start Postbus with the traffic of a shop, to look around in the console
+	$(BIN)/python examples/shop/demo.py
 
 # PgBouncer, jq and faketime are only for their tests, which are skipped without them. Debian's packages, when this is root; else say what is missing.
 packages: java chromium

@@ -7,7 +7,7 @@ import ssl
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, cast, get_args
 
 import typer
 
@@ -55,6 +55,9 @@ def up(
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="Write a line to stderr for each request.")
     ] = True,
+    console: Annotated[
+        str, typer.Option("--console", help="Pages for browsers: on, read-only (they change nothing), or off.")
+    ] = "on",
     log_format: Annotated[
         str | None,
         typer.Option("--log-format", help="text or json. Without it, text on a terminal and JSON elsewhere."),
@@ -68,10 +71,13 @@ def up(
         raise postbus.Error("the server is not installed", "run: pip install 'postbus[server]'")
     from postbus.db import migrations
     from postbus.db.embedded import EmbeddedServer
-    from postbus.server.settings import Settings
+    from postbus.server.settings import ConsoleMode, Settings
 
     if log_format not in (None, "text", "json"):
         raise InvalidInput(f'"{log_format}" is not a format of the log', "it is text or json")
+
+    if console not in get_args(ConsoleMode):
+        raise InvalidInput(f'"{console}" is not a mode of the console', "it is on, read-only or off")
 
     def settings(database: str) -> Settings:
         return Settings(
@@ -85,6 +91,7 @@ def up(
             tls_key=tls_key,
             workers=workers,
             access_log=access_log,
+            console=cast("ConsoleMode", console),
             log_text=log_format == "text" or (log_format is None and sys.stderr.isatty()),
         )
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from postbus.codec import answers, parameters, rows, settings
 from postbus.model.archive import ArchiveInfo
+from postbus.model.duration import Duration, as_milliseconds, as_timedelta
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.settings import StreamChanges, StreamSettings
@@ -20,6 +21,7 @@ INFO: Final = Route("GET", "/api/streams/{stream}", "manage", also=("publish", "
 ALTER: Final = Route("PATCH", "/api/streams/{stream}", "manage")
 DROP: Final = Route("DELETE", "/api/streams/{stream}", "manage")
 PURGE: Final = Route("POST", "/api/streams/{stream}/purge", "manage")
+RATES: Final = Route("GET", "/api/streams/{stream}/rates", "manage", also=("publish", "consume"))
 STATS: Final = Route("GET", "/api/streams/{stream}/stats", "manage")
 OVERVIEW: Final = Route("GET", "/api/overview", "manage")
 ALL_CONSUMERS: Final = Route("GET", "/api/consumers", "manage")
@@ -143,6 +145,23 @@ def publish_rate(stream: str) -> Call[float]:
     return Call(
         Sql("select postbus.publish_rate($1)", (stream,), lambda found: float(first(found))),
         Http(STATS, (stream,), lambda answer: float(answer.data["publish_rate_estimate"])),
+        repeatable=True,
+    )
+
+
+def publish_counts(stream: str, span: Duration, buckets: int) -> Call[list[int]]:
+    return Call(
+        Sql(
+            "select postbus.publish_counts($1, $2, $3)",
+            (stream, as_timedelta(span), buckets),
+            lambda found: list(first(found)),
+        ),
+        Http(
+            RATES,
+            (stream,),
+            lambda answer: list(answer.data["counts"]),
+            query={"span_ms": as_milliseconds(span), "buckets": buckets},
+        ),
         repeatable=True,
     )
 

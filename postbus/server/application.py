@@ -8,6 +8,7 @@ import msgspec
 
 from postbus.model.errors import Error
 from postbus.server import logs, openapi, problems
+from postbus.server.console.console import Console
 from postbus.server.dispatch import Dispatcher
 from postbus.server.endpoint import Endpoint
 from postbus.server.endpoints import ALL
@@ -26,6 +27,7 @@ class Application:
 
     def __init__(self, state: AppState) -> None:
         self._state = state
+        self._console = None if state.settings.console == "off" else Console(state)
         self._router: Router[Answering] = Router()
         for endpoint in ALL:
             self._router.add(endpoint.route.method, endpoint.route.path, _answering(endpoint, state))
@@ -42,6 +44,8 @@ class Application:
 
     async def answer(self, request: Request) -> Response:
         """The response to a request, whatever happens."""
+        if self._console is not None and request.raw_path.startswith("/console/"):
+            return await self._console.answer(request)
         try:
             found = self._router.find(request.method, request.raw_path)
             if found is None:
@@ -92,7 +96,7 @@ class Application:
         return Response(page, content_type=content_type)
 
     async def _start(self, request: Request) -> Response:
-        return start_page(request.header(b"accept") or "")
+        return start_page(request.header(b"accept") or "", has_console=self._console is not None)
 
     async def _description(self, _: Request) -> Response:
         return Response(openapi.document(is_open=self._state.settings.is_open))

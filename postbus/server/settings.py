@@ -5,8 +5,10 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 DEFAULT_PORT = 7376
+ConsoleMode = Literal["on", "read-only", "off"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class Settings:
         coalesce: Publish what arrives at the same time in one statement.
         access_log: Write a line for each request, except for those that ask how the server is.
         log_text: Write lines for people instead of JSON.
+        console: Whether there are pages for browsers, and whether they may change anything.
         services: Sweep and maintain.
         services_lock: Of the processes that name this file, one sweeps and maintains.
     """
@@ -54,6 +57,7 @@ class Settings:
     coalesce: bool = True
     access_log: bool = True
     log_text: bool = False
+    console: ConsoleMode = "on"
     services: bool = True
     services_lock: Path | None = None
 

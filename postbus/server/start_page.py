@@ -9,6 +9,7 @@ import msgspec
 from postbus.server.requests import Response
 
 _PARTS: Final = {
+    "/console/": "the console, for people with a browser",
     "/api/streams": "streams, with their sizes",
     "/api/consumers": "consumers of all streams, with backlogs and dead letters",
     "/api/openapi.json": "what requests there are, as OpenAPI",
@@ -16,7 +17,9 @@ _PARTS: Final = {
     "/metrics": "figures, for Prometheus",
     "/health": "whether requests can be served",
 }
-_LINKS: Final = "".join(f'<dt><a href="{path}">{path}</a></dt><dd>{text}</dd>' for path, text in _PARTS.items())
+_LINKS: Final = "".join(
+    f'<dt><a href="{path}">{path}</a></dt><dd>{text}</dd>' for path, text in _PARTS.items() if path != "/console/"
+)
 _PAGE: Final = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Postbus</title>'
     "<h1>Postbus</h1><p>A message bus in Postgres. This server speaks HTTP and JSON:</p>"
@@ -28,8 +31,11 @@ _LIST: Final = msgspec.json.encode({"data": [{"path": path, "about": text} for p
 _HEADERS: Final = {"content-security-policy": "default-src 'none'", "cache-control": "no-store"}
 
 
-def start_page(accept: str) -> Response:
-    """The response, in the form that a client accepts."""
+def start_page(accept: str, *, has_console: bool) -> Response:
+    """The response, in the form that a client accepts: for browsers, the way to the console if there is one."""
     if "text/html" in accept:
+        if has_console:
+            # Relative, since a proxy may have added a prefix.
+            return Response(b"", 303, {**_HEADERS, "location": "console/"})
         return Response(_PAGE, headers=_HEADERS, content_type="text/html; charset=utf-8")
     return Response(_LIST, headers=_HEADERS)

@@ -16,6 +16,10 @@ async def test_rates_and_backlog_are_estimates(bus: Any, stream: str) -> None:
     await bus.publish_many(stream, [Message(key=f"k{n}", data=n) for n in range(600)])
     rate = await bus.publish_rate(stream)
     assert 9 <= rate <= 11  # Of a minute.
+    counts = await bus.publish_counts(stream, span=60, buckets=6)
+    assert len(counts) == 6
+    assert sum(counts) == counts[-1] == 600
+    assert await bus.publish_counts(stream, span=0.001, buckets=1) == [0]
     await bus.sweep(stream)
     for _ in range(3):
         batch = await consumer.receive(100)

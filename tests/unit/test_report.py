@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from postbus import InvalidInput
+from postbus.html.charts import linear, logarithmic
+from postbus.html.markup import Html, tag
 from postbus.pipelines.report.buckets import buckets_between
-from postbus.pipelines.report.charts import linear, logarithmic
 from postbus.pipelines.report.deliveries import percentiles
 from postbus.pipelines.report.facts import Forecast, Traffic
 from postbus.pipelines.report.forecast import forecast
-from postbus.pipelines.report.markup import Html, tag
 from postbus.spark.archive import Archive
 from tests.browser.sample import NOW, info
 

@@ -10,3 +10,8 @@ class AsyncClient:
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
+
+    @property
+    def transport(self) -> AsyncTransport:
+        """The transport that runs its operations."""
+        return self._transport

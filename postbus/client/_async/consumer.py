@@ -28,7 +28,6 @@ from postbus.model.outcome import WorkSummary
 from postbus.model.settings import ConsumerChanges
 from postbus.operations import consumers
 from postbus.operations import deliveries as operations
-from postbus.transport._async.base import AsyncTransport
 
 if TYPE_CHECKING:
     from postbus.db.own_connections import AsyncOwnConnection
@@ -46,11 +45,6 @@ class AsyncConsumer(AsyncRedelivery):
     Every method raises `postbus.NotFound` when the stream or the consumer does not exist. Over HTTP, an answer holds 1,000
     messages at most, also where more were asked for.
     """
-
-    @property
-    def transport(self) -> AsyncTransport:
-        """The transport that runs its operations."""
-        return self._transport
 
     async def receive(
         self,

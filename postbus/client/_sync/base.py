@@ -12,3 +12,8 @@ class Client:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+
+    @property
+    def transport(self) -> Transport:
+        """The transport that runs its operations."""
+        return self._transport

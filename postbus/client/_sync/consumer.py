@@ -30,7 +30,6 @@ from postbus.model.outcome import WorkSummary
 from postbus.model.settings import ConsumerChanges
 from postbus.operations import consumers
 from postbus.operations import deliveries as operations
-from postbus.transport._sync.base import Transport
 
 if TYPE_CHECKING:
     from postbus.db.own_connections import OwnConnection
@@ -48,11 +47,6 @@ class Consumer(Redelivery):
     Every method raises `postbus.NotFound` when the stream or the consumer does not exist. Over HTTP, an answer holds 1,000
     messages at most, also where more were asked for.
     """
-
-    @property
-    def transport(self) -> Transport:
-        """The transport that runs its operations."""
-        return self._transport
 
     def receive(
         self,

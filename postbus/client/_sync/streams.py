@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Unpack
 
 from postbus.client._sync.base import Client
 from postbus.codec.settings import given
 from postbus.model.archive import ArchiveInfo
+from postbus.model.duration import Duration
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.settings import StreamChanges, StreamSettings
@@ -133,6 +134,16 @@ class Streams(Client):
     def publish_rate(self, stream: str) -> float:
         """About how many messages a second were published to a stream in the last minute."""
         return self._transport.run(streams.publish_rate(stream))
+
+    def publish_counts(self, stream: str, *, span: Duration = timedelta(hours=1), buckets: int = 60) -> list[int]:
+        """About how many messages were published to a stream in each part of the last hour, or of another span, the oldest first.
+
+        Args:
+            stream: The stream's name.
+            span: How far back to look.
+            buckets: How many parts of it to count, 1 to 500.
+        """
+        return self._transport.run(streams.publish_counts(stream, span, buckets))
 
     def horizon(self, stream: str) -> int:
         """The seq up to which a stream can be read. All transactions that published at or below it have ended."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
+from postbus.html.markup import Html, tag
 from postbus.pipelines.report import words
 from postbus.pipelines.report.facts import Report, StreamFacts
-from postbus.pipelines.report.markup import Html, tag
 from postbus.pipelines.report.sections import consumers, growth, keys, table, throughput
 
 

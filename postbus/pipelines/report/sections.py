@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from postbus.html.charts import MOST_SERIES, Series, columns, lines
+from postbus.html.markup import Html, join, tag
 from postbus.pipelines.report import words
 from postbus.pipelines.report.buckets import Buckets
-from postbus.pipelines.report.charts import MOST_SERIES, Series, columns, lines
 from postbus.pipelines.report.facts import ConsumerFacts, Deliveries, Reason, StreamFacts
-from postbus.pipelines.report.markup import Html, join, tag
 
 _SHOWN_DAYS: Final = (0, 1, 7, 30, 90)
 

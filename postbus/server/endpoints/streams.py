@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -31,6 +32,19 @@ class NewStream(SequinStream, forbid_unknown_fields=True, kw_only=True):
 
 class StreamEdit(SequinStream, forbid_unknown_fields=True, kw_only=True):
     """Fields that are left out stay as they are; null removes a limit."""
+
+
+class Rates(Struct):
+    """`span_ms` is divided into so many `buckets`."""
+
+    span_ms: Annotated[int, Meta(ge=1, le=366 * 86_400_000)] = 3_600_000
+    buckets: Annotated[int, Meta(ge=1, le=500)] = 60
+
+
+class PublishCounts(Struct):
+    """The oldest first."""
+
+    counts: list[int]
 
 
 if not TYPE_CHECKING:
@@ -110,6 +124,13 @@ async def purge_stream(call: Call, body: Purge) -> Data[Purged]:
         everything=given(body.everything) or False,
     )
     return Data(Purged(start))
+
+
+@endpoints.add(streams.RATES)
+async def get_stream_rates(call: Call, query: Rates) -> Data[PublishCounts]:
+    """Get about how many messages were published in each part of the last hour, or of another span."""
+    span = timedelta(milliseconds=query.span_ms)
+    return Data(PublishCounts(await call.bus.publish_counts(call.stream, span=span, buckets=query.buckets)))
 
 
 @endpoints.add(streams.STATS)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from postbus.pipelines.report.markup import Html, join, tag
+from postbus.html.markup import Html, join, tag
 
 _WIDTH: Final = 1000.0
 _HEIGHT: Final = 200.0

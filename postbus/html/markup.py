@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Final
+
+_VOID: Final = frozenset(("br", "hr", "img", "input", "link", "meta"))
 
 
 class Html(str):
@@ -16,13 +19,15 @@ def markup(value: object) -> Html:
     return value if isinstance(value, Html) else Html(escape(str(value)))
 
 
-def tag(name: str, *children: object, **attributes: object) -> Html:
+def tag(name: str, /, *children: object, **attributes: object) -> Html:
     """An element. None among its children and attributes is left out; class_ and aria_label are written as HTML does."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
+    if name in _VOID:
+        return Html(f"<{name}{written}>")
     inner = "".join(markup(child) for child in children if child is not None)
     return Html(f"<{name}{written}>{inner}</{name}>")
 

@@ -1,0 +1,1 @@
+"""The web console: pages of HTML that the server renders, and that work without JavaScript."""

@@ -1,0 +1,89 @@
+"""Changing the settings of a stream or a consumer."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from postbus.html.markup import join, tag
+from postbus.model.settings import ConsumerChanges, StreamChanges
+from postbus.operations import consumers, streams
+from postbus.server.console.act import Act, arguments
+from postbus.server.console.forms import button, form
+from postbus.server.console.parts import card, heading, settings, value_of
+from postbus.server.console.setting_fields import parsed, setting_fields
+from postbus.server.console.stream_tabs import tabs
+from postbus.server.console.visit import Page, Visit
+from postbus.server.problems import Problem
+
+
+async def show_stream(visit: Visit) -> Page:
+    """The settings of a stream, in a form for those who may change them."""
+    stream = visit.stream
+    visit.demand_sight(stream)
+    info = await visit.bus.stream_info(stream)
+    current = {each.name: getattr(info, each.name) for each in fields(info)}
+    crumbs = (("Streams", visit.to("streams")), (stream, visit.to("streams", stream)))
+    if visit.may("manage", stream):
+        body = form(visit, setting_fields(StreamChanges, current), act="alter", submit=button("Save", primary=True))
+        fixed = tag(
+            "p",
+            f"Data: {info.data_type}; one message per key: {value_of(info.one_message_per_key)}. These cannot be changed.",
+            class_="soft",
+        )
+        shown = card(fixed, body)
+    else:
+        shown = card(settings((name, value_of(value)) for name, value in current.items()))
+    return Page("Settings", join(tabs(visit, stream, "settings"), shown), crumbs=crumbs, tab="streams")
+
+
+async def alter_stream(visit: Visit) -> Act:
+    """Save the settings that the form changes."""
+    stream = visit.stream
+    info = await visit.bus.stream_info(stream)
+    current = {each.name: getattr(info, each.name) for each in fields(info)}
+    given, unset = parsed(StreamChanges, visit.form, current)
+    _check_any(given, unset)
+    python = f"bus.alter_stream({stream!r}, {_changes(given, unset)})"
+    call = streams.alter(stream, given, unset)
+    return Act(call, python, lambda _: _said(given, unset), visit.to("streams", stream, "settings"), stream)
+
+
+async def show_consumer(visit: Visit) -> Page:
+    """The settings of a consumer, in a form."""
+    stream, name = visit.stream, visit.consumer
+    visit.demand("manage", stream)
+    info = await visit.run(consumers.info(stream, name))
+    current = {each.name: getattr(info, each.name) for each in fields(info)}
+    body = form(visit, setting_fields(ConsumerChanges, current), act="alter", submit=button("Save", primary=True))
+    crumbs = (
+        ("Streams", visit.to("streams")),
+        (stream, visit.to("streams", stream)),
+        (name, visit.to("streams", stream, "consumers", name)),
+    )
+    note = tag("p", f"Order: {info.order}. It cannot be changed.", class_="soft")
+    return Page("Settings", card(heading(f"Settings of {name}"), note, body), crumbs=crumbs, tab="consumers")
+
+
+async def alter_consumer(visit: Visit) -> Act:
+    """Save the settings that the form changes."""
+    stream, name = visit.stream, visit.consumer
+    info = await visit.run(consumers.info(stream, name))
+    current = {each.name: getattr(info, each.name) for each in fields(info)}
+    given, unset = parsed(ConsumerChanges, visit.form, current)
+    _check_any(given, unset)
+    python = f"bus.consumer({stream!r}, {name!r}).alter({_changes(given, unset)})"
+    call = consumers.alter(stream, name, given, unset)
+    return Act(call, python, lambda _: _said(given, unset), visit.to("streams", stream, "consumers", name), stream)
+
+
+def _changes(given: dict[str, object], unset: list[str]) -> str:
+    return arguments(unset=tuple(unset) or None, **given)
+
+
+def _check_any(given: dict[str, object], unset: list[str]) -> None:
+    if not given and not unset:
+        raise Problem(400, "invalid", "nothing was changed", hint="change a field, then save")
+
+
+def _said(given: dict[str, object], unset: list[str]) -> str:
+    return f"changed: {', '.join([*given, *unset])}"

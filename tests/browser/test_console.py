@@ -1,0 +1,329 @@
+"""The console in a real Chromium, against a real server: each journey, with traffic. Errors on the page fail the test."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+import postbus
+from postbus import Message
+from tests import servers
+from tests.server.serving import Api, serving
+
+HOSTILE = (
+    "<img src=x onerror=window.hacked=1>",
+    "<script>window.hacked=1</script>",
+    "</script><svg onload=window.hacked=1>",
+    "'\"><iframe srcdoc='<script>parent.hacked=1</script>'>",
+    "javascript:window.hacked=1",
+)
+PAGES = (
+    "",
+    "streams",
+    "streams/orders",
+    "streams/orders/messages",
+    "streams/orders/messages/1",
+    "streams/orders/publish",
+    "streams/orders/schedules",
+    "streams/orders/settings",
+    "streams/orders/new-consumer",
+    "streams/orders/consumers/billing",
+    "streams/orders/consumers/billing?to=earliest",
+    "streams/orders/consumers/billing/settings",
+    "streams/orders/consumers/billing/dead",
+    "consumers",
+    "dead",
+    "schedules",
+    "pipelines",
+    "doctor",
+    "tokens",
+    "new/stream",
+)
+# Where screenshots go: into the docs, when they are made for them.
+SHOTS = os.environ.get("POSTBUS_SCREENSHOTS")
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[servers.Server]:
+    with servers.running("pg18") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def url(database: servers.Server) -> Iterator[str]:
+    with servers.database(database.url) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def shop(url: str) -> Iterator[postbus.Bus]:
+    """A bus with streams, consumers in every state, schedules, and dead letters."""
+    with postbus.connect(url, upkeep=False) as bus:
+        fill(bus)
+        yield bus
+
+
+@pytest.fixture(scope="module")
+def api(url: str, shop: postbus.Bus) -> Iterator[Api]:
+    with serving(url) as api:
+        yield api
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser's profile. What pages log, and what their policy refuses, fails the test."""
+    found = browser.new_context(viewport={"width": 1440, "height": 900})
+    problems: list[str] = []
+    found.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    found.on("weberror", lambda error: problems.append(str(error.error)))
+    yield found
+    found.close()
+    # A form that is refused is answered with 400 or 403, which Chromium logs.
+    assert [each for each in problems if "status of 40" not in each] == []
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    return context.new_page()
+
+
+def fill(bus: postbus.Bus) -> None:
+    for name in ("payments", "shipments", "clicks"):
+        bus.create_stream(name, partitions=4)
+    bus.create_stream("orders", partitions=4)
+    bus.create_queue("emails", max_deliver=5)
+    billing = bus.create_consumer("orders", "billing", max_deliver=1, keep_history=86_400)
+    bus.create_consumer("orders", "shipping", filter="orders.*.paid")
+    bus.create_consumer("clicks", "analytics", order="none").pause()
+    bus.create_group("clicks", "warehouse")
+    customers = ("ada", "bob", "cleo", "dan")
+    bus.publish_many(
+        "orders",
+        [
+            Message(
+                key=f"orders.{customers[n % 4]}.{'paid' if n % 3 else 'new'}",
+                data={"order": n, "customer": customers[n % 4], "amount": n * 7 % 100, "items": [{"sku": n % 9}]},
+                headers={"trace": f"{n:08x}"},
+            )
+            for n in range(1, 201)
+        ],
+    )
+    bus.publish_many("clicks", [Message(key=f"click.{n % 50}", data={"x": n}) for n in range(2000)])
+    for n in range(12):
+        bus.queue("emails").publish({"to": f"{customers[n % 4]}@example.com"})
+    for delivery in billing.receive(60):
+        if delivery.seq % 9 == 0:
+            billing.nack(
+                delivery, reason="card declined: insufficient funds" if delivery.seq % 2 else "gateway timed out"
+            )
+        elif delivery.seq % 11:
+            billing.ack(delivery)
+    bus.sweep()
+    bus.schedules.create("payments", "nightly", cron="30 2 * * *", time_zone="Europe/Berlin", data={"kind": "daily"})
+    bus.schedules.create("payments", "heartbeat", every=60, data={"kind": "beat"})
+    bus.publish("payments", key="later", data={"n": 1}, delay=3600)
+
+
+def opened(page: Page, api: Api, path: str) -> Page:
+    page.goto(f"{api.url}/console/{path}")
+    return page
+
+
+def test_the_overview_says_what_is_wrong_and_follows_what_happens(page: Page, api: Api, shop: postbus.Bus) -> None:
+    opened(page, api, "")
+    expect(page.locator("#attention")).to_contain_text("orders / billing has")
+    expect(page.locator("#attention")).to_contain_text("clicks / analytics is paused")
+    before = page.locator("tr", has_text="shipments").locator("td").last
+    expect(before).to_have_text("0")
+
+    shop.publish("shipments", data=1)
+
+    # Without a reload, while a link keeps the focus.
+    page.locator(".menu a", has_text="Streams").focus()
+    expect(before).to_have_text("1", timeout=10_000)
+    expect(page.locator(".menu a", has_text="Streams")).to_be_focused()
+
+
+def test_an_empty_system_shows_how_to_begin_and_lights_up(context: BrowserContext, database: servers.Server) -> None:
+    with servers.database(database.url) as url, serving(url) as api, postbus.connect(url, upkeep=False) as bus:
+        page = opened(context.new_page(), api, "")
+        expect(page.locator("#main")).to_contain_text("There are no streams yet")
+        expect(page.locator("#main")).to_contain_text(api.url)
+
+        bus.create_stream("first")
+        bus.publish("first", data=1)
+
+        expect(page.locator("#stream-table")).to_contain_text("first", timeout=10_000)
+
+
+def test_a_message_is_found_and_its_fate_shown(page: Page, api: Api, shop: postbus.Bus) -> None:
+    opened(page, api, "streams/orders/messages")
+    page.get_by_label("Key", exact=True).fill("orders.ada.paid")
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.wait_for_url(re.compile("key=orders.ada.paid"))
+    expect(page.locator("#messages tbody tr").first).to_contain_text("orders.ada.paid")
+    page.locator("summary", has_text="by seq, time, header, content").click()
+    page.get_by_label("Place in the JSON").fill("$.order=4")
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.wait_for_url(re.compile("order%3D4"))
+    expect(page.locator("#messages tbody tr")).to_have_count(1)
+
+    page.locator("#messages tbody a").click()
+
+    expect(page.locator("h1")).to_have_text("orders#4")
+    expect(page.locator("#c-billing")).to_contain_text(re.compile("acked|delivered|available"))
+
+
+def test_dead_letters_are_redriven_and_discarded(page: Page, api: Api, shop: postbus.Bus) -> None:
+    dead = shop.consumer("orders", "billing").dead_letters()
+    opened(page, api, "streams/orders/consumers/billing/dead")
+    expect(page.locator("#reasons")).to_contain_text(re.compile("gateway timed out|card declined"))
+
+    page.locator("#letters input[type=checkbox]").first.check()
+    page.get_by_role("button", name="Redrive the ticked ones").click()
+
+    expect(page.locator(".said")).to_have_text("1 dead letter redriven")
+    assert len(shop.consumer("orders", "billing").dead_letters()) == len(dead) - 1
+
+
+def test_a_position_is_moved_after_a_preview(page: Page, api: Api, shop: postbus.Bus) -> None:
+    shop.create_consumer("shipments", "mover", exist_ok=True)
+    shop.publish("shipments", data="moved")
+    opened(page, api, "streams/shipments/consumers/mover")
+    page.get_by_label("Move to").select_option("latest")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("#preview")).to_contain_text("would be skipped")
+
+    page.get_by_role("button", name="Move", exact=True).click()
+
+    expect(page.locator(".said")).to_have_text("mover was moved")
+    assert shop.consumer("shipments", "mover").stats().backlog == 0
+
+
+def test_a_message_is_published_again_after_a_change(page: Page, api: Api, shop: postbus.Bus) -> None:
+    opened(page, api, "streams/orders/messages/7")
+    page.get_by_role("link", name="publish again").click()
+    data = page.get_by_label("Data, JSON")
+    data.fill(data.input_value().replace('"order":7', '"order":7000'))
+    page.get_by_role("button", name="Publish", exact=True).click()
+
+    expect(page.locator(".said")).to_contain_text("published as seq")
+    (newest,) = shop.read("orders", backwards=True, max_messages=1)
+    assert newest.data["order"] == 7000
+
+
+def test_keys_lead_everywhere(page: Page, api: Api) -> None:
+    opened(page, api, "")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    expect(page.locator("#search")).to_be_focused()
+    page.keyboard.type("orders#5")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("orders#5")
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page.locator("h1")).to_have_text("Streams")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("clicks")
+    page.keyboard.press("p")
+    expect(page.locator("#live")).to_have_text("paused")
+
+
+def test_what_strangers_wrote_is_not_run(page: Page, api: Api, shop: postbus.Bus) -> None:
+    shop.create_stream("hostile", exist_ok=True)
+    worker = shop.create_consumer("hostile", "worker", max_deliver=1, exist_ok=True)
+    for text in HOSTILE:
+        key = re.sub(r"[\s.*>]", "_", text)
+        shop.publish("hostile", key=key, data={text: text}, headers={"note": text})
+    for delivery in worker.receive(len(HOSTILE)):
+        worker.nack(delivery, reason=delivery.headers["note"] if delivery.headers else None)
+
+    for path in ("", "/messages", "/messages/1", "/publish?again=2", "/consumers/worker", "/consumers/worker/dead"):
+        opened(page, api, "streams/hostile" + path)
+        page.wait_for_timeout(200)
+        assert page.evaluate("window.hacked") is None, path
+        assert page.locator("iframe, main img").count() == 0, path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(browser: Browser, api: Api, scheme: Any) -> None:
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    found: dict[str, list[str]] = {}
+    # In the dark only the colors differ.
+    for path in PAGES if scheme == "light" else PAGES[:10]:
+        opened(page, api, path)
+        response = Axe().run(page).response
+        serious = [each for each in response["violations"] if each["impact"] in ("serious", "critical")]
+        if serious:
+            found[path] = [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in serious]
+    context.close()
+    assert found == {}
+
+
+@pytest.mark.parametrize("width", [1440, 800, 390])
+def test_pages_fit_the_screen(browser: Browser, api: Api, width: int, tmp_path: Path) -> None:
+    for scheme in ("light", "dark") if SHOTS else ("light",):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
+        )
+        page = context.new_page()
+        for path in PAGES:
+            opened(page, api, path)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+            name = path.partition("?")[0].replace("/", "-") or "overview"
+            folder = Path(SHOTS) if SHOTS else tmp_path
+            page.screenshot(path=folder / f"console-{name}-{scheme}-{width}.png", full_page=width < 1440)
+        context.close()
+
+
+def test_without_javascript_pages_can_be_read_and_forms_work(browser: Browser, api: Api, shop: postbus.Bus) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = opened(context.new_page(), api, "streams")
+    page.get_by_role("link", name="payments", exact=True).click()
+    page.get_by_role("link", name="Publish").click()
+    page.get_by_label("Data, JSON").fill('{"without": "javascript"}')
+    page.get_by_role("button", name="Publish", exact=True).click()
+    expect(page.locator(".said")).to_contain_text("published as seq")
+    expect(page.locator("#messages")).to_contain_text("without")
+    context.close()
+
+
+def test_eight_tabs_follow_at_once(context: BrowserContext, api: Api, shop: postbus.Bus) -> None:
+    tabs = [opened(context.new_page(), api, "streams/payments/messages") for _ in range(8)]
+
+    shop.publish("payments", key="for-all-tabs", data=1)
+
+    for tab in tabs:
+        tab.bring_to_front()
+        expect(tab.locator("#messages")).to_contain_text("for-all-tabs", timeout=10_000)
+
+
+def test_a_token_logs_in_and_the_theme_stays(context: BrowserContext, url: str, shop: postbus.Bus) -> None:
+    token = shop.tokens.create("visitor", scopes=["consume", "manage"]).text
+    with serving(url, require_tokens=True) as api:
+        page = opened(context.new_page(), api, "streams/orders")
+        expect(page.locator("h1")).to_have_text("Log in to Postbus")
+        page.get_by_label("Token").fill("wrong")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.locator("[role=alert]")).to_have_text("this token is not valid")
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Log in").click()
+        expect(page.locator("h1")).to_have_text("Overview")
+        assert token not in page.content()
+        assert page.evaluate("document.cookie") == ""
+        page.get_by_label("theme: auto").click()
+        page.get_by_label("theme: light").click()
+        expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+        page.get_by_role("button", name="Log out").click()
+        expect(page.locator("h1")).to_have_text("Log in to Postbus")
