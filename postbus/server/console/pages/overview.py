@@ -27,7 +27,7 @@ async def show(visit: Visit) -> Page:
         "Overview",
         join(
             card(_tiles(visit, found), id="figures", live=True, class_="bare"),
-            card(await _attention(visit, found), id="attention", live=True),
+            card(_attention(visit, found), id="attention", live=True),
             card(_streams(visit, found), id="busiest", live=True),
         ),
         tab="overview",
@@ -62,7 +62,7 @@ def _tiles(visit: Visit, found: Figures) -> Html:
     )
 
 
-async def _attention(visit: Visit, found: Figures) -> Html:
+def _attention(visit: Visit, found: Figures) -> Html:
     troubles = attention.troubles(found.streams, found.consumers, found.pipelines, now())
     items = [
         tag("li", badge(_WORDS[each.tone], each.tone), " ", link(each.text, visit.to(*each.path)))
@@ -79,7 +79,7 @@ async def _attention(visit: Visit, found: Figures) -> Html:
                 " ",
                 link(each.text, visit.to("doctor")),
             )
-            for each in await visit.figures.findings()
+            for each in visit.figures.known_findings()
             if each.level in ("warning", "problem")
             # Those the figures above show already, and at this moment.
             and each.area not in ("dead letters", "streams")
