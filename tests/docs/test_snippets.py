@@ -50,14 +50,10 @@ def test_the_readme_publishes_in_python(
     scope: dict[str, Any] = {}
     for snippet in snippets("README.md", "python"):
         exec(snippet, scope)
-    assert len(scope["batch"]) == 100
+    assert len(scope["batch"]) == 1
     scope["bus"].close()
 
-    first, handled, state, read = capsys.readouterr().out.splitlines()
-    assert first == "1 invoices.cus_a.1 {'amount': 120}"
-    assert "ada@example.com" in handled
-    assert state == "{'cents': 990}"
-    assert int(read) > 1000
+    assert capsys.readouterr().out == "invoices.cus_a.1 {'amount': 120}\n"
 
     for snippet in snippets("README.md", "python"):
         exec(snippet, scope)  # A second time.
