@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from postbus.model.pipeline import PipelineInfo
     from postbus.model.settings import ConsumerSettings, StreamSettings
     from postbus.model.stream import HorizonHolder, StreamInfo
+    from postbus.model.task import TaskInfo
     from postbus.model.token import NewToken, Token
     from postbus.worker._async.worker import AsyncWorker
     from postbus.worker._sync.worker import Worker
@@ -126,6 +127,7 @@ _HOMES = {
     "postbus.model.pipeline": ("PipelineInfo",),
     "postbus.model.settings": ("ConsumerSettings", "StreamSettings"),
     "postbus.model.stream": ("HorizonHolder", "StreamInfo"),
+    "postbus.model.task": ("TaskInfo",),
     "postbus.model.token": ("NewToken", "Token"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -181,6 +183,7 @@ __all__ = [
     "StreamInfo",
     "StreamOverview",
     "StreamSettings",
+    "TaskInfo",
     "Token",
     "Tokens",
     "TooLarge",

@@ -36,6 +36,10 @@ class AwaitableBus:
         return AwaitablePart(self._bus.tokens)
 
     @property
+    def tasks(self) -> AwaitablePart:
+        return AwaitablePart(self._bus.tasks)
+
+    @property
     def schedules(self) -> AwaitablePart:
         return AwaitablePart(self._bus.schedules)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from postbus.cli import output, standing
+from postbus.cli import output, standing, tasks
 from postbus.cli.global_options import Commands, current
 from postbus.cli.options import (
     AnyStream,
@@ -25,6 +25,7 @@ from postbus.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from postbus import Consumer
+    from postbus.client._sync.tasks import Tasks
     from postbus.model.overview import ConsumerOverview
 
 app = Commands("Dead letters: list, redrive, discard.")
@@ -37,6 +38,11 @@ OneConsumer = Annotated[
 Seqs = Annotated[list[int] | None, typer.Option("--seq", help="Only the dead letter with this seq; may be repeated.")]
 Reason = Annotated[
     str | None, typer.Option(help="Only dead letters whose reason matches this SQL LIKE pattern, such as 'timeout%'.")
+]
+
+Rate = Annotated[float | None, typer.Option(help="The largest number of messages per second.")]
+Background = Annotated[
+    bool, typer.Option("--background", help="Let the server, or whoever does the upkeep, do it; see: postbus task ls.")
 ]
 
 
@@ -85,7 +91,8 @@ def redrive(
     key_pattern: KeyPattern = None,
     reason: Reason = None,
     to_stream: Annotated[str | None, typer.Option("--to", help="Publish them to this stream instead.")] = None,
-    rate: Annotated[float | None, typer.Option(help="The largest number of messages per second.")] = None,
+    rate: Rate = None,
+    background: Background = False,
 ) -> None:
     """Deliver dead letters again, or publish them to another stream.
 
@@ -93,6 +100,13 @@ def redrive(
     """
     count = 0
     with _open(stream, consumer) as found:
+        if background:
+            _refuse_seqs(seqs)
+            task = _tasks(found).redrive(
+                stream, found.name, key_pattern=key_pattern, reason_like=reason, to_stream=to_stream, rate=rate
+            )
+            tasks.started(task)
+            return
         steps = found.redrive_steps(
             seqs=seqs, key_pattern=key_pattern, reason_like=reason, to_stream=to_stream, rate=rate
         )
@@ -109,6 +123,8 @@ def discard(
     key_pattern: KeyPattern = None,
     reason: Reason = None,
     yes: Yes = False,
+    rate: Rate = None,
+    background: Background = False,
 ) -> None:
     """Remove dead letters.
 
@@ -118,8 +134,26 @@ def discard(
         if not yes and not current().as_curl:
             found.info()
             confirm(f"Remove dead letters of {consumer or stream} for good?", yes)
+        if background:
+            _refuse_seqs(seqs)
+            task = _tasks(found).discard(stream, found.name, key_pattern=key_pattern, reason_like=reason, rate=rate)
+            tasks.started(task)
+            return
+        if rate is not None:
+            raise InvalidInput("a rate goes with --background", "add --background, or leave --rate out")
         count = found.discard(seqs=seqs, key_pattern=key_pattern, reason_like=reason)
     output.emit_number(count, f"discarded {output.counted(count, 'dead letter')}", name="discarded")
+
+
+def _tasks(consumer: Consumer) -> Tasks:
+    from postbus.client._sync.tasks import Tasks
+
+    return Tasks(consumer.transport)
+
+
+def _refuse_seqs(seqs: list[int] | None) -> None:
+    if seqs:
+        raise InvalidInput("--seq does not go with --background", "leave --background out: a few are done at once")
 
 
 @contextmanager

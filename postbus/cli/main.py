@@ -46,6 +46,7 @@ ENTRIES: Final[dict[str, _Entry]] = {
     "queue": _Entry("queues", help="Queues: add, list, show, remove, send, receive, ack."),
     "group": _Entry("groups", help="Groups, read by position: add, list, show, remove, claim, fetch, commit."),
     "dead": _Entry("dead", help="Dead letters: list, redrive, discard."),
+    "task": _Entry("tasks", help="Redrives and discards in the background: list, cancel."),
     "schedule": _Entry("schedule", help="Recurring schedules; messages that are scheduled once."),
     "apply": _Entry("apply", "apply", (*TARGET, *OUTPUT), help="Make streams, queues and consumers what a file says."),
     "export": _Entry("apply", "export", (*TARGET, *OUTPUT), help="Write the file that describes what there is."),

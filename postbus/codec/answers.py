@@ -27,6 +27,7 @@ from postbus.model.pipeline import PipelineInfo
 from postbus.model.schedule import ScheduleInfo, ScheduleRun
 from postbus.model.settings import ConsumerSettings, StreamSettings
 from postbus.model.stream import HorizonHolder, StreamInfo
+from postbus.model.task import TaskInfo
 from postbus.model.token import Token
 
 _Parameters = ParamSpec("_Parameters")
@@ -143,6 +144,12 @@ def consumer_overview(found: Mapping[str, Any]) -> ConsumerOverview:
 def pipeline_info(found: Mapping[str, Any]) -> PipelineInfo:
     times = {name: _some_moment(found[name]) for name in ("started_at", "noted_at", "ended_at")}
     return PipelineInfo(**{**_known(PipelineInfo, found), **times})
+
+
+@_understood
+def task_info(found: Mapping[str, Any]) -> TaskInfo:
+    times = {name: _some_moment(found[name]) for name in ("created_at", "noted_at", "ended_at")}
+    return TaskInfo(**{**_known(TaskInfo, found), **times})
 
 
 @_understood

@@ -28,6 +28,7 @@ from postbus.model.pipeline import PipelineInfo
 from postbus.model.recurrence import CatchUp, Recurrence
 from postbus.model.schedule import ScheduleInfo, ScheduleRun
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo
+from postbus.model.task import TaskInfo
 from postbus.model.token import Token
 
 Row = tuple[Any, ...]
@@ -60,6 +61,10 @@ def archive_info(row: Row) -> ArchiveInfo:
 
 def pipeline_info(row: Row) -> PipelineInfo:
     return PipelineInfo(**dict(zip(PipelineInfo.__dataclass_fields__, row, strict=True)))
+
+
+def task_info(row: Row) -> TaskInfo:
+    return TaskInfo(**dict(zip(TaskInfo.__dataclass_fields__, row, strict=True)))
 
 
 def horizon_holder(row: Row) -> HorizonHolder:

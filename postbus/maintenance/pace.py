@@ -4,6 +4,8 @@ from __future__ import annotations
 
 SWEEP_SECONDS = 1.0
 MAINTENANCE_SECONDS = 5.0
+# How long tasks in the background may take of each turn.
+TASK_SECONDS = 0.5
 # In the background of a bus. A short script ends before it begins.
 FIRST_SECONDS = 3.0
 # Between two looks at whether the process that does it is still there.

@@ -39,6 +39,7 @@ _PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "group": {"schema": _NAME, "description": "A group's name, or its id"},
     "worker": {"schema": _NAME, "description": "A worker's name, which it chooses"},
     "id": {"schema": {"type": "string", "pattern": "^[0-9]{1,9}$"}, "description": "A token's id"},
+    "task": {"schema": {"type": "string", "pattern": "^[0-9]{1,18}$"}, "description": "The number of a task"},
     "key": {"schema": msgspec.json.schema(Key), "description": "A message's key"},
 }
 _PROBE: Final = {

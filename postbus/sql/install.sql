@@ -1114,6 +1114,61 @@ create table postbus_data.upkeep (
 );
 insert into postbus_data.upkeep default values;
 
+-- A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard or a replay.
+create table postbus_data.task (
+    id bigint generated always as identity primary key,
+    consumer_id integer not null references postbus_data.consumer on delete cascade,
+    kind text collate "C" not null check (kind in ('redrive', 'discard', 'replay')),
+    -- Which messages; null does not restrict them.
+    key_pattern text collate "C",
+    reason_like text collate "C",
+    to_stream text collate "C",
+    from_seq bigint,
+    to_seq bigint,
+    from_time timestamptz,
+    to_time timestamptz,
+    -- The largest number of messages per second; null: as fast as it goes.
+    rate double precision check (rate > 0),
+    state text collate "C" not null default 'running' check (state in ('running', 'done', 'cancelled', 'failed')),
+    -- How many messages were moved, of about so many.
+    done_count bigint not null default 0,
+    total_estimate bigint,
+    -- Where a replay goes on.
+    resume text,
+    last_error text,
+    created_by text not null,
+    created_at timestamptz not null default clock_timestamp(),
+    -- When a step was done last.
+    noted_at timestamptz not null default clock_timestamp(),
+    -- Up to this time the rate is used up.
+    paced_at timestamptz not null default clock_timestamp(),
+    ended_at timestamptz
+);
+
+-- To find those that run. There are few.
+create index task_running on postbus_data.task (id) where state = 'running';
+create index task_consumer on postbus_data.task (consumer_id);
+
+-- A task as users see it. See list_tasks.
+create type postbus.task_info as (
+    id bigint,
+    stream text,
+    consumer text,
+    kind text,
+    state text,
+    done_count bigint,
+    total_estimate bigint,
+    rate double precision,
+    key_pattern text,
+    reason_like text,
+    to_stream text,
+    last_error text,
+    created_by text,
+    created_at timestamptz,
+    noted_at timestamptz,
+    ended_at timestamptz
+);
+
 set local check_function_bodies = off;
 
 create or replace function postbus.current_caller()
@@ -14660,6 +14715,251 @@ begin
 end
 $$;
 
+create or replace function postbus.cancel_task(stream text, id bigint)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+End a task in the background. What it has moved stays moved. It waits for the step at hand.
+
+Returns  whether it was running.
+Raises   PB404 for an unknown stream, or a task that is not one of the stream's.
+Touches  task (update).
+*/
+#variable_conflict use_variable
+declare
+    only_id integer := postbus_data.stream_id(stream);
+    was text;
+begin
+    select t.state
+    into was
+    from postbus_data.task as t
+    join postbus_data.consumer as c on c.id = t.consumer_id
+    where t.id = id
+        and c.stream_id = only_id
+    for update of t;
+    if was is null then
+        raise exception using
+            errcode = 'PB404', message = format('task %s of stream "%s" does not exist', coalesce(id::text, 'null'), stream),
+            hint = 'list them with: select * from postbus.list_tasks()';
+    end if;
+    update postbus_data.task as t set state = 'cancelled', ended_at = clock_timestamp() where t.id = id and t.state = 'running';
+    return was = 'running';
+end
+$$;
+
+create or replace function postbus.list_tasks(stream text default null)
+returns setof postbus.task_info
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The tasks in the background, of one stream or of all, the newest first: those that run, and those that ended within a week.
+
+done_count is how many messages were moved so far, of about total_estimate; null: that is not known.
+
+Raises   PB404 for an unknown stream.
+*/
+#variable_conflict use_variable
+declare
+    only_id integer := case when stream is not null then postbus_data.stream_id(stream) end;
+begin
+    return query
+    select
+        t.id, c.stream_name, c.name, t.kind, t.state, t.done_count, t.total_estimate, t.rate, t.key_pattern, t.reason_like, t.to_stream,
+        t.last_error, t.created_by, t.created_at, t.noted_at, t.ended_at
+    from postbus_data.task as t
+    join postbus_data.consumer as c on c.id = t.consumer_id
+    where only_id is null
+        or c.stream_id = only_id
+    order by t.id desc
+    limit 1000;
+end
+$$;
+
+create or replace function postbus.run_tasks(max_messages integer default 1000)
+returns integer
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Do one step of each task that runs in the background: move at most max_messages messages of it, and no more than its rate allows. Whoever
+does the upkeep calls it again and again. A task is worked on by one caller at a time; others pass it over.
+
+A step and its count are one transaction: when it is rolled back, nothing was moved. A task whose step fails ends, and says why. A task
+that ended more than a week ago is removed.
+
+Returns  how many messages were moved; 0 if nothing is to be done now.
+Touches  task (update, delete); as redrive, discard and replay.
+Locks    the rows of the tasks until the transaction ends.
+*/
+#variable_conflict use_variable
+declare
+    task postbus_data.task;
+    reader postbus_data.consumer;
+    now_at timestamptz := clock_timestamp();
+    page integer;
+    moved integer;
+    next_resume text;
+    chosen bigint[];
+    last_seq bigint;
+    ended boolean;
+    total integer := 0;
+begin
+    if (max_messages between 1 and 10000) is not true then
+        raise exception using errcode = 'PB400', message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
+    end if;
+    for task in
+        select t.* from postbus_data.task as t where t.state = 'running' order by t.id for update skip locked
+    loop
+        page := max_messages;
+        if task.rate is not null then
+            -- What was not used for more than a second, or until one message was due, is lost: there are no bursts.
+            task.paced_at := greatest(task.paced_at, now_at - make_interval(secs => greatest(1, 1 / task.rate)));
+            page := least(page, floor(task.rate * extract(epoch from now_at - task.paced_at)));
+            continue when page < 1;
+        end if;
+        select c.* into reader from postbus_data.consumer as c where c.id = task.consumer_id;
+        begin
+            ended := false;
+            if task.kind = 'replay' then
+                select r.replayed, r.next_resume
+                into moved, next_resume
+                from postbus.replay(
+                    reader.stream_name, reader.name, from_seq => task.from_seq, to_seq => task.to_seq, from_time => task.from_time,
+                    to_time => task.to_time, key_pattern => task.key_pattern, max_messages => page, resume => task.resume
+                ) as r;
+                ended := next_resume is null;
+            else
+                -- By seq, so that none comes twice: what is redriven may die again.
+                select array_agg(d.seq) filter (where d.died_at <= task.created_at), max(d.seq)
+                into chosen, last_seq
+                from postbus_data.match_dead(
+                    reader.id, null, task.key_pattern, task.reason_like, coalesce(task.resume::bigint, 0), page
+                ) as d;
+                ended := last_seq is null;
+                next_resume := last_seq;
+                moved := case
+                    when chosen is null then 0
+                    when task.kind = 'redrive' then
+                        postbus.redrive(reader.stream_name, reader.name, seqs => chosen, max_messages => page, to_stream => task.to_stream)
+                    else postbus.discard(reader.stream_name, reader.name, seqs => chosen, max_messages => page)
+                end;
+            end if;
+            update postbus_data.task as t
+            set done_count = t.done_count + moved,
+                resume = next_resume,
+                noted_at = now_at,
+                paced_at = case when t.rate is null then now_at else task.paced_at + make_interval(secs => moved / t.rate) end,
+                state = case when ended then 'done' else 'running' end,
+                ended_at = case when ended then now_at end
+            where t.id = task.id;
+            -- A step may have moved nothing, and there is more.
+            total := total + greatest(moved, case when ended then 0 else 1 end);
+        exception
+            -- A lock or a conflict passes; the step is tried again.
+            when lock_not_available or deadlock_detected or serialization_failure or query_canceled then
+                continue;
+            when others then
+                update postbus_data.task as t
+                set state = 'failed', last_error = left(sqlerrm, 1000), noted_at = now_at, ended_at = now_at
+                where t.id = task.id;
+        end;
+    end loop;
+    if exists (select from postbus_data.task as t where t.ended_at < now_at - interval '7 days') then
+        delete from postbus_data.task as t where t.ended_at < now_at - interval '7 days';
+    end if;
+    return total;
+end
+$$;
+
+create or replace function postbus.start_task(
+    stream text,
+    consumer text,
+    kind text,
+    key_pattern text default null,
+    reason_like text default null,
+    to_stream text default null,
+    from_seq bigint default null,
+    to_seq bigint default null,
+    from_time timestamptz default null,
+    to_time timestamptz default null,
+    rate double precision default null
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Begin to redrive or discard dead letters of a consumer, or to replay messages to it, in the background: in steps, by whichever process
+does the upkeep (a server, an open bus, or whoever calls run_tasks). It goes on when processes are killed.
+
+kind          redrive, discard or replay. The other arguments choose messages as the functions of these names do.
+key_pattern   only messages whose key matches.
+reason_like   only dead letters whose reason matches this LIKE pattern; not for a replay.
+to_stream     for a redrive: publish them to this stream instead.
+from_seq, to_seq, from_time, to_time
+              for a replay: only messages of this range.
+rate          the largest number of messages per second; null: as fast as it goes.
+
+Returns  the number of the task. See list_tasks for its progress, cancel_task to end it.
+Raises   PB400 for an argument out of range or one that the kind does not take, PB404 for an unknown stream, consumer or to_stream, PB409
+         when to_stream holds another data type.
+Touches  task (insert).
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    source_type text := (select s.data_type from postbus_data.stream as s where s.id = reader.stream_id);
+    -- Raises if the pattern is not valid.
+    checked text := postbus_data.pattern_regex(key_pattern);
+    has_range boolean := num_nonnulls(from_seq, to_seq, from_time, to_time) > 0;
+    total bigint;
+    made bigint;
+begin
+    if (kind in ('redrive', 'discard', 'replay')) is not true then
+        raise exception using errcode = 'PB400', message = format('kind = %L is not a task', kind), hint = 'it is redrive, discard or replay';
+    end if;
+    if rate is not null and (rate between 0.001 and 1000000) is not true then
+        raise exception using errcode = 'PB400', message = format('rate = %s is not between 0.001 and 1000000', rate);
+    end if;
+    if reader.is_group then
+        raise exception using
+            errcode = 'PB409', message = format('%s is a group, which has no dead letters and nothing to replay', consumer),
+            hint = 'move its position: postbus.seek';
+    end if;
+    if (kind = 'replay' and num_nonnulls(reason_like, to_stream) > 0) or (kind <> 'replay' and has_range) or (kind = 'discard' and to_stream is not null) then
+        raise exception using
+            errcode = 'PB400',
+            message = format('a %s does not take one of these arguments', kind),
+            hint = 'a replay takes a range and key_pattern; a redrive key_pattern, reason_like and to_stream; a discard key_pattern and reason_like';
+    end if;
+    if to_stream is not null and (select s.data_type from postbus_data.stream as s where s.id = postbus_data.stream_id(to_stream)) <> source_type then
+        raise exception using errcode = 'PB409', message = format('stream "%s" does not hold %s', to_stream, source_type);
+    end if;
+    if kind <> 'replay' and checked is null and reason_like is null then
+        select count(*)
+        into total
+        from (select from postbus_data.dead_letter as d where d.consumer_id = reader.id limit 10000) as d;
+        -- More are not counted.
+        total := nullif(total, 10000);
+    end if;
+    insert into postbus_data.task (
+        consumer_id, kind, key_pattern, reason_like, to_stream, from_seq, to_seq, from_time, to_time, rate, total_estimate, created_by
+    )
+    values (reader.id, kind, key_pattern, reason_like, to_stream, from_seq, to_seq, from_time, to_time, rate, total, session_user)
+    returning id into made;
+    return made;
+end
+$$;
+
 create or replace function postbus.create_token(
     name text,
     digest text,
@@ -15564,8 +15864,8 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('0c25f319354f9ee0')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (21, 'tasks_in_the_background') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('cf27eb441bfbbc79')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -15621,5 +15921,6 @@ comment on table postbus_data.token is 'A row is a token that allows requests to
 comment on table postbus_data.stream_grant is 'A row allows a role to publish to a stream, to consume it or to read it; a null stream means all streams.';
 comment on table postbus_data.caller_key is 'The one row is the secret with which this database signs the names of callers, and by which functions recognize them.';
 comment on table postbus_data.upkeep is 'The one row says which process of the library does the upkeep, and when somebody last maintained the logs.';
+comment on table postbus_data.task is 'A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard or a replay.';
 
 commit;

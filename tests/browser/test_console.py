@@ -16,6 +16,7 @@ import postbus
 from postbus import Message
 from tests import servers
 from tests.server.serving import Api, serving
+from tests.waiting import until
 
 HOSTILE = (
     "<img src=x onerror=window.hacked=1>",
@@ -191,6 +192,28 @@ def test_dead_letters_are_redriven_and_discarded(page: Page, api: Api, shop: pos
 
     expect(page.locator(".said")).to_have_text("1 dead letter redriven")
     assert len(shop.consumer("orders", "billing").dead_letters()) == len(dead) - 1
+
+
+def test_all_that_match_are_redriven_in_the_background_with_progress(page: Page, api: Api, shop: postbus.Bus) -> None:
+    shop.create_stream("returns", exist_ok=True)
+    desk = shop.create_consumer("returns", "desk", exist_ok=True)
+    shop.publish_many("returns", [Message(key=f"k.{n}", data=n) for n in range(40)])
+    while batch := desk.receive(100):
+        desk.terminate(batch, reason="shop is closed")
+    opened(page, api, "streams/returns/consumers/desk/dead")
+    page.get_by_label("Reason begins with").first.fill("shop is")
+    page.get_by_label("At most, per second").first.fill("10")
+    page.get_by_role("button", name="Redrive all that match").click()
+    expect(page.locator(".said")).to_contain_text("has begun: redrive")
+    expect(page.locator("#task-table")).to_contain_text("running")
+
+    until(lambda: shop.tasks.run() and shop.tasks.list_all("returns")[0].done_count >= 3, "some steps are done")
+    (task,) = shop.tasks.list_all("returns")
+
+    expect(page.locator("#task-table td.num").first).to_have_text(str(task.done_count), timeout=10_000)
+    page.get_by_role("button", name="cancel", exact=True).click()
+    expect(page.locator(".said")).to_contain_text("was cancelled")
+    assert len(desk.dead_letters()) == 40 - task.done_count
 
 
 def test_a_position_is_moved_after_a_preview(page: Page, api: Api, shop: postbus.Bus) -> None:

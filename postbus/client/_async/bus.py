@@ -14,6 +14,7 @@ from postbus.client._async.queue import AsyncQueue
 from postbus.client._async.reading import AsyncReading
 from postbus.client._async.schedules import AsyncSchedules
 from postbus.client._async.streams import AsyncStreams
+from postbus.client._async.tasks import AsyncTasks
 from postbus.client._async.tokens import AsyncTokens
 from postbus.codec.settings import given
 from postbus.db.url import without_password
@@ -51,6 +52,11 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
     def tokens(self) -> AsyncTokens:
         """The tokens for the HTTP server."""
         return AsyncTokens(self._transport)
+
+    @property
+    def tasks(self) -> AsyncTasks:
+        """Redrives, discards and replays in the background."""
+        return AsyncTasks(self._transport)
 
     @property
     def schedules(self) -> AsyncSchedules:

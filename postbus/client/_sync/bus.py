@@ -16,6 +16,7 @@ from postbus.client._sync.queue import Queue
 from postbus.client._sync.reading import Reading
 from postbus.client._sync.schedules import Schedules
 from postbus.client._sync.streams import Streams
+from postbus.client._sync.tasks import Tasks
 from postbus.client._sync.tokens import Tokens
 from postbus.codec.settings import given
 from postbus.db.url import without_password
@@ -53,6 +54,11 @@ class Bus(Streams, Publishing, Reading, Applying):
     def tokens(self) -> Tokens:
         """The tokens for the HTTP server."""
         return Tokens(self._transport)
+
+    @property
+    def tasks(self) -> Tasks:
+        """Redrives, discards and replays in the background."""
+        return Tasks(self._transport)
 
     @property
     def schedules(self) -> Schedules:

@@ -19,6 +19,12 @@ class AsyncFilled(Protocol):
     async def fill(self) -> int: ...
 
 
+class AsyncRun(Protocol):
+    """Tasks in the background."""
+
+    async def run(self) -> int: ...
+
+
 class AsyncMaintained(Protocol):
     """What the service needs of a bus."""
 
@@ -28,6 +34,9 @@ class AsyncMaintained(Protocol):
 
     @property
     def schedules(self) -> AsyncFilled: ...
+
+    @property
+    def tasks(self) -> AsyncRun: ...
 
 
 class AsyncUpkeep:
@@ -65,6 +74,10 @@ class AsyncUpkeep:
     async def turn(self) -> None:
         """Do what is due now."""
         await self.bus.sweep()
+        # A large task does not keep the rest waiting.
+        until = time.monotonic() + pace.TASK_SECONDS
+        while await self.bus.tasks.run() and time.monotonic() < until:
+            pass
         if time.monotonic() >= self._next_maintenance:
             self._next_maintenance = time.monotonic() + pace.MAINTENANCE_SECONDS
             await self.bus.maintain()

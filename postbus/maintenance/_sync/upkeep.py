@@ -21,6 +21,12 @@ class Filled(Protocol):
     def fill(self) -> int: ...
 
 
+class Run(Protocol):
+    """Tasks in the background."""
+
+    def run(self) -> int: ...
+
+
 class Maintained(Protocol):
     """What the service needs of a bus."""
 
@@ -30,6 +36,9 @@ class Maintained(Protocol):
 
     @property
     def schedules(self) -> Filled: ...
+
+    @property
+    def tasks(self) -> Run: ...
 
 
 class Upkeep:
@@ -67,6 +76,10 @@ class Upkeep:
     def turn(self) -> None:
         """Do what is due now."""
         self.bus.sweep()
+        # A large task does not keep the rest waiting.
+        until = time.monotonic() + pace.TASK_SECONDS
+        while self.bus.tasks.run() and time.monotonic() < until:
+            pass
         if time.monotonic() >= self._next_maintenance:
             self._next_maintenance = time.monotonic() + pace.MAINTENANCE_SECONDS
             self.bus.maintain()

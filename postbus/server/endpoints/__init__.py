@@ -14,6 +14,7 @@ from postbus.server.endpoints import (
     schedules,
     state,
     streams,
+    tasks,
     tokens,
 )
 
@@ -32,6 +33,7 @@ ALL: list[Endpoint] = [
         groups,
         overviews,
         pipelines,
+        tasks,
         tokens,
         maintenance,
     )

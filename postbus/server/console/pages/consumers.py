@@ -6,10 +6,10 @@ from typing import Final
 
 from postbus.html.markup import Html, join, tag
 from postbus.model.consumer import ConsumerInfo, ConsumerStats, PartitionStats, Peeked
-from postbus.model.wording import about, count, counted, rate
+from postbus.model.wording import about, count, rate
 from postbus.operations import consumers as operations
-from postbus.operations import dead_letters, deliveries, groups
-from postbus.server.console import move
+from postbus.operations import deliveries, groups, tasks
+from postbus.server.console import move, task_card
 from postbus.server.console.act import Act, arguments
 from postbus.server.console.forms import button, choice, field, form, hidden, named_confirmation
 from postbus.server.console.pages import overview
@@ -71,10 +71,11 @@ async def show(visit: Visit) -> Page:
     parts: list[Html | None] = [
         card(_tiles(visit, info, stats), id="figures", live=True, class_="bare"),
         await _actions(visit, info),
+        await task_card.task_card(visit, stream, name),
         card(_partitions(stats), id="partitions", live=True),
     ]
     if not info.is_group and visit.token.may("consume", stream):
-        parts.insert(2, card(await _peeked(visit), id="peeked", live=True))
+        parts.insert(3, card(await _peeked(visit), id="peeked", live=True))
     shown = settings(
         (each, value_of(getattr(info, each))) for each in info.__dataclass_fields__ if each not in ("stream", "name")
     )
@@ -265,7 +266,9 @@ async def change(visit: Visit) -> Act:
         given = repr(start) if start else arguments(from_seq=seq, from_time=moment)
         return Act(seek, f"{reader}.seek({given})", lambda _: f"{name} was moved", here, stream)
     if wanted == "replay":
-        return _replay(visit, reader, here)
+        return _replay(visit, here)
+    if wanted == "cancel-task":
+        return task_card.cancel(visit, stream, here)
     if wanted in ("ack", "nack", "extend"):
         return _settled(visit, wanted, reader, here)
     if wanted == "drop":
@@ -281,7 +284,7 @@ async def change(visit: Visit) -> Act:
     raise Problem(400, "invalid", "this form is not known", hint="reload the page")
 
 
-def _replay(visit: Visit, reader: str, here: str) -> Act:
+def _replay(visit: Visit, here: str) -> Act:
     since = time_of(visit.form.get("since", ""), "since")
     key = visit.form.get("key", "").strip() or None
     if since is None and key is None:
@@ -291,24 +294,21 @@ def _replay(visit: Visit, reader: str, here: str) -> Act:
             "nothing says what to replay",
             hint="give a time, a key, or both; to replay all, move to earliest",
         )
-    call = dead_letters.replay_page(
+    call = tasks.start(
         visit.stream,
         visit.consumer,
+        "replay",
+        key_pattern=key,
+        reason_like=None,
+        to_stream=None,
         from_seq=None,
         to_seq=None,
         from_time=since,
         to_time=None,
-        key_pattern=key,
-        max_messages=10_000,
-        resume=None,
+        rate=None,
     )
-
-    def said(result: tuple[int, str | None]) -> str:
-        done, resume = result
-        more = "; there are more: replay again from a later time, or use the command line" if resume else ""
-        return f"{counted(done, 'message')} will be delivered again{more}"
-
-    return Act(call, f"{reader}.replay({arguments(from_time=since, key_pattern=key)})", said, here, visit.stream)
+    python = f"bus.tasks.replay({visit.stream!r}, {visit.consumer!r}, {arguments(from_time=since, key_pattern=key)})"
+    return Act(call, python, lambda task: f"task {task} has begun: replay", here, visit.stream)
 
 
 def _settled(visit: Visit, wanted: str, reader: str, here: str) -> Act:

@@ -10,7 +10,9 @@ from postbus.model.consumer import DeadLetter
 from postbus.model.overview import ConsumerOverview
 from postbus.model.wording import counted
 from postbus.operations import dead_letters as operations
+from postbus.operations import tasks
 from postbus.operations.call import Call
+from postbus.server.console import task_card
 from postbus.server.console.act import Act, arguments
 from postbus.server.console.forms import button, field, form, hidden
 from postbus.server.console.pages import overview
@@ -22,7 +24,6 @@ from postbus.server.problems import Problem
 _PAGE: Final = 50
 # Reasons are grouped over so many dead letters.
 _GROUPED: Final = 2_000
-_STEP: Final = 10_000
 _MOST_SHOWN_REASON: Final = 200
 
 
@@ -75,6 +76,7 @@ async def show(visit: Visit) -> Page:
             card(_reasons(visit, sample, reason), id="reasons"),
             card(chosen, id="list"),
             card(_all_matching(visit, reason, key)) if may and sample else None,
+            await task_card.task_card(visit, stream, name),
         ),
         crumbs=(
             ("Streams", visit.to("streams")),
@@ -86,32 +88,51 @@ async def show(visit: Visit) -> Page:
 
 
 async def change(visit: Visit) -> Act:
-    """Redrive or discard dead letters: the ticked ones, or all that match."""
+    """Redrive or discard dead letters: the ticked ones now, or all that match in the background. Or cancel that."""
     stream, name = visit.stream, visit.consumer
-    wanted, fields = visit.form.get("act", ""), visit.form
-    reader = f"bus.consumer({stream!r}, {name!r})"
-    is_all = fields.get("which") == "matching"
-    seqs = None if is_all else [whole_number(each, "seq", least=1) for each in fields.get("seq", "").split(",") if each]
-    if seqs == []:
+    wanted, here = visit.form.get("act", ""), _path(visit, stream, name)
+    if wanted == "cancel-task":
+        return task_card.cancel(visit, stream, here)
+    if wanted not in ("redrive", "discard"):
+        raise Problem(400, "invalid", "this form is not known", hint="reload the page")
+    return _matching(visit, wanted, here) if visit.form.get("which") == "matching" else _ticked(visit, wanted, here)
+
+
+def _ticked(visit: Visit, wanted: str, here: str) -> Act:
+    stream, name = visit.stream, visit.consumer
+    seqs = [whole_number(each, "seq", least=1) for each in visit.form.get("seq", "").split(",") if each]
+    if not seqs:
         raise Problem(400, "invalid", "no dead letter is ticked", hint="tick some, or use the form for all that match")
-    reason = (_pattern(fields.get("reason", "")) or None) if is_all else None
-    key = (fields.get("key", "").strip() or None) if is_all else None
-    python = arguments(seqs=seqs, key_pattern=key, reason_like=reason)
-    here = _path(visit, stream, name)
+    python = f"bus.consumer({stream!r}, {name!r}).{wanted}(seqs={seqs})"
     if wanted == "discard":
-        call = operations.discard_page(stream, name, seqs=seqs, key_pattern=key, reason_like=reason)
-        return Act(
-            call, f"{reader}.discard({python})", lambda done: f"{counted(done, 'dead letter')} discarded", here, stream
-        )
+        call = operations.discard_page(stream, name, seqs=seqs, key_pattern=None, reason_like=None)
+        return Act(call, python, lambda done: f"{counted(done, 'dead letter')} discarded", here, stream)
     call = operations.redrive_page(
-        stream, name, seqs=seqs, key_pattern=key, reason_like=reason, to_stream=None, max_messages=_STEP
+        stream, name, seqs=seqs, key_pattern=None, reason_like=None, to_stream=None, max_messages=len(seqs)
     )
+    return Act(call, python, lambda done: f"{counted(done, 'dead letter')} redriven", here, stream)
 
-    def said(done: int) -> str:
-        more = "; there may be more: redrive again" if done >= _STEP else ""
-        return f"{counted(done, 'dead letter')} redriven{more}"
 
-    return Act(call, f"{reader}.redrive({python})", said, here, stream)
+def _matching(visit: Visit, wanted: str, here: str) -> Act:
+    stream, name, fields = visit.stream, visit.consumer, visit.form
+    reason, key = _pattern(fields.get("reason", "")) or None, fields.get("key", "").strip() or None
+    rate = whole_number(fields["rate"], "rate", least=1) if fields.get("rate", "").strip() else None
+    call = tasks.start(
+        stream,
+        name,
+        "discard" if wanted == "discard" else "redrive",
+        key_pattern=key,
+        reason_like=reason,
+        to_stream=None,
+        from_seq=None,
+        to_seq=None,
+        from_time=None,
+        to_time=None,
+        rate=rate,
+    )
+    given = arguments(key_pattern=key, reason_like=reason, rate=rate)
+    python = f"bus.tasks.{wanted}({', '.join(filter(None, (repr(stream), repr(name), given)))})"
+    return Act(call, python, lambda task: f"task {task} has begun: {wanted}", here, stream)
 
 
 def _path(visit: Visit, stream: str, name: str) -> str:
@@ -190,8 +211,11 @@ def _all_matching(visit: Visit, reason: str | None, key: str | None) -> Html:
         hidden("which", "matching"),
         field("reason", "Reason begins with", reason or ""),
         field("key", "Key", key or "", placeholder="orders.>"),
+        field("rate", "At most, per second", placeholder="no limit", inputmode="numeric"),
     )
     redrive = form(visit, fields, act="redrive", submit=button("Redrive all that match"), class_="inline")
     discard = form(visit, fields, act="discard", submit=button("Discard all that match", danger=True), class_="inline")
-    note = tag("p", f"Up to {_STEP:,} at once. Empty fields match everything.", class_="soft")
+    note = tag(
+        "p", "It goes on in the background, with its progress below. Empty fields match everything.", class_="soft"
+    )
     return join(heading("All that match"), note, redrive, tag("details", tag("summary", "Discard"), discard))
