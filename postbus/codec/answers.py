@@ -23,6 +23,7 @@ from postbus.model.errors import Error
 from postbus.model.group import Claim
 from postbus.model.message import Message, Page, Scheduled, Seq
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.partitioning import DEFAULT_PRIORITY
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.schedule import ScheduleInfo, ScheduleRun
 from postbus.model.settings import ConsumerSettings, StreamSettings
@@ -152,7 +153,7 @@ def archive_info(found: Mapping[str, Any]) -> ArchiveInfo:
 
 @_understood
 def messages(found: Sequence[Mapping[str, Any]]) -> list[Message]:
-    return [Message(**_message(each)) for each in found]
+    return [Message(**_message(each), priority=each.get("priority", DEFAULT_PRIORITY)) for each in found]
 
 
 @_understood
@@ -249,6 +250,7 @@ def scheduled(found: Mapping[str, Any]) -> Scheduled:
         key=found["key"],
         data=_data(found),
         headers=found.get("headers"),
+        priority=found.get("priority", DEFAULT_PRIORITY),
     )
 
 
@@ -256,7 +258,7 @@ def scheduled(found: Mapping[str, Any]) -> Scheduled:
 def schedule(found: Mapping[str, Any]) -> ScheduleInfo:
     return ScheduleInfo(
         **{
-            **_known(ScheduleInfo, {"every": None, "ttl": None, **found}),
+            **_known(ScheduleInfo, {"every": None, "ttl": None, "priority": DEFAULT_PRIORITY, **found}),
             "every": _some_duration(found["every_ms"]),
             "ttl": _some_duration(found["ttl_ms"]),
             "data": _data(found),

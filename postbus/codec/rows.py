@@ -24,6 +24,7 @@ from postbus.model.errors import InvalidInput
 from postbus.model.group import Claim, Fetched
 from postbus.model.message import Message, Page, Scheduled
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.partitioning import priority_of
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.recurrence import CatchUp, Recurrence
 from postbus.model.schedule import ScheduleInfo, ScheduleRun
@@ -76,11 +77,12 @@ def page(data_type: DataType, rows: Sequence[Row]) -> Page:
             seq=seq,
             partition=partition,
             published_at=published_at,
+            priority=priority_of(partition),
         )
-        for seq, partition, key, data, data_bytes, headers, published_at, _ in rows
+        for seq, partition, key, data, data_bytes, headers, published_at, *_ in rows
         if seq is not None
     ]
-    return Page(tuple(messages), rows[-1][-1] if rows else None)
+    return Page(tuple(messages), rows[-1][7] if rows else None)
 
 
 def claim(row: Row) -> Claim:
@@ -146,7 +148,15 @@ def ranges(data_type: DataType, rows: Sequence[Row]) -> list[Fetched]:
         if lease is not None:
             values = map(content.decode_json, data) if data_type == "json" else data_bytes or data
             messages = [
-                Message(key=key, data=value, headers=header, seq=seq, partition=partition, published_at=time)
+                Message(
+                    key=key,
+                    data=value,
+                    headers=header,
+                    seq=seq,
+                    partition=partition,
+                    published_at=time,
+                    priority=priority_of(partition),
+                )
                 for seq, key, value, header, time in zip(seqs, keys, values, headers, published_at, strict=False)
             ]
             found.append(Fetched(Claim.of(lease, partition, seqs), messages))
@@ -176,7 +186,7 @@ class Unfilled:
 def schedule(row: Row) -> ScheduleInfo:
     """A recurring schedule, with its next times worked out."""
     stream, name, cron, every, time_zone, key, data, data_bytes, headers, ttl, catch_up, max_catch_up, *rest = row
-    paused, problem, created_at, data_type, now_at, last_runs = rest
+    paused, problem, created_at, data_type, now_at, last_runs, priority = rest
     recurrence = Recurrence(cron, every, time_zone, created_at)
     next_at: tuple[datetime, ...] = ()
     if not paused and problem is None:
@@ -208,11 +218,12 @@ def schedule(row: Row) -> ScheduleInfo:
             for run in last_runs
         ),
         created_at=created_at,
+        priority=priority,
     )
 
 
 def scheduled(data_type: DataType, row: Row) -> Scheduled:
-    scheduled_id, deliver_at, scheduled_at, ttl, key, data, data_bytes, headers = row
+    scheduled_id, deliver_at, scheduled_at, ttl, key, data, data_bytes, headers, priority = row
     return Scheduled(
         id=scheduled_id,
         deliver_at=deliver_at,
@@ -221,12 +232,13 @@ def scheduled(data_type: DataType, row: Row) -> Scheduled:
         key=key,
         data=content.decode(data_type, data, data_bytes),
         headers=headers,
+        priority=priority,
     )
 
 
 def dead_letter(data_type: DataType, row: Row) -> DeadLetter:
     seq, partition, key, data, data_bytes, headers, published_at, attempts, reason, died_at, *saved = row
-    deferrals, state, state_bytes = saved
+    deferrals, state, state_bytes, *_ = saved
     return DeadLetter(
         seq=seq,
         partition=partition,
@@ -259,7 +271,7 @@ def peeked(data_type: DataType, row: Row) -> Peeked:
         last,
         *saved,
     ) = row
-    deferrals, saved_state, saved_bytes = saved
+    deferrals, saved_state, saved_bytes, *_ = saved
     return Peeked(
         seq=seq,
         partition=partition,

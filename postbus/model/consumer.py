@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from postbus.model.partitioning import priority_of
+
 Ordering = Literal["key", "none", "partition"]
 OnDead = Literal["continue", "hold"]
 OnExpired = Literal["skip", "bury"]
@@ -83,6 +85,7 @@ class ConsumerInfo:
         expire_after: It is removed when nobody has received from it for so long; None never.
         keep_history: For how long `history` knows what became of each delivery; None for not at all.
         dead_letters_to: The stream that a copy of each new dead letter is published to; None for none.
+        ageing: After how long a waiting message gains a level of priority; None for never.
         is_group: Whether it is a group, read by position.
         paused: Whether it gives no messages.
         created_at: When it was created.
@@ -112,6 +115,7 @@ class ConsumerInfo:
     expire_after: timedelta | None
     keep_history: timedelta | None
     dead_letters_to: str | None
+    ageing: timedelta | None
     is_group: bool
     paused: bool
     created_at: datetime
@@ -146,6 +150,11 @@ class DeadLetter:
     died_at: datetime
     deferrals: int = 0
     saved_state: Any = None
+
+    @property
+    def priority(self) -> int:
+        """The priority it was published with."""
+        return priority_of(self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +193,11 @@ class Peeked:
     deferrals: int = 0
     saved_state: Any = None
 
+    @property
+    def priority(self) -> int:
+        """The priority it was published with."""
+        return priority_of(self.partition)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
@@ -216,6 +230,11 @@ class HistoryEntry:
     finished_at: datetime
     duration: timedelta
     last_error: str | None
+
+    @property
+    def priority(self) -> int:
+        """The priority it was published with."""
+        return priority_of(self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes
+            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes, postbus.priority_of(d.partition)
         from postbus_data.dead_letter as d
         left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
         where d.consumer_id = reader.id

@@ -70,8 +70,7 @@ begin
                 and g.number <= postbus_data.layout_segment(layout)
         )
     );
-    for place in 0 .. partition_count - 1 loop
-        partition := postbus_data.layout_base(layout) + place;
+    for partition in select p from postbus_data.segment_partitions(reader.stream_id, postbus_data.layout_base(layout), partition_count) as p order by p loop
         position_seq := null;
         select p.read_to_seq, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
         from postbus_data.position as p

@@ -91,15 +91,17 @@ begin
             select count(*)
             from (
                 select
-                from postbus_data.due as d
-                where d.consumer_id = consumer_id
+                from unnest(postbus_data.lanes(reader.stream_id)) as level (lane)
+                join postbus_data.due as d on d.consumer_id = consumer_id
                     and d.epoch = reader.epoch
+                    and d.lane = level.lane
                     and d.n > coalesce(
                         (
                             select r.read_to_n
                             from postbus_data.redelivery_position as r
                             where r.consumer_id = consumer_id
                                 and r.epoch = reader.epoch
+                                and r.lane = level.lane
                             order by r.read_to_n desc
                             limit 1
                         ),

@@ -26,7 +26,7 @@ begin
         );
         return query
         select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
-            null::text, null::timestamptz, 0, null::text, null::bytea
+            null::text, null::timestamptz, 0, null::text, null::bytea, postbus.priority_of(m.partition)
         from unnest(messages) as m
         where postbus_data.passes(reader, m)
             and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));

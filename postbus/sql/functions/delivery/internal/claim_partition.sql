@@ -14,18 +14,19 @@ Messages that only another way can lease (failed ones, or those where two segmen
 Hot.
 
 Touches  as claim_by_key, claim_by_partition and claim_overlap, if it calls them.
-Locks    the partition's mutex; the claim is busy when another session holds it.
+Locks    the partition's mutex, which is the same for all levels; the claim is busy when another session holds it.
 
 Mutex, horizon and rows are separate statements, each with a younger snapshot than the one before.
 */
 #variable_conflict use_variable
 declare
     place postbus_data.position;
+    slot postbus_data.position;
     newest integer;
 begin
     claim.messages := null;
     claim.wanted := null;
-    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition);
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), mod(partition, 100000000));
     if claim.busy then
         return claim;
     end if;
@@ -38,6 +39,22 @@ begin
         order by p.read_to_seq desc
         limit 1
     );
+    if partition >= 100000000 then
+        -- What is in flight is recorded with the default level, see save_slot.
+        slot := postbus_data.position_of(reader, mod(partition, 100000000));
+        if slot.read_to_seq = 9223372036854775807 then
+            return claim;
+        end if;
+        if place.read_to_seq is null then
+            -- The horizon was read before.
+            place := postbus_data.first_position(
+                reader, partition, greatest(reader.start_after, least(postbus_data.lane_start(reader.stream_id, partition / 100000000 * 100000000), claim.horizon))
+            );
+        end if;
+        place.leases := slot.leases;
+        place.pending_bound := slot.pending_bound;
+        place.pending_since := slot.pending_since;
+    end if;
     if place.read_to_seq is null then
         place := postbus_data.first_position(reader, partition, reader.start_after);
     elsif place.read_to_seq = 9223372036854775807 then
@@ -48,7 +65,7 @@ begin
     if place.pending_bound + wanted > claim.quota then
         select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
         from postbus_data.count_in_flight(
-            reader.id, reader.epoch, partition, postbus_data.layout_base(claim.layout),
+            reader.id, reader.epoch, mod(partition, 100000000), postbus_data.layout_base(claim.layout),
             case when reader.ordering <> 'none' then coalesce(place.leases, '{}') end, place.pending_since
         ) as r;
         wanted := least(wanted, claim.quota - place.pending_bound);

@@ -25,13 +25,13 @@ begin
         execute format(
             'select null::text, null::integer, l.seq, l.partition, l.key, %s, l.headers, l.published_at
             from postbus_data.log_%s_%s as l
-            where l.partition = any (array(select generate_series($1, $2))) and l.seq = $3',
+            where l.partition = any (array(select postbus_data.segment_partitions($1, $2, $3))) and l.seq = $4',
             case when segment.has_bytes then 'null::text, l.data' else 'l.data::text, null::bytea' end,
             stream_id,
             segment.number
         )
         into message
-        using segment.partition_base, segment.partition_base + segment.partition_count - 1, seq;
+        using stream_id, segment.partition_base, segment.partition_count, seq;
         exit when message.seq is not null;
     end loop;
     if message.seq is null then
