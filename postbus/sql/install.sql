@@ -595,6 +595,8 @@ create unlogged table postbus_data.spark_staging (
     -- Instead of all these: rows of a segment in the format of COPY, and the stream for which they were checked.
     encoded_for integer,
     encoded bytea,
+    -- Null when no message has one.
+    priorities integer[],
     primary key (attempt, chunk)
 );
 
@@ -606,7 +608,8 @@ alter table postbus_data.spark_staging
     alter column bytes set storage external,
     alter column contents set storage external,
     alter column hashes set storage external,
-    alter column encoded set storage external;
+    alter column encoded set storage external,
+    alter column priorities set storage external;
 
 -- To find leftovers of earlier batches of a writer.
 create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);
@@ -14110,7 +14113,7 @@ begin
         select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, staged.message_count) as d;
         perform postbus_data.insert_messages(
             entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,
-            staged.hashes
+            staged.hashes, staged.priorities
         );
         return;
     end if;
@@ -14118,7 +14121,7 @@ begin
         staged.data := staged.contents::text[];
     end if;
     if staged.deliver_at is null then
-        perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
+        perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes, priorities => staged.priorities);
         return;
     end if;
     for part in
@@ -14127,11 +14130,12 @@ begin
             array_agg(m.key order by m.place) as keys,
             array_agg(m.data order by m.place) as data,
             array_agg(m.headers order by m.place) as headers,
-            array_agg(m.bytes order by m.place) as bytes
+            array_agg(m.bytes order by m.place) as bytes,
+            array_agg(m.priority order by m.place) as priorities
         from (
             select u.*, case when u.deliver_at > clock_timestamp() then u.deliver_at end as due_at
-            from unnest(staged.keys, staged.data, staged.headers, staged.bytes, staged.deliver_at)
-                with ordinality as u (key, data, headers, bytes, deliver_at, place)
+            from unnest(staged.keys, staged.data, staged.headers, staged.bytes, staged.deliver_at, staged.priorities)
+                with ordinality as u (key, data, headers, bytes, deliver_at, priority, place)
         ) as m
         group by m.due_at
         order by m.due_at nulls first
@@ -14142,7 +14146,8 @@ begin
             case when staged.data is not null then part.data end,
             part.headers,
             case when staged.bytes is not null then part.bytes end,
-            deliver_at => part.due_at
+            deliver_at => part.due_at,
+            priorities => case when staged.priorities is not null then part.priorities end
         );
     end loop;
 end
@@ -14203,6 +14208,7 @@ create or replace function postbus_data.spark_stage(
     headers jsonb[],
     bytes bytea[],
     deliver_at timestamptz[],
+    priorities integer[] default null,
     caller postbus.caller default postbus.current_caller()
 )
 returns void
@@ -14229,18 +14235,19 @@ begin
     into entry.stream_id, entry.data_type, entry.max_message_bytes
     from postbus_data.stream as s
     where s.id = postbus_data.permitted_stream(caller, stream, 'publish');
-    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, null);
+    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, null, priorities);
+    perform postbus_data.check_priorities(priorities, true);
     -- As partition_of, which takes them modulo the number of partitions.
     hashes := array(
         select (get_byte(h.hash, 0) << 16) | (get_byte(h.hash, 1) << 8) | get_byte(h.hash, 2)
         from (select sha256(convert_to(u.key, 'UTF8'::name)) as hash from unnest(keys) with ordinality as u (key, place) order by u.place offset 0) as h
     );
     insert into postbus_data.spark_staging (
-        attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at, contents, hashes
+        attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at, contents, hashes, priorities
     )
     values (
         attempt, chunk, writer, batch_id, message_count, keys, case when contents is null then data end, headers, bytes, deliver_at,
-        contents, hashes
+        contents, hashes, priorities
     );
 end
 $$;
@@ -16363,7 +16370,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('2fa585ffdaa54e58')
+insert into postbus_data.installation (functions_digest) values ('7009d412b68e3a48')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

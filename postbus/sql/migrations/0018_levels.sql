@@ -28,6 +28,8 @@ alter table postbus_data.due
     add primary key (consumer_id, epoch, lane, n);
 alter table postbus_data.schedule add column priority integer not null default 4;
 alter table postbus_data.scheduled add column priority integer not null default 4;
+alter table postbus_data.spark_staging add column priorities integer[];
+alter table postbus_data.spark_staging alter column priorities set storage external;
 
 alter type postbus_data.publish_batch add attribute priorities integer[];
 alter type postbus.message add attribute priority integer;
@@ -51,7 +53,7 @@ $$;
 drop function if exists
     postbus.create_consumer, postbus.alter_consumer, postbus.publish_many, postbus.create_schedule, postbus.alter_schedule, postbus.list_scheduled,
     postbus_data.has_due, postbus_data.redelivery_position_of, postbus_data.claim_due, postbus_data.insert_messages, postbus_data.check_batch,
-    postbus_data.check_messages, postbus_data.schedule;
+    postbus_data.check_messages, postbus_data.schedule, postbus_data.spark_stage;
 do $$
 declare
     former regprocedure;
