@@ -119,6 +119,7 @@ def consumer_stats(found: Mapping[str, Any]) -> ConsumerStats:
         expired=found["expired"],
         missed_estimate=found["missed_estimate"],
         rate_estimate=found["rate_estimate"],
+        by_priority=_by_priority(found),
         partitions=[
             PartitionStats(
                 **{**_known(PartitionStats, each), "oldest_unread_at": _some_moment(each["oldest_unread_at"])}
@@ -137,7 +138,9 @@ def stream_overview(found: Mapping[str, Any]) -> StreamOverview:
 @_understood
 def consumer_overview(found: Mapping[str, Any]) -> ConsumerOverview:
     times = {name: _some_moment(found[name]) for name in ("oldest_unread_at", "oldest_in_flight_at")}
-    return ConsumerOverview(**{**_known(ConsumerOverview, found), **times})
+    return ConsumerOverview(
+        **{**_known(ConsumerOverview, {"by_priority": {}, **found}), **times, "by_priority": _by_priority(found)}
+    )
 
 
 @_understood
@@ -270,6 +273,11 @@ def schedule(found: Mapping[str, Any]) -> ScheduleInfo:
             "created_at": _moment(found["created_at"]),
         }
     )
+
+
+def _by_priority(found: Mapping[str, Any]) -> dict[int, int]:
+    """The fields of an object in JSON are texts."""
+    return {int(priority): count for priority, count in found.get("by_priority", {}).items()}
 
 
 def _known(kind: type[Any], found: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,7 +52,15 @@ def stream_overview(row: Row) -> StreamOverview:
 
 
 def consumer_overview(row: Row) -> ConsumerOverview:
-    return ConsumerOverview(**dict(zip(ConsumerOverview.__dataclass_fields__, row, strict=True)))
+    *figures, by_priority = row
+    return ConsumerOverview(
+        **dict(zip(ConsumerOverview.__dataclass_fields__, (*figures, _by_priority(by_priority)), strict=True))
+    )
+
+
+def _by_priority(found: dict[str, int]) -> dict[int, int]:
+    """The highest first."""
+    return {int(priority): found[priority] for priority in sorted(found, reverse=True)}
 
 
 def archive_info(row: Row) -> ArchiveInfo:
@@ -294,7 +302,7 @@ def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
     """The rows of postbus.stats: one for each partition, then one for the consumer."""
     *partitions, total = rows
     _, backlog, is_exact, _, horizon, lag, oldest_unread, in_flight, waiting, dead, oldest_in_flight, *rest = total
-    expired, missed, rate = rest
+    expired, missed, rate, by_priority = rest
     return ConsumerStats(
         backlog=backlog,
         backlog_is_exact=is_exact,
@@ -308,6 +316,7 @@ def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
         expired=expired,
         missed_estimate=missed,
         rate_estimate=rate,
+        by_priority=_by_priority(by_priority),
         partitions=[
             PartitionStats(
                 partition=row[0], position_seq=row[3], lag_estimate=row[5], oldest_unread_at=row[6], in_flight=row[7]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -171,7 +171,7 @@ class Peeked:
         state: available, delivered (leased), waiting (for another delivery) or dead.
         attempts: How often it was delivered.
         until: When its lease ends, or until when it waits after a failure or a deferral.
-        reason: Why it failed last.
+        reason: Why it failed last, or why it waits although it is available.
         ack_id: Names the delivery in flight, if there is one: what can be acked or nacked in its stead.
         last_delivered_at: When it was delivered last, if it is in flight or its lease has just expired.
         deferrals: How often it was deferred.
@@ -277,6 +277,7 @@ class ConsumerStats:
             dropped whole or hold few messages, else as if messages were spread evenly.
         rate_estimate: About how many messages a second were given out in the last seconds; None for a group.
         partitions: The same for each partition.
+        by_priority: How many messages were not given out yet, wait or are parked, by each priority in use.
     """
 
     backlog: int
@@ -292,6 +293,7 @@ class ConsumerStats:
     missed_estimate: int
     rate_estimate: float | None
     partitions: Sequence[PartitionStats]
+    by_priority: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def backlog_estimate(self) -> int:

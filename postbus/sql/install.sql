@@ -2229,7 +2229,8 @@ returns table (
     dead bigint,
     oldest_unread_at timestamptz,
     oldest_in_flight_at timestamptz,
-    timed_out bigint
+    timed_out bigint,
+    by_priority jsonb
 )
 language plpgsql
 volatile
@@ -2242,6 +2243,7 @@ stream, or for null of all on which the caller has the right to consume. The col
 
 redelivering  how many of the messages in flight were delivered before.
 timed_out     how many deliveries have ended because their lease expired, since the last seek.
+by_priority   how many messages are not delivered yet or waiting, by each priority in use.
 
 Raises   PB403 without the right to consume, PB404 for an unknown stream.
 */
@@ -2252,7 +2254,7 @@ begin
     return query
     select
         c.stream_name, c.name, c.is_group, c.ordering, c.paused, b.backlog, b.is_exact, b.unread, b.in_flight, b.redelivering, b.waiting, b.dead,
-        b.oldest_unread_at, b.oldest_in_flight_at, b.timed_out
+        b.oldest_unread_at, b.oldest_in_flight_at, b.timed_out, b.by_priority
     from (
         select c.*
         from postbus_data.consumer as c
@@ -2696,7 +2698,8 @@ create or replace function postbus_data.count_backlog(
     out dead bigint,
     out oldest_unread_at timestamptz,
     out oldest_in_flight_at timestamptz,
-    out timed_out bigint
+    out timed_out bigint,
+    out by_priority jsonb
 )
 language plpgsql
 stable
@@ -2714,6 +2717,7 @@ unread               not delivered yet. Messages that the filter, their time to 
 in_flight            leased and not settled; redelivering is how many of them were delivered before.
 waiting              failed, due for redelivery, or parked behind their key; 10,000 means that many or more.
 dead                 given up; 10,000 means that many or more.
+by_priority          by priority in use, how many are unread or waiting: as exact as these, each for itself.
 timed_out            how many deliveries have ended because their lease expired, since the last seek.
 
 Stable, so it has the snapshot of the query that calls it: a message that moves from one state to another meanwhile is counted once.
@@ -2727,6 +2731,8 @@ declare
     conditions text[] := array['coalesce(l.expires_at > clock_timestamp(), true)'];
     parts integer[];
     replaced integer;
+    lane integer;
+    here bigint;
 begin
     select array_agg(p.n order by p.n), array_agg(greatest(coalesce(place.read_to_seq, reader.start_after), source.start_seq - 1) order by p.n)
     into partitions, after_seqs
@@ -2831,6 +2837,42 @@ begin
         0
     );
     backlog := unread + in_flight + waiting;
+    by_priority := jsonb_build_object('4', unread + waiting);
+    if partitions[cardinality(partitions)] < 100000000 then
+        return;
+    end if;
+    by_priority := '{}';
+    foreach lane in array postbus_data.lanes(source.id) loop
+        select c.message_count
+        into here
+        from (
+            select array_agg(p.n order by p.n) as partitions, array_agg(p.after_seq order by p.n) as after_seqs
+            from unnest(partitions, after_seqs) as p (n, after_seq)
+            where p.n between lane and lane + 99999999
+        ) as own
+        cross join lateral postbus_data.count_messages(source.id, own.partitions, own.after_seqs, array_to_string(conditions, ' and '), reader) as c;
+        select here + count(*)
+        into here
+        from (
+            (
+                select from postbus_data.waiting as w where w.consumer_id = consumer_id and w.partition between lane and lane + 99999999 limit 10000
+            )
+            union all
+            (
+                select
+                from postbus_data.parked as p
+                where p.consumer_id = consumer_id
+                    and p.epoch = reader.epoch
+                    and p.partition between lane and lane + 99999999
+                limit 10000
+            )
+            union all
+            (
+                select from postbus_data.due as d where d.consumer_id = consumer_id and d.epoch = reader.epoch and d.lane = lane limit 10000
+            )
+        ) as held;
+        by_priority := by_priority || jsonb_build_object(postbus.priority_of(lane), here);
+    end loop;
 end
 $$;
 
@@ -3034,6 +3076,7 @@ declare
     start_seq bigint;
     read_to_seq bigint;
     messages postbus.delivery[];
+    next_priority integer := postbus_data.next_priority(reader);
 begin
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
     for partition in select u from postbus_data.unread_partitions(reader) as u loop
@@ -3048,7 +3091,8 @@ begin
             reader.stream_id, partition, greatest(coalesce(read_to_seq, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
         );
         return query
-        select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
+        select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz,
+            case when postbus.priority_of(m.partition) < next_priority then 'messages of a higher priority go first' end,
             null::text, null::timestamptz, 0, null::text, null::bytea, postbus.priority_of(m.partition)
         from unnest(messages) as m
         where postbus_data.passes(reader, m)
@@ -3312,7 +3356,7 @@ Messages as a consumer sees them, in order of seq, above after_seq. Changes noth
 
 state    available (can be received), delivered (leased and not settled), waiting (for redelivery) or dead; null for all.
 
-A lease that has expired is shown as available. With a key pattern, a page may hold fewer messages than there are: continue from
+A lease that has expired is shown as available. The reason of an available message says whether it waits for those of a higher priority. With a key pattern, a page may hold fewer messages than there are: continue from
 its last seq, or from after_seq + 10,000 when it was empty.
 
 Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
@@ -3388,6 +3432,7 @@ declare
     is_wanted boolean := postbus_data.passes(asked, message) and postbus_data.superseded(asked.stream_id, array[message]) = '{}';
     -- A call within the query would keep Postgres from inlining held_states.
     now_at timestamptz := clock_timestamp();
+    next_priority integer := postbus_data.next_priority(asked);
 begin
     if seq is null or seq < 1 then
         raise exception using errcode = 'PB400', message = format('seq = %s is not at least 1', coalesce(seq::text, 'null'));
@@ -3412,7 +3457,8 @@ begin
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, null, null, null, 0, null, null, postbus.priority_of(message.partition)
+        null, case when postbus.priority_of(message.partition) < next_priority then 'messages of a higher priority go first' end, null, null, 0, null, null,
+        postbus.priority_of(message.partition)
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq
@@ -3591,7 +3637,8 @@ returns table (
     oldest_in_flight_at timestamptz,
     expired bigint,
     missed_estimate bigint,
-    rate_estimate double precision
+    rate_estimate double precision,
+    by_priority jsonb
 )
 language plpgsql
 volatile
@@ -3616,6 +3663,7 @@ in_flight            how many messages are leased and not settled.
 waiting, dead        how many messages have failed or are parked, and how many were given up; 10,000 means that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
+by_priority          how many messages are not delivered yet or waiting, by each priority in use, as exact as these. Null for a partition.
 rate_estimate        about how many messages per second were delivered in the last seconds; null for a group.
 missed_estimate      about how many messages retention or a purge removed before the consumer reached them. Seqs without a
                      message do not count; postbus_data.missed_between says what is exact and what is estimated.
@@ -3683,8 +3731,8 @@ begin
     position_seq := null;
     expired := total_expired;
     missed_estimate := total_missed;
-    select b.backlog, b.is_exact, b.unread, b.in_flight, b.waiting, b.dead, b.oldest_unread_at, b.oldest_in_flight_at
-    into backlog, backlog_is_exact, lag_estimate, in_flight, waiting, dead, oldest_unread_at, oldest_in_flight_at
+    select b.backlog, b.is_exact, b.unread, b.in_flight, b.waiting, b.dead, b.oldest_unread_at, b.oldest_in_flight_at, b.by_priority
+    into backlog, backlog_is_exact, lag_estimate, in_flight, waiting, dead, oldest_unread_at, oldest_in_flight_at, by_priority
     from postbus_data.count_backlog(reader.id) as b;
     if not reader.is_group then
         swept := postbus_data.sweep_state_of(reader);
@@ -5220,7 +5268,7 @@ begin
             if busy_level and lane >= 500000000 and remaining = capacity and clock_timestamp() < wait_until then
                 -- Another session looks at urgent messages: they do not wait behind lower levels.
                 busy_ones := '{}';
-                perform pg_sleep(0.0005);
+                perform pg_sleep(0.001);
             else
                 place := place + 1;
             end if;
@@ -5743,10 +5791,13 @@ declare
     place postbus_data.position;
     slot postbus_data.position;
     newest integer;
+    lane integer := partition / 100000000 * 100000000;
 begin
+    -- The mutex, and what is in flight, are those of the partition in all levels.
+    partition := partition - lane;
     claim.messages := null;
     claim.wanted := null;
-    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), mod(partition, 100000000));
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition);
     if claim.busy then
         return claim;
     end if;
@@ -5755,20 +5806,20 @@ begin
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
-            and p.partition = partition
+            and p.partition = lane + partition
         order by p.read_to_seq desc
         limit 1
     );
-    if partition >= 100000000 then
+    if lane > 0 then
         -- What is in flight is recorded with the default level, see save_slot.
-        slot := postbus_data.position_of(reader, mod(partition, 100000000));
+        slot := postbus_data.position_of(reader, partition);
         if slot.read_to_seq = 9223372036854775807 then
             return claim;
         end if;
         if place.read_to_seq is null then
             -- The horizon was read before.
             place := postbus_data.first_position(
-                reader, partition, greatest(reader.start_after, least(postbus_data.lane_start(reader.stream_id, partition / 100000000 * 100000000), claim.horizon))
+                reader, lane + partition, greatest(reader.start_after, least(postbus_data.lane_start(reader.stream_id, lane), claim.horizon))
             );
         end if;
         place.leases := slot.leases;
@@ -5785,7 +5836,7 @@ begin
     if place.pending_bound + wanted > claim.quota then
         select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
         from postbus_data.count_in_flight(
-            reader.id, reader.epoch, mod(partition, 100000000), postbus_data.layout_base(claim.layout),
+            reader.id, reader.epoch, partition, postbus_data.layout_base(claim.layout),
             case when reader.ordering <> 'none' then coalesce(place.leases, '{}') end, place.pending_since
         ) as r;
         wanted := least(wanted, claim.quota - place.pending_bound);
@@ -5814,7 +5865,7 @@ begin
     claim.after_seq := greatest(place.read_to_seq, claim.start_seq - 1);
     if claim.start_seq - 1 > place.read_to_seq then
         place.missed_count := place.missed_count + postbus_data.missed_between(
-            reader.stream_id, partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
+            reader.stream_id, lane + partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
         );
     end if;
     if place.horizon <= claim.after_seq then
@@ -9035,9 +9086,9 @@ begin
                         register, postbus_data.pack_layout(postbus_data.layout_segment(layout), postbus_data.layout_base(layout), postbus_data.layout_count(layout), true)
                     );
                 end if;
-                raise exception using errcode = 'PB000', message = 'give the mutex back';
+                raise transaction_rollback using message = 'give the mutex back';
             end if;
-        exception when sqlstate 'PB000' then
+        exception when transaction_rollback then
             return true;
         end;
         if clock_timestamp() >= wait_until then
@@ -9045,6 +9096,37 @@ begin
         end if;
         perform pg_sleep(0.001);
     end loop;
+end
+$$;
+
+create or replace function postbus_data.next_priority(reader postbus_data.consumer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+The priority of the messages that a consumer is given next: those that are available at lower levels wait. Null when that is not known: with ageing, in
+a group, and where there are no levels.
+*/
+declare
+    lane integer;
+    horizon bigint;
+begin
+    if reader.is_group
+        or reader.ageing is not null
+        or not postbus_data.has_levels(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)))
+    then
+        return null;
+    end if;
+    horizon := postbus_data.horizon_of(reader.stream_id);
+    foreach lane in array postbus_data.lanes(reader.stream_id) loop
+        if postbus_data.has_due(reader.id, reader.epoch, lane)
+            or exists (select from postbus_data.lane_work(reader, lane, horizon, true) as w where w.head_at is not null)
+        then
+            return postbus.priority_of(lane);
+        end if;
+    end loop;
+    return null;
 end
 $$;
 
@@ -9447,7 +9529,7 @@ as $$
 How many messages a stream holds in these partitions, each above its seq. It counts up to 1,000 of them one by one; if there are more, it
 estimates from the first messages of each partition, taking the rest to be as dense.
 
-partitions  in ascending order; after_seqs has the seq for each.
+partitions  in ascending order, of one level or more; after_seqs has the seq for each.
 condition   on l, a row of the log, which may name the reader as $4.
 
 Returns  is_exact: they were all counted. oldest_at: when the oldest of those that it looked at was published.
@@ -9481,7 +9563,7 @@ begin
         select postbus_data.log_table(g.stream_id, g.number) as log
         from postbus_data.segment as g
         where g.stream_id = stream_id
-            and g.partition_base >= partitions[1]
+            and g.partition_base >= mod(partitions[1], 100000000)
             and (g.sealed_at is null or g.last_seq > lowest_seq)
         order by g.number
     loop
@@ -9517,7 +9599,7 @@ begin
             max(coalesce(g.last_seq, g.rolled_at_seq, newest_seq)) over (partition by g.partition_base) as end_seq
         from postbus_data.segment as g
         where g.stream_id = stream_id
-            and g.partition_base >= partitions[1]
+            and g.partition_base >= mod(partitions[1], 100000000)
             and (g.sealed_at is null or g.last_seq > lowest_seq)
         order by g.number
     loop
@@ -9658,6 +9740,7 @@ takes one index probe for each partition.
 declare
     segment record;
     message postbus.delivery;
+    lanes integer[] := postbus_data.lanes(stream_id);
 begin
     for segment in
         select g.number, g.partition_base, g.partition_count, s.data_type = 'bytes' as has_bytes
@@ -9670,13 +9753,13 @@ begin
         execute format(
             'select null::text, null::integer, l.seq, l.partition, l.key, %s, l.headers, l.published_at
             from postbus_data.log_%s_%s as l
-            where l.partition = any (array(select postbus_data.segment_partitions($1, $2, $3))) and l.seq = $4',
+            where l.partition = any (array(select u.lane + n from unnest($1) as u (lane) cross join generate_series($2, $3) as n)) and l.seq = $4',
             case when segment.has_bytes then 'null::text, l.data' else 'l.data::text, null::bytea' end,
             stream_id,
             segment.number
         )
         into message
-        using stream_id, segment.partition_base, segment.partition_count, seq;
+        using lanes, segment.partition_base, segment.partition_base + segment.partition_count - 1, seq;
         exit when message.seq is not null;
     end loop;
     if message.seq is null then
@@ -16370,7 +16453,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('7009d412b68e3a48')
+insert into postbus_data.installation (functions_digest) values ('773c065d7886a33e')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

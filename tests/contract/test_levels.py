@@ -104,6 +104,35 @@ async def test_a_queue_gives_by_priority(bus: Any, name: str) -> None:
     assert found == [9, 7, 4, 0]
 
 
+async def test_stats_and_overviews_say_how_many_wait_at_each_priority(bus: Any, stream: str, billing: Any) -> None:
+    await bus.publish_many(stream, [Message(key=f"k{n}", data=n, priority=n % 3 * 4) for n in range(30)])
+    assert (await billing.stats()).by_priority == {8: 10, 4: 10, 0: 10}
+    await billing.nack(await billing.receive(4), delay=60)
+    await billing.ack(await billing.receive(3))
+    (overview,) = await bus.consumer_overview(stream)
+    assert overview.by_priority == (await billing.stats()).by_priority
+    assert sum(overview.by_priority.values()) == overview.backlog == 27
+    assert overview.by_priority[4] == overview.by_priority[0] == 10
+    assert list(overview.by_priority) == [8, 4, 0]
+
+
+async def test_a_stream_without_priorities_says_so(bus: Any, stream: str, billing: Any) -> None:
+    await bus.publish(stream, data=1)
+    assert (await billing.stats()).by_priority == {4: 1}
+
+
+async def test_a_peek_says_that_a_message_waits_for_those_of_a_higher_priority(
+    bus: Any, stream: str, billing: Any
+) -> None:
+    low = await bus.publish(stream, data="low", priority=2)
+    await bus.publish(stream, data="urgent", priority=9)
+    reasons = {each.data: each.reason for each in await billing.peek()}
+    assert reasons == {"low": "messages of a higher priority go first", "urgent": None}
+    assert (await billing.peek_at(low)).reason == "messages of a higher priority go first"
+    await billing.ack(await billing.receive())
+    assert (await billing.peek_at(low)).reason is None
+
+
 async def test_a_worker_hands_out_by_level_and_holds_little(bus: Any, stream: str) -> None:
     """Of what it holds, the urgent starts first; and it does not hold much where there are levels."""
     consumer = await bus.create_consumer(stream, "c", order="none")

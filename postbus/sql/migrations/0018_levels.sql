@@ -53,7 +53,8 @@ $$;
 drop function if exists
     postbus.create_consumer, postbus.alter_consumer, postbus.publish_many, postbus.create_schedule, postbus.alter_schedule, postbus.list_scheduled,
     postbus_data.has_due, postbus_data.redelivery_position_of, postbus_data.claim_due, postbus_data.insert_messages, postbus_data.check_batch,
-    postbus_data.check_messages, postbus_data.schedule, postbus_data.spark_stage;
+    postbus_data.check_messages, postbus_data.schedule, postbus_data.spark_stage,
+    postbus_data.count_backlog, postbus.consumer_overview, postbus.stats;
 do $$
 declare
     former regprocedure;

@@ -18,7 +18,7 @@ Messages as a consumer sees them, in order of seq, above after_seq. Changes noth
 
 state    available (can be received), delivered (leased and not settled), waiting (for redelivery) or dead; null for all.
 
-A lease that has expired is shown as available. With a key pattern, a page may hold fewer messages than there are: continue from
+A lease that has expired is shown as available. The reason of an available message says whether it waits for those of a higher priority. With a key pattern, a page may hold fewer messages than there are: continue from
 its last seq, or from after_seq + 10,000 when it was empty.
 
 Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown

@@ -26,6 +26,7 @@ declare
     is_wanted boolean := postbus_data.passes(asked, message) and postbus_data.superseded(asked.stream_id, array[message]) = '{}';
     -- A call within the query would keep Postgres from inlining held_states.
     now_at timestamptz := clock_timestamp();
+    next_priority integer := postbus_data.next_priority(asked);
 begin
     if seq is null or seq < 1 then
         raise exception using errcode = 'PB400', message = format('seq = %s is not at least 1', coalesce(seq::text, 'null'));
@@ -50,7 +51,8 @@ begin
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, null, null, null, 0, null, null, postbus.priority_of(message.partition)
+        null, case when postbus.priority_of(message.partition) < next_priority then 'messages of a higher priority go first' end, null, null, 0, null, null,
+        postbus.priority_of(message.partition)
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq

@@ -165,7 +165,7 @@ begin
             if busy_level and lane >= 500000000 and remaining = capacity and clock_timestamp() < wait_until then
                 -- Another session looks at urgent messages: they do not wait behind lower levels.
                 busy_ones := '{}';
-                perform pg_sleep(0.0005);
+                perform pg_sleep(0.001);
             else
                 place := place + 1;
             end if;

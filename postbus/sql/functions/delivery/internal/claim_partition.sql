@@ -23,10 +23,13 @@ declare
     place postbus_data.position;
     slot postbus_data.position;
     newest integer;
+    lane integer := partition / 100000000 * 100000000;
 begin
+    -- The mutex, and what is in flight, are those of the partition in all levels.
+    partition := partition - lane;
     claim.messages := null;
     claim.wanted := null;
-    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), mod(partition, 100000000));
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition);
     if claim.busy then
         return claim;
     end if;
@@ -35,20 +38,20 @@ begin
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
-            and p.partition = partition
+            and p.partition = lane + partition
         order by p.read_to_seq desc
         limit 1
     );
-    if partition >= 100000000 then
+    if lane > 0 then
         -- What is in flight is recorded with the default level, see save_slot.
-        slot := postbus_data.position_of(reader, mod(partition, 100000000));
+        slot := postbus_data.position_of(reader, partition);
         if slot.read_to_seq = 9223372036854775807 then
             return claim;
         end if;
         if place.read_to_seq is null then
             -- The horizon was read before.
             place := postbus_data.first_position(
-                reader, partition, greatest(reader.start_after, least(postbus_data.lane_start(reader.stream_id, partition / 100000000 * 100000000), claim.horizon))
+                reader, lane + partition, greatest(reader.start_after, least(postbus_data.lane_start(reader.stream_id, lane), claim.horizon))
             );
         end if;
         place.leases := slot.leases;
@@ -65,7 +68,7 @@ begin
     if place.pending_bound + wanted > claim.quota then
         select r.pending_bound, r.pending_since into place.pending_bound, place.pending_since
         from postbus_data.count_in_flight(
-            reader.id, reader.epoch, mod(partition, 100000000), postbus_data.layout_base(claim.layout),
+            reader.id, reader.epoch, partition, postbus_data.layout_base(claim.layout),
             case when reader.ordering <> 'none' then coalesce(place.leases, '{}') end, place.pending_since
         ) as r;
         wanted := least(wanted, claim.quota - place.pending_bound);
@@ -94,7 +97,7 @@ begin
     claim.after_seq := greatest(place.read_to_seq, claim.start_seq - 1);
     if claim.start_seq - 1 > place.read_to_seq then
         place.missed_count := place.missed_count + postbus_data.missed_between(
-            reader.stream_id, partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
+            reader.stream_id, lane + partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
         );
     end if;
     if place.horizon <= claim.after_seq then

@@ -26,9 +26,9 @@ begin
                         register, postbus_data.pack_layout(postbus_data.layout_segment(layout), postbus_data.layout_base(layout), postbus_data.layout_count(layout), true)
                     );
                 end if;
-                raise exception using errcode = 'PB000', message = 'give the mutex back';
+                raise transaction_rollback using message = 'give the mutex back';
             end if;
-        exception when sqlstate 'PB000' then
+        exception when transaction_rollback then
             return true;
         end;
         if clock_timestamp() >= wait_until then
