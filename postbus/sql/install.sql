@@ -5146,6 +5146,7 @@ declare
     busy_level boolean;
     capacity integer;
     urgent_count bigint;
+    urgent_is_taken boolean;
     last_seq bigint;
 begin
     claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
@@ -5180,6 +5181,17 @@ begin
             last_seq := pg_sequence_last_value(to_regclass('postbus_data.seq_' || reader.stream_id));
             claim.horizon := postbus_data.horizon_of(reader.stream_id);
             lanes := postbus_data.lanes_in_turn(reader, claim.horizon);
+            urgent_is_taken := urgent_count <= coalesce(
+                (
+                    select u.read_to_count
+                    from postbus_data.urgent_position as u
+                    where u.consumer_id = reader.id
+                        and u.epoch = reader.epoch
+                    order by u.read_to_count desc
+                    limit 1
+                ),
+                0
+            );
         end if;
         place := 1;
         capacity := remaining;
@@ -5188,10 +5200,21 @@ begin
             lane := lanes[place];
             busy_level := false;
             if postbus_data.has_levels(claim.layout) then
-                if lane = 0 and reader.ageing is null then
+                if lane = 0 and not urgent_is_taken and reader.ageing is null then
                     perform postbus_data.note_urgent_read(reader, urgent_count, last_seq, claim.horizon);
                 end if;
-                unread := array(select w.partition from postbus_data.lane_work(reader, lane, claim.horizon) as w);
+                unread := case
+                    when lane >= 500000000
+                        and urgent_is_taken
+                        and not exists (
+                            select
+                            from postbus_data.waiting as w
+                            where w.consumer_id = reader.id
+                                and w.partition between lane and lane + 99999999
+                        )
+                    then '{}'
+                    else array(select w.partition from postbus_data.lane_work(reader, lane, claim.horizon) as w)
+                end;
                 claim.has_due := postbus_data.has_due(reader.id, reader.epoch, lane);
             end if;
             if claim.has_due then
@@ -16453,7 +16476,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('773c065d7886a33e')
+insert into postbus_data.installation (functions_digest) values ('5f13267e279809b7')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -39,10 +39,19 @@ class Inbox:
         prefetch: How many more may wait at most. None: as many as are handled soon.
         ack_wait: How long a lease lasts, in seconds.
         handler_timeout: How long a handler may take, in seconds.
+        has_levels: There are messages of several priorities: it holds no more than can run. Once it has one of another
+            priority than the default, it knows by itself.
     """
 
     def __init__(
-        self, order: Ordering, *, concurrency: int, prefetch: int | None, ack_wait: float, handler_timeout: float | None
+        self,
+        order: Ordering,
+        *,
+        concurrency: int,
+        prefetch: int | None,
+        ack_wait: float,
+        handler_timeout: float | None,
+        has_levels: bool = False,
     ) -> None:
         self._order = order
         self._concurrency = concurrency
@@ -53,7 +62,7 @@ class Inbox:
         self._leases: dict[str, Lease] = {}
         # By priority: what waits in the worker starts by level.
         self._ready: list[deque[Task]] = [deque() for _ in range(10)]
-        self._has_levels = False
+        self._has_levels = has_levels
         # Tasks that wait for an earlier task of their lane.
         self._lanes: dict[Hashable, deque[Task]] = {}
         self._running: set[Task] = set()

@@ -43,6 +43,7 @@ declare
     busy_level boolean;
     capacity integer;
     urgent_count bigint;
+    urgent_is_taken boolean;
     last_seq bigint;
 begin
     claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
@@ -77,6 +78,17 @@ begin
             last_seq := pg_sequence_last_value(to_regclass('postbus_data.seq_' || reader.stream_id));
             claim.horizon := postbus_data.horizon_of(reader.stream_id);
             lanes := postbus_data.lanes_in_turn(reader, claim.horizon);
+            urgent_is_taken := urgent_count <= coalesce(
+                (
+                    select u.read_to_count
+                    from postbus_data.urgent_position as u
+                    where u.consumer_id = reader.id
+                        and u.epoch = reader.epoch
+                    order by u.read_to_count desc
+                    limit 1
+                ),
+                0
+            );
         end if;
         place := 1;
         capacity := remaining;
@@ -85,10 +97,21 @@ begin
             lane := lanes[place];
             busy_level := false;
             if postbus_data.has_levels(claim.layout) then
-                if lane = 0 and reader.ageing is null then
+                if lane = 0 and not urgent_is_taken and reader.ageing is null then
                     perform postbus_data.note_urgent_read(reader, urgent_count, last_seq, claim.horizon);
                 end if;
-                unread := array(select w.partition from postbus_data.lane_work(reader, lane, claim.horizon) as w);
+                unread := case
+                    when lane >= 500000000
+                        and urgent_is_taken
+                        and not exists (
+                            select
+                            from postbus_data.waiting as w
+                            where w.consumer_id = reader.id
+                                and w.partition between lane and lane + 99999999
+                        )
+                    then '{}'
+                    else array(select w.partition from postbus_data.lane_work(reader, lane, claim.horizon) as w)
+                end;
                 claim.has_due := postbus_data.has_due(reader.id, reader.epoch, lane);
             end if;
             if claim.has_due then
