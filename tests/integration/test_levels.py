@@ -98,6 +98,7 @@ async def test_a_parked_urgent_message_goes_first_once_its_key_is_free(bus: Any,
     assert [each.data for each in await consumer.receive(5)] == ["urgent"]
 
 
+@pytest.mark.newest_server
 @pytest.mark.parametrize("order", ORDERS)
 async def test_a_message_is_urgent_and_scheduled_at_once(bus: Any, stream: str, order: Any) -> None:
     await with_own_functions(bus, stream)
@@ -112,6 +113,7 @@ async def test_a_message_is_urgent_and_scheduled_at_once(bus: Any, stream: str, 
     assert [(each.data, each.priority) for each in await consumer.receive(5)] == [("urgent", 9)]
 
 
+@pytest.mark.newest_server
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("how", ["nack", "expiry", "defer", "redrive"])
 async def test_a_retry_keeps_its_level(bus: Any, stream: str, sql: Any, order: Any, how: str) -> None:
@@ -153,6 +155,7 @@ async def drained_until(consumer: Any, last: str) -> list[Any]:
     return found[:-1]
 
 
+@pytest.mark.newest_server
 @pytest.mark.parametrize("order", ORDERS)
 async def test_a_low_retry_does_not_go_before_an_urgent_message(bus: Any, stream: str, order: Any) -> None:
     await with_own_functions(bus, stream)
@@ -184,6 +187,7 @@ async def test_with_ageing_a_low_level_does_not_starve(bus: Any, stream: str, sq
     assert [each.priority for each in await consumer.receive(1)] == [4]
 
 
+@pytest.mark.newest_server
 @pytest.mark.parametrize("priority", [10, -1, 4.5, "high", True, None])
 async def test_a_priority_out_of_range_is_refused_by_name(bus: Any, stream: str, priority: Any) -> None:
     with pytest.raises(InvalidInput, match=r"priority = .* is not between 0 and 9"):
@@ -245,6 +249,7 @@ async def test_a_group_reads_all_levels(bus: Any, stream: str) -> None:
     assert sorted(found) == [(n, n % 10) for n in range(50)]
 
 
+@pytest.mark.newest_server
 async def test_max_ack_pending_counts_all_levels(bus: Any, stream: str) -> None:
     for order, limit, most in (("none", 7, 7), ("key", 7, 7), ("none", 1000, 1000), ("key", 1000, 1000)):
         consumer = await bus.create_consumer(stream, f"{order}-{limit}", order=order, max_ack_pending=limit)
@@ -285,6 +290,7 @@ async def test_dedup_ids_and_levels_go_together(bus: Any, name: str) -> None:
     assert await drained(consumer) == [(2, 2), (1, 1), (0, 0)]
 
 
+@pytest.mark.newest_server
 @pytest.mark.parametrize("order", ORDERS)
 async def test_filters_look_at_all_levels(bus: Any, stream: str, order: Any) -> None:
     consumer = await bus.create_consumer(stream, "c", filter="wanted.>", order=order)

@@ -9,6 +9,7 @@ import pytest
 
 from postbus import Message
 
+pytestmark = pytest.mark.newest_server
 ORDERS = ("key", "none")
 PRIORITIES = (4, 9)
 

@@ -59,7 +59,7 @@ class Model:
 
 
 @pytest.mark.parametrize("order", ["none", "key"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_receive_gives_the_highest_level_that_has_something(url: str, name: str, order: Any, seed: int) -> None:
     chance = random.Random(seed)
     model = Model(by_key=order == "key")
@@ -68,7 +68,7 @@ def test_a_receive_gives_the_highest_level_that_has_something(url: str, name: st
     with postbus.connect(url) as bus:
         bus.create_stream(name, partitions=chance.choice([1, 3, 8]))
         consumer = bus.create_consumer(name, "c", order=order)
-        for step in range(250):
+        for step in range(200):
             action = chance.choices(["publish", "receive", "settle", "maintain"], [4, 5, 4, 1])[0]
             if action == "publish":
                 messages = [

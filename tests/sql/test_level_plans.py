@@ -16,7 +16,7 @@ Connection = psycopg.Connection[Any]
 LEVEL_PAGES = RECEIVE_PAGES + 10
 # A receive of an urgent message goes the general way.
 URGENT_PAGES = 260
-WAITING = 30_000
+WAITING = 20_000
 WAIT = {
     "nothing": "select",
     "scheduled": "insert into postbus_data.scheduled (stream_id, deliver_at, key, data, priority) "
@@ -45,6 +45,7 @@ def receive_and_ack(connection: Connection) -> int:
     return 4 if partition < 100_000_000 else partition // 100_000_000
 
 
+@pytest.mark.newest_server
 @pytest.mark.parametrize("order", ["key", "none"])
 @pytest.mark.parametrize("waits", WAIT)
 def test_a_receive_touches_few_pages_whatever_waits(fresh_url: str, order: str, waits: str) -> None:
@@ -76,6 +77,7 @@ def test_an_urgent_message_is_found_in_few_pages_whatever_lies_below(
     assert sorted(found[10:])[5] < URGENT_PAGES
 
 
+@pytest.mark.newest_server
 @pytest.mark.parametrize("order", ["key", "none"])
 def test_dead_rows_of_urgent_messages_change_nothing(fresh_url: str, order: str) -> None:
     with (
@@ -89,7 +91,7 @@ def test_dead_rows_of_urgent_messages_change_nothing(fresh_url: str, order: str)
         holder.execute("select count(*) from postbus_data.stream")
         consumer = bus.consumer("s", "c")
         batch = None
-        for n in range(600):
+        for n in range(250):
             bus.publish("s", key=f"u{n % 50}", data=n, priority=9)
             batch = consumer.receive(1, ack=batch)
             assert [each.priority for each in batch] == [9]
@@ -100,6 +102,7 @@ def test_dead_rows_of_urgent_messages_change_nothing(fresh_url: str, order: str)
     assert receive < LEVEL_PAGES
 
 
+@pytest.mark.newest_server
 @pytest.mark.parametrize("order", ["key", "none"])
 def test_a_stream_without_priorities_has_functions_that_do_not_ask(fresh_url: str, order: str) -> None:
     with consumer_of_50_000(fresh_url, order, "missing") as connection:
