@@ -7335,7 +7335,7 @@ as $$
 /*
 Lease the next messages of a consumer. No other worker gets them until they are nacked or the lease expires; an ack finishes them.
 
-max_messages   1 to 10,000, in order within each partition.
+max_messages   1 to 10,000, in order within each partition. All are of one priority: the highest that has some, unless the consumer has ageing.
 ack_wait       how long they are leased; null means the consumer's setting.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 
@@ -16476,7 +16476,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('5f13267e279809b7')
+insert into postbus_data.installation (functions_digest) values ('63b13ba8fc952164')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -8,14 +8,14 @@ import psycopg
 import pytest
 
 import postbus
-from tests.sql.test_delivery_plans import RECEIVE_PAGES, consumer_of_50_000, pages, typical_pages
+from tests.sql.test_delivery_plans import consumer_of_50_000, pages, typical_pages
 from tests.sql.test_plans import STATISTICS
 
 Connection = psycopg.Connection[Any]
 # Those of a receive at the default level, and for the count of urgent messages.
-LEVEL_PAGES = RECEIVE_PAGES + 10
+LEVEL_PAGES = 60
 # A receive of an urgent message goes the general way.
-URGENT_PAGES = 260
+URGENT_PAGES = 200
 WAITING = 20_000
 WAIT = {
     "nothing": "select",

@@ -15,7 +15,7 @@ as $$
 /*
 Lease the next messages of a consumer. No other worker gets them until they are nacked or the lease expires; an ack finishes them.
 
-max_messages   1 to 10,000, in order within each partition.
+max_messages   1 to 10,000, in order within each partition. All are of one priority: the highest that has some, unless the consumer has ageing.
 ack_wait       how long they are leased; null means the consumer's setting.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 
