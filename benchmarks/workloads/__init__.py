@@ -7,6 +7,7 @@ from typing import Final
 from benchmarks.workloads import (
     backfill,
     drops,
+    due,
     filters,
     groups,
     held_snapshot,
@@ -16,6 +17,8 @@ from benchmarks.workloads import (
     lake_archive,
     lake_tiers,
     latency,
+    levels,
+    lonnymq,
     publish_batches,
     publish_consumers,
     publish_depth,
@@ -37,6 +40,7 @@ from benchmarks.workloads import (
     spark_transform,
     spark_write,
     stats_at_size,
+    urgent,
     workers,
 )
 from benchmarks.workloads.base import Bench, Workload
@@ -65,6 +69,10 @@ WORKLOADS: Final = {
         drops.WORKLOAD,
         queue_steady.WORKLOAD,
         stats_at_size.WORKLOAD,
+        levels.WORKLOAD,
+        urgent.WORKLOAD,
+        due.WORKLOAD,
+        lonnymq.WORKLOAD,
         send_file.WORKLOAD,
         server_batches.WORKLOAD,
         server_single.WORKLOAD,

@@ -97,6 +97,7 @@ def print_deliveries(
         columns: tuple[str, ...] = ("ack_id", "attempt", "seq", "published_at", "key", "data")
         if any(each.deferrals for each in batch):
             columns += ("deferrals", "state")
+        columns = output.with_priority(columns, batch)
         output.emit(batch, columns, empty="nothing to receive", quoted=has_json_texts(consumer, consumer.stream, batch))
         _finish(consumer, batch, ack)
         return
@@ -211,7 +212,7 @@ def peek(
         quoted = has_json_texts(found, stream, page)
     if any(each.deferrals for each in page):
         columns += ("deferrals", "saved_state")
-    output.emit(page, columns, empty="no messages", quoted=quoted)
+    output.emit(page, output.with_priority(columns, page), empty="no messages", quoted=quoted)
 
 
 def peek_at(

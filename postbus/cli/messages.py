@@ -24,7 +24,8 @@ app = Commands("Messages: send, delete.")
 Key = Annotated[str | None, typer.Argument(help="The key; '-' for none.")]
 Data = Annotated[str | None, typer.Argument(help="JSON, or text in a text stream; '-' reads stdin.")]
 File = Annotated[
-    Path | None, typer.Option("--file", help='JSON lines {"key": …, "data": …, "headers": …}; - for stdin.')
+    Path | None,
+    typer.Option("--file", help='JSON lines {"key": …, "data": …, "headers": …, "priority": …}; - for stdin.'),
 ]
 Skip = Annotated[int, typer.Option(min=0, help="With --file: skip this many lines first.")]
 Header = Annotated[list[str] | None, typer.Option("--header", "-H", help="NAME=VALUE; may be repeated.")]
@@ -33,6 +34,7 @@ DedupId = Annotated[
     str | None,
     typer.Option(help="An id: within the stream's dedup window, no other message with this id is published."),
 ]
+Priority = Annotated[int, typer.Option(min=0, max=9, help="0 to 9, higher first.")]
 _KEY: Final = re.compile(r"[^\s{}\[\]\"']*")
 Ttl = Annotated[str | None, typer.Option(help="Its time to live, such as 1h.")]
 
@@ -48,6 +50,7 @@ def send(
     delay: Delay = None,
     ttl: Ttl = None,
     dedup_id: DedupId = None,
+    priority: Priority = 4,
 ) -> None:
     """Publish a message, or a file of them.
 
@@ -59,12 +62,12 @@ def send(
         if key is not None or header:
             raise InvalidInput("with --file, keys and headers are in the file", "leave out KEY, DATA and --header")
         with open_bus() as bus:
-            send_file(bus, stream, file, skip, ttl=seconds(ttl), delay=seconds(delay))
+            send_file(bus, stream, file, skip, ttl=seconds(ttl), delay=seconds(delay), priority=priority)
         return
     if data is None:
         raise InvalidInput("there is no data", _example(stream, key))
     with open_bus() as bus:
-        publish(bus, stream, key, data, header, delay, ttl, dedup_id)
+        publish(bus, stream, key, data, header, delay, ttl, dedup_id, priority)
 
 
 @app.command("delete")
@@ -96,6 +99,7 @@ def publish(
     delay: str | None,
     ttl: str | None,
     dedup_id: str | None,
+    priority: int,
 ) -> None:
     """Publish one message, and print its number."""
     content = sys.stdin.read() if data == "-" else data
@@ -109,6 +113,7 @@ def publish(
         delay=seconds(delay),
         ttl=seconds(ttl),
         dedup_id=dedup_id,
+        priority=priority,
     )
     if delay is None:
         verb = "was published before" if number.is_duplicate else "published"

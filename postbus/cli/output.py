@@ -16,6 +16,7 @@ from typing import Any, Final
 import typer
 
 from postbus.cli.global_options import current
+from postbus.model.partitioning import DEFAULT_PRIORITY
 from postbus.model.wording import counted as counted
 
 # What names something is printed so that it can be pasted into a command.
@@ -76,6 +77,11 @@ def blank() -> None:
 
 def emit_json(value: Any) -> None:
     typer.echo(json.dumps(_plain(value), default=_plain, ensure_ascii=False))
+
+
+def with_priority(columns: tuple[str, ...], messages: Sequence[Any]) -> tuple[str, ...]:
+    """Columns that show priorities, if there are others than the default."""
+    return (*columns, "priority") if any(each.priority != DEFAULT_PRIORITY for each in messages) else columns
 
 
 def emit_line(message: Any, *, quoted: bool = False) -> None:
@@ -177,7 +183,11 @@ def _quoted(data: Any) -> str:
 def _attributes(value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    found = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if "priority" not in found and hasattr(value, "priority"):
+        # Worked out from the partition.
+        found["priority"] = value.priority
+    return found
 
 
 def _plain(value: Any) -> Any:

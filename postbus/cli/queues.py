@@ -119,6 +119,7 @@ def send(
     delay: messages.Delay = None,
     ttl: messages.Ttl = None,
     dedup_id: messages.DedupId = None,
+    priority: messages.Priority = 4,
 ) -> None:
     """Put a message into a queue, or a file of them.
 
@@ -126,7 +127,9 @@ def send(
     """
     if data is None and file is None:
         raise InvalidInput("there is no data", f"""postbus queue send {queue} '{{"to": "ada@example.com"}}'""")
-    messages.send(queue, key or ("-" if file is None else None), data, file, skip, header, delay, ttl, dedup_id)
+    messages.send(
+        queue, key or ("-" if file is None else None), data, file, skip, header, delay, ttl, dedup_id, priority
+    )
 
 
 @app.command("receive")

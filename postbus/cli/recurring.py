@@ -9,7 +9,7 @@ import typer
 
 from postbus.cli import as_curl, output
 from postbus.cli.global_options import Commands
-from postbus.cli.messages import value_of
+from postbus.cli.messages import Priority, value_of
 from postbus.cli.options import ExistOk, StreamName, Yes, confirm, open_bus, pairs, seconds
 from postbus.model.errors import InvalidInput
 from postbus.model.recurrence import CATCH_UPS, CatchUp
@@ -43,6 +43,7 @@ def add(
     catch_up: Annotated[str, typer.Option(help=_HELP_OF_CATCH_UP)] = "latest",
     max_catch_up: Annotated[int, typer.Option(help="With --catch-up all: at most so many.")] = 100,
     exist_ok: ExistOk = False,
+    priority: Priority = 4,
 ) -> None:
     """Publish a message again and again.
 
@@ -64,6 +65,7 @@ def add(
             catch_up=_catch_up(catch_up),
             max_catch_up=max_catch_up,
             exist_ok=exist_ok,
+            priority=priority,
         )
         with as_curl.preparing():
             next_at = bus.schedules.info(stream, name).next_at
@@ -86,6 +88,9 @@ def edit(
     max_catch_up: Annotated[int | None, typer.Option(help="With --catch-up all: at most so many.")] = None,
     unset: Annotated[
         list[str] | None, typer.Option(help="Put back to none: key, headers, ttl; may be repeated.")
+    ] = None,
+    priority: Annotated[
+        int | None, typer.Option(min=0, max=9, help="The priority of its messages: 0 to 9, higher first.")
     ] = None,
 ) -> None:
     """Change a recurring schedule. What is left out stays as it is.
@@ -110,6 +115,7 @@ def edit(
             catch_up=None if catch_up is None else _catch_up(catch_up),
             max_catch_up=max_catch_up,
             unset=unset or (),
+            priority=priority,
             **changes,
         )
     output.done(f"changed schedule {name}", stream=stream, name=name)

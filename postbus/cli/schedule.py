@@ -46,7 +46,7 @@ def ls(
         columns: tuple[str, ...] = ("name", "scheduled", "next_scheduled_at")
         _emit([each for each in once if each.scheduled], columns, recurring, shown=_stream)
     else:
-        _emit(once, ("id", "deliver_at", "key", "data"), recurring)
+        _emit(once, output.with_priority(("id", "deliver_at", "key", "data"), once), recurring)
 
 
 def _emit(found: Sequence[Any], columns: Sequence[str], before: Sequence[Any], **more: Any) -> None:

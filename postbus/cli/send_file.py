@@ -24,7 +24,9 @@ _REPORT_SECONDS: Final = 1.0
 Report = Callable[[int, int], None]
 
 
-def send_file(bus: Bus, stream: str, file: Path, skip: int, *, ttl: float | None, delay: float | None) -> None:
+def send_file(
+    bus: Bus, stream: str, file: Path, skip: int, *, ttl: float | None, delay: float | None, priority: int
+) -> None:
     """Publish lines in batches. A batch is published as a whole or not at all, so a failure names the line to resume after."""
     started = time.monotonic()
     sent = skip
@@ -32,7 +34,7 @@ def send_file(bus: Bus, stream: str, file: Path, skip: int, *, ttl: float | None
         read = _Counter()
         with as_curl.preparing():
             data_type = bus.stream_info(stream).data_type
-        for batch in _batches(_parsed(islice(read.lines(source), skip, None), skip, data_type)):
+        for batch in _batches(_parsed(islice(read.lines(source), skip, None), skip, data_type, priority)):
             try:
                 bus.publish_many(stream, batch, ttl=ttl, delay=delay)
             except as_curl.Shown:
@@ -89,7 +91,7 @@ def _size(file: Path) -> int | None:
     return file.stat().st_size if file.is_file() else None
 
 
-def _parsed(lines: Iterable[bytes], skipped: int, data_type: str) -> Iterator[Message]:
+def _parsed(lines: Iterable[bytes], skipped: int, data_type: str, priority: int) -> Iterator[Message]:
     from postbus.codec.content import decode_json
 
     for number, line in enumerate(lines, start=skipped + 1):
@@ -103,6 +105,7 @@ def _parsed(lines: Iterable[bytes], skipped: int, data_type: str) -> Iterator[Me
                 data=data.encode() if data_type == "bytes" else data,
                 headers=value.get("headers"),
                 dedup_id=value.get("dedup_id"),
+                priority=value.get("priority", priority),
             )
         except (ValueError, KeyError, AttributeError, TypeError) as error:
             raise InvalidInput(f'line {number} is not an object with "data": {error}') from error

@@ -43,10 +43,18 @@ def consumer(found: Any) -> dict[str, Any]:
     is_exact = shown.pop("backlog_is_exact")
     shown["backlog"] = about(shown["backlog"], is_exact=is_exact)
     shown["lag_estimate"] = about(shown["lag_estimate"], is_exact=is_exact or shown["lag_estimate"] == 0)
+    levels = shown.pop("by_priority", {})
+    if len(levels) > 1:
+        shown["by_priority"] = by_priority(levels)
     for name in ("waiting", "dead", "scheduled"):
         if name in shown:
             shown[name] = capped(shown[name])
     return shown
+
+
+def by_priority(levels: Mapping[int, int]) -> str:
+    """How many messages wait at each priority, the highest first."""
+    return ", ".join(f"{level}: {count:,}" for level, count in levels.items())
 
 
 def stream(info: StreamInfo) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def read(
         how = "read them in Spark with option includeArchive = true"
         say_where_older_is(stream, seq=from_seq, time=from_time, how=how)
     columns = ("seq", "published_at", "key", "data", "headers")
-    output.emit(found, columns, empty="no messages", quoted=quoted)
+    output.emit(found, output.with_priority(columns, found), empty="no messages", quoted=quoted)
 
 
 @app.command("state")

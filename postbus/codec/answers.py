@@ -23,6 +23,7 @@ from postbus.model.errors import Error
 from postbus.model.group import Claim
 from postbus.model.message import Message, Page, Scheduled, Seq
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.partitioning import DEFAULT_PRIORITY
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.schedule import ScheduleInfo, ScheduleRun
 from postbus.model.settings import ConsumerSettings, StreamSettings
@@ -119,6 +120,7 @@ def consumer_stats(found: Mapping[str, Any]) -> ConsumerStats:
         expired=found["expired"],
         missed_estimate=found["missed_estimate"],
         rate_estimate=found["rate_estimate"],
+        by_priority=_by_priority(found),
         partitions=[
             PartitionStats(
                 **{**_known(PartitionStats, each), "oldest_unread_at": _some_moment(each["oldest_unread_at"])}
@@ -137,7 +139,9 @@ def stream_overview(found: Mapping[str, Any]) -> StreamOverview:
 @_understood
 def consumer_overview(found: Mapping[str, Any]) -> ConsumerOverview:
     times = {name: _some_moment(found[name]) for name in ("oldest_unread_at", "oldest_in_flight_at")}
-    return ConsumerOverview(**{**_known(ConsumerOverview, found), **times})
+    return ConsumerOverview(
+        **{**_known(ConsumerOverview, {"by_priority": {}, **found}), **times, "by_priority": _by_priority(found)}
+    )
 
 
 @_understood
@@ -159,7 +163,7 @@ def archive_info(found: Mapping[str, Any]) -> ArchiveInfo:
 
 @_understood
 def messages(found: Sequence[Mapping[str, Any]]) -> list[Message]:
-    return [Message(**_message(each)) for each in found]
+    return [Message(**_message(each), priority=each.get("priority", DEFAULT_PRIORITY)) for each in found]
 
 
 @_understood
@@ -256,6 +260,7 @@ def scheduled(found: Mapping[str, Any]) -> Scheduled:
         key=found["key"],
         data=_data(found),
         headers=found.get("headers"),
+        priority=found.get("priority", DEFAULT_PRIORITY),
     )
 
 
@@ -263,7 +268,7 @@ def scheduled(found: Mapping[str, Any]) -> Scheduled:
 def schedule(found: Mapping[str, Any]) -> ScheduleInfo:
     return ScheduleInfo(
         **{
-            **_known(ScheduleInfo, {"every": None, "ttl": None, **found}),
+            **_known(ScheduleInfo, {"every": None, "ttl": None, "priority": DEFAULT_PRIORITY, **found}),
             "every": _some_duration(found["every_ms"]),
             "ttl": _some_duration(found["ttl_ms"]),
             "data": _data(found),
@@ -275,6 +280,11 @@ def schedule(found: Mapping[str, Any]) -> ScheduleInfo:
             "created_at": _moment(found["created_at"]),
         }
     )
+
+
+def _by_priority(found: Mapping[str, Any]) -> dict[int, int]:
+    """The fields of an object in JSON are texts."""
+    return {int(priority): count for priority, count in found.get("by_priority", {}).items()}
 
 
 def _known(kind: type[Any], found: Mapping[str, Any]) -> dict[str, Any]:

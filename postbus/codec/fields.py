@@ -62,7 +62,7 @@ def new_messages(messages: Sequence[Message], **more: Any) -> bytes:
         if not isinstance(message, Message):
             raise content.invalid_message(place, NotEncodable(f"it is {type(message).__name__}, not postbus.Message"))
         try:
-            encoded.append(_new_message(message))
+            encoded.append(_new_message(message, place if len(messages) > 1 else None))
         except NotEncodable as error:
             raise content.invalid_message(place if len(messages) > 1 else None, error) from error
     return body({"messages": encoded, **more})
@@ -80,7 +80,7 @@ def message(given: Message) -> dict[str, Any]:
         raise content.invalid_message(None, error) from error
 
 
-def _new_message(message: Message) -> dict[str, Any]:
+def _new_message(message: Message, place: int | None = None) -> dict[str, Any]:
     content.encode_key(message.key)
     sent: dict[str, Any] = {"key": message.key}
     if isinstance(message.data, bytes | bytearray | memoryview):
@@ -91,6 +91,8 @@ def _new_message(message: Message) -> dict[str, Any]:
         sent["headers"] = orjson.Fragment(headers)
     if message.dedup_id is not None:
         sent["dedup_id"] = message.dedup_id
+    if (priority := parameters.priority_of(message, place)) is not None:
+        sent["priority"] = priority
     return sent
 
 

@@ -15,6 +15,7 @@ from postbus.model.consumer import Backoff, Exponential, Filter
 from postbus.model.duration import as_timedelta
 from postbus.model.errors import InvalidInput
 from postbus.model.message import Message
+from postbus.model.partitioning import DEFAULT_PRIORITY
 from postbus.model.stream import DataType
 
 
@@ -129,6 +130,32 @@ def dedup_ids(messages: Sequence[Message]) -> TextArray | None:
     if all(message.dedup_id is None for message in messages):
         return None
     return TextArray([None if message.dedup_id is None else message.dedup_id.encode() for message in messages])
+
+
+def priority_of(message: Message, place: int | None = None) -> int | None:
+    """The priority of a message; None for the default.
+
+    Raises:
+        InvalidInput: It is not 0 to 9; the error gives the message's number in its batch.
+    """
+    priority = message.priority
+    if type(priority) is int and 0 <= priority <= 9:
+        return None if priority == DEFAULT_PRIORITY else priority
+    problem = f"priority = {priority!r} is not between 0 and 9"
+    whose = "" if place is None else f"message {place} is not allowed: "
+    raise InvalidInput(f"{whose}{problem}", "9 is the most urgent, and 4 the default")
+
+
+def priorities(messages: Sequence[Message]) -> BigintArray | None:
+    """The priorities of messages; None if all have the default.
+
+    Raises:
+        InvalidInput: One is not 0 to 9; the error gives the message's number.
+    """
+    if all(message.priority == DEFAULT_PRIORITY for message in messages):
+        return None
+    found = [priority_of(message, place) for place, message in enumerate(messages, start=1)]
+    return BigintArray([DEFAULT_PRIORITY if each is None else each for each in found])
 
 
 def text_array(values: Sequence[str]) -> TextArray:

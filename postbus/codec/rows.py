@@ -24,6 +24,7 @@ from postbus.model.errors import InvalidInput
 from postbus.model.group import Claim, Fetched
 from postbus.model.message import Message, Page, Scheduled
 from postbus.model.overview import ConsumerOverview, StreamOverview
+from postbus.model.partitioning import priority_of
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.recurrence import CatchUp, Recurrence
 from postbus.model.schedule import ScheduleInfo, ScheduleRun
@@ -52,7 +53,15 @@ def stream_overview(row: Row) -> StreamOverview:
 
 
 def consumer_overview(row: Row) -> ConsumerOverview:
-    return ConsumerOverview(**dict(zip(ConsumerOverview.__dataclass_fields__, row, strict=True)))
+    *figures, by_priority = row
+    return ConsumerOverview(
+        **dict(zip(ConsumerOverview.__dataclass_fields__, (*figures, _by_priority(by_priority)), strict=True))
+    )
+
+
+def _by_priority(found: dict[str, int]) -> dict[int, int]:
+    """The highest first."""
+    return {int(priority): found[priority] for priority in sorted(found, reverse=True)}
 
 
 def archive_info(row: Row) -> ArchiveInfo:
@@ -81,11 +90,12 @@ def page(data_type: DataType, rows: Sequence[Row]) -> Page:
             seq=seq,
             partition=partition,
             published_at=published_at,
+            priority=priority_of(partition),
         )
-        for seq, partition, key, data, data_bytes, headers, published_at, _ in rows
+        for seq, partition, key, data, data_bytes, headers, published_at, *_ in rows
         if seq is not None
     ]
-    return Page(tuple(messages), rows[-1][-1] if rows else None)
+    return Page(tuple(messages), rows[-1][7] if rows else None)
 
 
 def claim(row: Row) -> Claim:
@@ -151,7 +161,15 @@ def ranges(data_type: DataType, rows: Sequence[Row]) -> list[Fetched]:
         if lease is not None:
             values = map(content.decode_json, data) if data_type == "json" else data_bytes or data
             messages = [
-                Message(key=key, data=value, headers=header, seq=seq, partition=partition, published_at=time)
+                Message(
+                    key=key,
+                    data=value,
+                    headers=header,
+                    seq=seq,
+                    partition=partition,
+                    published_at=time,
+                    priority=priority_of(partition),
+                )
                 for seq, key, value, header, time in zip(seqs, keys, values, headers, published_at, strict=False)
             ]
             found.append(Fetched(Claim.of(lease, partition, seqs), messages))
@@ -181,7 +199,7 @@ class Unfilled:
 def schedule(row: Row) -> ScheduleInfo:
     """A recurring schedule, with its next times worked out."""
     stream, name, cron, every, time_zone, key, data, data_bytes, headers, ttl, catch_up, max_catch_up, *rest = row
-    paused, problem, created_at, data_type, now_at, last_runs = rest
+    paused, problem, created_at, data_type, now_at, last_runs, priority = rest
     recurrence = Recurrence(cron, every, time_zone, created_at)
     next_at: tuple[datetime, ...] = ()
     if not paused and problem is None:
@@ -213,11 +231,12 @@ def schedule(row: Row) -> ScheduleInfo:
             for run in last_runs
         ),
         created_at=created_at,
+        priority=priority,
     )
 
 
 def scheduled(data_type: DataType, row: Row) -> Scheduled:
-    scheduled_id, deliver_at, scheduled_at, ttl, key, data, data_bytes, headers = row
+    scheduled_id, deliver_at, scheduled_at, ttl, key, data, data_bytes, headers, priority = row
     return Scheduled(
         id=scheduled_id,
         deliver_at=deliver_at,
@@ -226,12 +245,13 @@ def scheduled(data_type: DataType, row: Row) -> Scheduled:
         key=key,
         data=content.decode(data_type, data, data_bytes),
         headers=headers,
+        priority=priority,
     )
 
 
 def dead_letter(data_type: DataType, row: Row) -> DeadLetter:
     seq, partition, key, data, data_bytes, headers, published_at, attempts, reason, died_at, *saved = row
-    deferrals, state, state_bytes = saved
+    deferrals, state, state_bytes, *_ = saved
     return DeadLetter(
         seq=seq,
         partition=partition,
@@ -264,7 +284,7 @@ def peeked(data_type: DataType, row: Row) -> Peeked:
         last,
         *saved,
     ) = row
-    deferrals, saved_state, saved_bytes = saved
+    deferrals, saved_state, saved_bytes, *_ = saved
     return Peeked(
         seq=seq,
         partition=partition,
@@ -287,7 +307,7 @@ def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
     """The rows of postbus.stats: one for each partition, then one for the consumer."""
     *partitions, total = rows
     _, backlog, is_exact, _, horizon, lag, oldest_unread, in_flight, waiting, dead, oldest_in_flight, *rest = total
-    expired, missed, rate = rest
+    expired, missed, rate, by_priority = rest
     return ConsumerStats(
         backlog=backlog,
         backlog_is_exact=is_exact,
@@ -301,6 +321,7 @@ def consumer_stats(rows: Sequence[Row]) -> ConsumerStats:
         expired=expired,
         missed_estimate=missed,
         rate_estimate=rate,
+        by_priority=_by_priority(by_priority),
         partitions=[
             PartitionStats(
                 partition=row[0], position_seq=row[3], lag_estimate=row[5], oldest_unread_at=row[6], in_flight=row[7]

@@ -34,10 +34,11 @@ def publish_many_to(stream_id: int) -> str:
 # A delay is counted by the server's clock, as are all times of delivery.
 _TIME: Final = "coalesce($8, clock_timestamp() + $9::interval)"
 PUBLISH: Final = f"""
-select postbus.publish($1, $2, $3, $4::jsonb, $5, $6, ttl => $7, deliver_at => {_TIME}, dedup_id => $10)
+select postbus.publish($1, $2, $3, $4::jsonb, $5, $6, ttl => $7, deliver_at => {_TIME}, dedup_id => $10, priority => $11)
 """
 PUBLISH_MANY: Final = f"""
-select postbus.publish_many($1, $2, $3, $4, $5, $6, ttl => $7, deliver_at => {_TIME}, dedup_ids => $10)
+select postbus.publish_many($1, $2, $3, $4, $5, $6, ttl => $7, deliver_at => {_TIME}, dedup_ids => $10,
+    priorities => $11::bigint[]::integer[])
 """
 
 

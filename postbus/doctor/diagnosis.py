@@ -101,7 +101,7 @@ _OF_POSTBUS: Final = {
         from pg_sequence as q
         join pg_class as c on c.oid = q.seqrelid
         where c.relnamespace = 'postbus_data'::regnamespace
-            and c.relname ~ '^(seq|layout)_'
+            and c.relname ~ '^(seq|layout|urgent)_'
             and q.seqcache > 1
     """,
     "full": "select s.name from postbus_data.stream as s where s.is_full",

@@ -136,6 +136,7 @@ _PURPOSES: Final = {
     "count": "receiving",
     "share out": "joining the group",
     "change layout": "receiving",
+    "note urgent": "receiving",
     "maintain": "maintenance",
     "schedule": "publishing scheduled messages",
 }

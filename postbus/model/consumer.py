@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
+
+from postbus.model.partitioning import priority_of
 
 Ordering = Literal["key", "none", "partition"]
 OnDead = Literal["continue", "hold"]
@@ -83,6 +85,7 @@ class ConsumerInfo:
         expire_after: It is removed when nobody has received from it for so long; None never.
         keep_history: For how long `history` knows what became of each delivery; None for not at all.
         dead_letters_to: The stream that a copy of each new dead letter is published to; None for none.
+        ageing: After how long a waiting message gains a level of priority; None for never.
         is_group: Whether it is a group, read by position.
         paused: Whether it gives no messages.
         created_at: When it was created.
@@ -112,6 +115,7 @@ class ConsumerInfo:
     expire_after: timedelta | None
     keep_history: timedelta | None
     dead_letters_to: str | None
+    ageing: timedelta | None
     is_group: bool
     paused: bool
     created_at: datetime
@@ -147,6 +151,11 @@ class DeadLetter:
     deferrals: int = 0
     saved_state: Any = None
 
+    @property
+    def priority(self) -> int:
+        """The priority it was published with."""
+        return priority_of(self.partition)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peeked:
@@ -162,7 +171,7 @@ class Peeked:
         state: available, delivered (leased), waiting (for another delivery) or dead.
         attempts: How often it was delivered.
         until: When its lease ends, or until when it waits after a failure or a deferral.
-        reason: Why it failed last.
+        reason: Why it failed last, or why it waits although it is available.
         ack_id: Names the delivery in flight, if there is one: what can be acked or nacked in its stead.
         last_delivered_at: When it was delivered last, if it is in flight or its lease has just expired.
         deferrals: How often it was deferred.
@@ -183,6 +192,11 @@ class Peeked:
     last_delivered_at: datetime | None = None
     deferrals: int = 0
     saved_state: Any = None
+
+    @property
+    def priority(self) -> int:
+        """The priority it was published with."""
+        return priority_of(self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +230,11 @@ class HistoryEntry:
     finished_at: datetime
     duration: timedelta
     last_error: str | None
+
+    @property
+    def priority(self) -> int:
+        """The priority it was published with."""
+        return priority_of(self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +277,7 @@ class ConsumerStats:
             dropped whole or hold few messages, else as if messages were spread evenly.
         rate_estimate: About how many messages a second were given out in the last seconds; None for a group.
         partitions: The same for each partition.
+        by_priority: How many messages were not given out yet, wait or are parked, by each priority in use.
     """
 
     backlog: int
@@ -273,6 +293,7 @@ class ConsumerStats:
     missed_estimate: int
     rate_estimate: float | None
     partitions: Sequence[PartitionStats]
+    by_priority: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def backlog_estimate(self) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, overload
 
+from postbus.model.partitioning import priority_of
+
 
 # Not frozen: making a frozen one takes seven times as long, and a worker makes one for each message.
 @dataclass(slots=True)
@@ -38,6 +40,11 @@ class Delivery:
     is_last_attempt: bool = False
     deferrals: int = 0
     state: Any = None
+
+    @property
+    def priority(self) -> int:
+        """The priority it was published with."""
+        return priority_of(self.partition)
 
 
 @dataclass(frozen=True, slots=True)

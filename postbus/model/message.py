@@ -13,12 +13,13 @@ from typing import Any, ClassVar, overload
 class Message:
     """A message of a stream.
 
-    To publish, give `data` and, as a rule, a `key`. The last three are known once it is in the stream.
+    To publish, give `data` and, as a rule, a `key`. seq, partition and published_at are known once it is in the stream.
 
     Attributes:
         key: Dot-separated tokens that route and order the message; None puts it in any partition.
         data: Any JSON value in a json stream, a str in a text stream, bytes in a bytes stream.
         headers: Strings by name, or None.
+        priority: 0 to 9, higher first; 4 is the default. A message of a higher level may overtake others, also those of its key.
         dedup_id: Names the message, so that it is not published twice within the stream's dedup_window.
         seq: Its number: unique and growing in the stream, with gaps.
         partition: The partition that its key belongs to.
@@ -32,6 +33,7 @@ class Message:
     seq: int | None = None
     partition: int | None = None
     published_at: datetime | None = None
+    priority: int = 4
 
 
 class Seq(int):
@@ -70,6 +72,7 @@ class Scheduled:
         key: Its key, or None.
         data: Its data.
         headers: Its headers, or None.
+        priority: Its priority.
     """
 
     id: int
@@ -79,6 +82,7 @@ class Scheduled:
     key: str | None
     data: Any
     headers: Mapping[str, str] | None
+    priority: int = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from postbus.model.consumer import Ordering
@@ -57,6 +58,7 @@ class ConsumerOverview:
         oldest_unread_at: When the oldest message was published that was not given out.
         oldest_in_flight_at: When the oldest lease was given.
         timed_out: How many deliveries have ended because their lease expired, since the last seek.
+        by_priority: How many messages were not given out yet, wait or are parked, by each priority in use.
     """
 
     stream: str
@@ -74,3 +76,4 @@ class ConsumerOverview:
     oldest_unread_at: datetime | None
     oldest_in_flight_at: datetime | None
     timed_out: int
+    by_priority: Mapping[int, int] = field(default_factory=dict)

@@ -3,6 +3,25 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Final
+
+DEFAULT_PRIORITY: Final = 4
+# Each level has partition numbers of its own: partition p of level 7 is 700000000 + p, that of level 4 is p, and that of
+# level 0 is 100000000 + p.
+LANE: Final = 100_000_000
+
+
+def priority_of(partition: int) -> int:
+    """The priority of the messages of a partition."""
+    level = partition // LANE
+    return DEFAULT_PRIORITY if level == 0 else level if level > DEFAULT_PRIORITY else level - 1
+
+
+def lane_of(priority: int) -> int:
+    """Where the partitions of a level begin."""
+    if priority == DEFAULT_PRIORITY:
+        return 0
+    return (priority if priority > DEFAULT_PRIORITY else priority + 1) * LANE
 
 
 def partition_of(key: str, partitions: int) -> int:

@@ -46,6 +46,7 @@ class ScheduleInfo:
         next_at: Its next five times; none while it is paused.
         last_runs: Its last five messages, the newest first.
         created_at: When it was created, or got its interval.
+        priority: The priority of its messages.
     """
 
     stream: str
@@ -64,3 +65,4 @@ class ScheduleInfo:
     next_at: tuple[datetime, ...]
     last_runs: tuple[ScheduleRun, ...]
     created_at: datetime
+    priority: int = 4

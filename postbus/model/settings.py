@@ -160,6 +160,10 @@ class ConsumerChanges(TypedDict, total=False):
     dead_letters_to: Annotated[
         str | None, Setting("name", "A stream that a copy of each new dead letter is published to.", can_unset=True)
     ]
+    ageing: Annotated[
+        float | timedelta | None,
+        _time("A message gains a level of priority each time that it has waited this long.", None, 1, 3650 * _DAY),
+    ]
 
 
 class ConsumerSettings(ConsumerChanges, total=False):

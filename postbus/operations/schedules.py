@@ -47,12 +47,13 @@ def create(
         _, key, data, headers, data_bytes, expected = parameters.publish_parameters(stream, data_type, message)
         times = (cron, as_timedelta(every), time_zone)
         policy = (as_timedelta(ttl), catch_up, max_catch_up)
-        return (stream, name, *times, key, data, headers, data_bytes, *policy, expected, exist_ok)
+        priority = parameters.priority_of(message)
+        return (stream, name, *times, key, data, headers, data_bytes, *policy, expected, exist_ok, priority)
 
     return Call(
         DataSql(
             stream,
-            "select postbus.create_schedule($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12, $13, $14)",
+            "select postbus.create_schedule($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12, $13, $14, $15)",
             given,
             lambda _, found: None,
         ),
@@ -88,6 +89,7 @@ def alter(
     catch_up: CatchUp | None,
     max_catch_up: int | None,
     unset: Sequence[str],
+    priority: int | None,
 ) -> Call[None]:
     """Change what is given; data only if there is some, since None is JSON's null."""
 
@@ -97,7 +99,7 @@ def alter(
         times = (cron, as_timedelta(every), time_zone)
         contents = (data, headers, data_bytes) if has_data else (None, headers, None)
         policy = (as_timedelta(ttl), catch_up, max_catch_up)
-        return (stream, name, *times, key, *contents, *policy, parameters.text_array(unset), expected)
+        return (stream, name, *times, key, *contents, *policy, parameters.text_array(unset), expected, priority)
 
     shown = fields.message(message)
     if not has_data:
@@ -106,7 +108,7 @@ def alter(
     return Call(
         DataSql(
             stream,
-            "select postbus.alter_schedule($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12, $13, $14)",
+            "select postbus.alter_schedule($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12, $13, $14, $15)",
             given,
             lambda _, found: None,
         ),
@@ -121,6 +123,7 @@ def alter(
                 "ttl_ms": as_milliseconds(ttl),
                 "catch_up": catch_up,
                 "max_catch_up": max_catch_up,
+                "priority": priority,
                 **shown,
             },
             nulls=[{"ttl": "ttl_ms"}.get(each, each) for each in unset],

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from postbus import tracing
-from postbus.model.errors import Error, InvalidInput, TooLarge
+from postbus.model.errors import Conflict, Error, InvalidInput, TooLarge
 from postbus.model.message import Message, Seq
 from postbus.server.connection import Connection
 from postbus.server.deadlines import took_too_long
@@ -68,7 +68,7 @@ class Coalescer:
             together = _take(self._busy[stream])
             try:
                 seqs = await self._send(stream, [message for each in together for message in each.messages])
-            except (InvalidInput, TooLarge):
+            except (Conflict, InvalidInput, TooLarge):
                 # Nothing was published. Send each request by itself, so that an invalid one does not fail the others.
                 await asyncio.gather(*(self._send_alone(stream, each) for each in together))
             except Exception as error:
@@ -118,7 +118,12 @@ class Coalescer:
                         return await bus.publish_many(stream, messages)
                     (message,) = messages
                     seq = await bus.publish(
-                        stream, data=message.data, key=message.key, headers=message.headers, dedup_id=message.dedup_id
+                        stream,
+                        data=message.data,
+                        key=message.key,
+                        headers=message.headers,
+                        dedup_id=message.dedup_id,
+                        priority=message.priority,
                     )
                     return [seq]
         except TimeoutError:

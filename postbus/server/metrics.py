@@ -208,6 +208,11 @@ async def _look_at_consumers(bus: postbus.AsyncBus) -> list[Metric]:
     gauges = [GaugeMetricFamily(name, text, labels=["stream", "consumer"]) for name, text in _CONSUMER.items()]
     text = "Deliveries whose lease expired, whoever had received them, since the last seek."
     timed_out = CounterMetricFamily("postbus_consumer_timed_out", text, labels=["stream", "consumer"])
+    levels = GaugeMetricFamily(
+        "postbus_consumer_messages_by_priority",
+        "Messages that are not delivered, wait or are parked, by priority, where there are several.",
+        labels=["stream", "consumer", "priority"],
+    )
     now = datetime.now(UTC)
     for consumer in await bus.consumer_overview():
         unread_at = consumer.oldest_unread_at
@@ -223,4 +228,7 @@ async def _look_at_consumers(bus: postbus.AsyncBus) -> list[Metric]:
         for gauge, value in zip(gauges, values, strict=True):
             gauge.add_metric([consumer.stream, consumer.name], value)
         timed_out.add_metric([consumer.stream, consumer.name], consumer.timed_out)
-    return [*gauges, timed_out]
+        if len(consumer.by_priority) > 1:
+            for priority, count in consumer.by_priority.items():
+                levels.add_metric([consumer.stream, consumer.name, str(priority)], count)
+    return [*gauges, timed_out, levels]

@@ -13,6 +13,7 @@ from pyspark.sql import types
 from postbus.codec.content import decode_json
 from postbus.codec.exact_json import decode_exactly
 from postbus.model.errors import InvalidInput
+from postbus.model.partitioning import priority_of
 from postbus.spark.compat import arrow_schema
 
 CORRUPT: Final = "_corrupt"
@@ -26,20 +27,25 @@ _TYPES: Final[dict[str, types.DataType]] = {
     "partition": types.IntegerType(),
     "seq": types.LongType(),
     "published_at": types.TimestampType(),
+    "priority": types.IntegerType(),
     CORRUPT: types.StringType(),
     # Only for those who ask for it by a schema of their own: how many bytes data has.
     "size": types.IntegerType(),
 }
+# Columns that are worked out here, and from which.
+_MADE_OF: Final = {CORRUPT: "data", "priority": "partition"}
 _Converter = Callable[[Any], Any]
 
 
-def schema_for(data_type: str, data_schema: str | None) -> types.StructType | str:
+def schema_for(data_type: str, data_schema: str | None, *, has_priority: bool = False) -> types.StructType | str:
     """The columns of a stream with that type of data; as a DDL string when the schema of its data is one.
 
     Raises:
         InvalidInput: data_schema is for json streams only, or is not a schema.
     """
     tail = "headers MAP<STRING, STRING>, partition INT NOT NULL, seq BIGINT NOT NULL, published_at TIMESTAMP NOT NULL"
+    if has_priority:
+        tail += ", priority INT NOT NULL"
     if data_schema is None:
         return f"key STRING, data {'BINARY' if data_type == 'bytes' else 'STRING'} NOT NULL, {tail}"
     if data_type != "json":
@@ -59,6 +65,7 @@ def schema_for(data_type: str, data_schema: str | None) -> types.StructType | st
         ("partition", False),
         ("seq", False),
         ("published_at", False),
+        *([("priority", False)] if has_priority else []),
         (CORRUPT, True),
     ):
         fields.append(types.StructField(name, _TYPES[name], nullable))
@@ -95,7 +102,7 @@ def _check_data(wanted: types.DataType, data_type: str) -> None:
 
 def fetched_columns(schema: types.StructType) -> list[str]:
     """What has to be asked from Postgres for these columns."""
-    names = ["data" if name == CORRUPT else name for name in schema.fieldNames()]
+    names = [_MADE_OF.get(name, name) for name in schema.fieldNames()]
     return list(dict.fromkeys(names)) or ["seq"]
 
 
@@ -127,6 +134,8 @@ class Columns:
                 columns.append(pyarrow.array(parsed, type=field.type))
             elif field.name == CORRUPT:
                 columns.append(pyarrow.array(corrupt or [None] * batch.num_rows, type=field.type))
+            elif field.name == "priority":
+                columns.append(_priorities(_plain(batch.column("partition")), field.type))
             elif field.name == "headers":
                 columns.append(_headers(_plain(batch.column("headers")), field.type))
             else:
@@ -169,6 +178,15 @@ def _plain(column: Any) -> Any:
 
 def _cast(column: Any, wanted: Any) -> Any:
     return column if column.type == wanted else column.cast(wanted)
+
+
+def _priorities(partitions: Any, wanted: Any) -> Any:
+    """See `priority_of`; few partitions come again and again."""
+    import pyarrow
+
+    encoded = partitions.dictionary_encode()
+    known = pyarrow.array([priority_of(partition) for partition in encoded.dictionary.to_pylist()], type=wanted)
+    return known.take(encoded.indices)
 
 
 def _headers(texts: Any, wanted: Any) -> Any:

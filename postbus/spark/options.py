@@ -29,6 +29,7 @@ READ_OPTIONS: Final = (
     "failOnDataLoss",
     "failOnBadData",
     "includeArchive",
+    "includePriority",
 )
 # What option read may say. All but messages are read as they are now.
 VIEWS: Final = ("messages", "deadLetters", "consumerStates", "history", "state")
@@ -113,6 +114,7 @@ class ReadOptions:
     fail_on_data_loss: bool
     fail_on_bad_data: bool
     include_archive: bool
+    include_priority: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         fail_on_data_loss=_truth(values, "failOnDataLoss", default=True),
         fail_on_bad_data=_truth(values, "failOnBadData", default=False),
         include_archive=_truth(values, "includeArchive", default=False),
+        include_priority=_truth(values, "includePriority", default=False),
     )
 
 

@@ -53,6 +53,7 @@ class PostbusDataSource(DataSource):
     - `includeArchive`: `true` reads lake and log as one stream: what `postbus pipeline run archive` has archived from its files,
       which every executor has to reach, and the rest from Postgres. `false` is the default. `maxBytesPerTrigger` bounds only
       what comes from the log.
+    - `includePriority`: `true` adds a column `priority`. `false` is the default.
 
     A message whose time to live is over is read like any other, as `bus.read` does: the log is not changed, and only
     consumers pass over it.
@@ -110,7 +111,7 @@ class PostbusDataSource(DataSource):
         compat.freeze_imports()
         if options.view != "messages":
             return view_schema(options.view, state.data_type)
-        return schema_for(state.data_type, options.data_schema)
+        return schema_for(state.data_type, options.data_schema, has_priority=options.include_priority)
 
     @without_traceback
     def reader(self, schema: StructType) -> Reader | ViewReader | HistoryReader:

@@ -14,6 +14,7 @@ import orjson
 
 from postbus.db import arrays
 from postbus.db.session import Session
+from postbus.model.partitioning import DEFAULT_PRIORITY
 from postbus.spark import log_rows
 from postbus.spark.statements import SPARK_STAGE, SPARK_STAGE_ROWS
 
@@ -63,6 +64,7 @@ class Area:
                 _array(arrays.JsonbArray, _headers_of(chunk)),
                 _array(arrays.BytesArray, data) if self.is_bytes else None,
                 _array(arrays.TextArray, _times_of(chunk, "deliver_at")),
+                _array(arrays.TextArray, _priorities_of(chunk)),
             ),
         )
 
@@ -86,6 +88,8 @@ def _is_plain(chunk: Any) -> bool:
         name in chunk.schema.names and chunk.column(name).null_count < chunk.num_rows
         for name in ("headers", "deliver_at")
     ):
+        return False
+    if _priorities_of(chunk) is not None:
         return False
     keys = _binary_of(chunk, "key")
     return keys is None or _are_valid(keys)
@@ -130,6 +134,16 @@ def _headers_of(chunk: Any) -> list[bytes | None] | None:
     if column.null_count == len(column):
         return None
     return [None if pairs is None else orjson.dumps(dict(pairs)) for pairs in column.to_pylist()]
+
+
+def _priorities_of(chunk: Any) -> list[bytes | None] | None:
+    """Priorities as text; None when all are the default."""
+    if "priority" not in chunk.schema.names:
+        return None
+    column = chunk.column("priority")
+    if all(value in (None, DEFAULT_PRIORITY) for value in column.unique().to_pylist()):
+        return None
+    return [None if value is None else str(value).encode() for value in column.to_pylist()]
 
 
 def _times_of(chunk: Any, name: str) -> list[bytes | None] | None:

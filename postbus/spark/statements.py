@@ -10,9 +10,9 @@ SPARK_END: Final = "select postbus_data.spark_end($1, $2, $3, $4, $5)"
 SPARK_SEGMENTS: Final = "select g.* from postbus_data.spark_segments($1, $2, $3) as g"
 SPARK_LOST: Final = "select l.* from postbus_data.spark_lost($1, $2) as l"
 SPARK_COMMIT: Final = "select postbus_data.spark_commit($1, $2, $3)"
-SPARK_STAGE: Final = (
-    "select postbus_data.spark_stage($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::timestamptz[])"
-)
+SPARK_STAGE: Final = """
+select postbus_data.spark_stage($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text[]::timestamptz[], $12::text[]::integer[])
+"""
 SPARK_STAGE_ROWS: Final = "select postbus_data.spark_stage_rows($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 SPARK_BEGIN_BATCH: Final = "select postbus_data.spark_begin_batch($1, $2, $3, $4, $5, $6)"
 SPARK_STAGED: Final = "select s.* from postbus_data.spark_staged($1::text[]::uuid[]) as s"

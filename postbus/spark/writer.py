@@ -37,13 +37,14 @@ def check_columns(schema: types.StructType, data_type: str) -> None:
         "data": types.BinaryType() if data_type == "bytes" else types.StringType(),
         "headers": _HEADERS,
         "deliver_at": types.TimestampType(),
+        "priority": types.IntegerType(),
     }
     names = schema.fieldNames()
     unknown = [name for name in names if name not in wanted]
     if unknown:
         raise InvalidInput(
             f"a message has no column {', '.join(unknown)}",
-            "it has key, data, headers, deliver_at; to_json(struct(…)).alias('data') makes one of several columns",
+            "it has key, data, headers, deliver_at, priority; to_json(struct(…)).alias('data') makes one of several columns",
         )
     if "data" not in names:
         raise InvalidInput("column data is missing", "to_json(struct(…)).alias('data') makes one of several columns")

@@ -37,6 +37,7 @@ create table postbus_data.installation (
 --   postbus_data.seq_<id>      the sequence that numbers its messages
 --   postbus_data.layout_<id>   a sequence used as a register: which segment publishers write to and how keys map to partitions.
 --                              Its value is read live, whatever the reader's snapshot (a table row would not be).
+--   postbus_data.urgent_<id>   a sequence that counts how often messages of a higher level than the default were published
 --   postbus_data.log_<id>_<n>  its segments
 --   postbus_data.publish_<id>, postbus_data.publish_many_<id>
 --                              functions that publish to it; see functions/message/internal/create_publish_functions.sql
@@ -90,7 +91,7 @@ create table postbus_data.stream (
 create table postbus_data.segment (
     stream_id integer not null references postbus_data.stream on delete cascade,
     number integer not null check (number between 1 and 536870911),
-    -- Partitions base … base + count - 1. A new layout begins a new segment, and partition numbers are never reused.
+    -- Partitions base … base + count - 1, and as many for each other level in use; see lane_of. A new layout begins a new segment, and partition numbers are never reused.
     partition_base integer not null check (partition_base between 0 and 16777215),
     partition_count integer not null check (partition_count between 1 and 1024),
     -- Every message here has a seq above this: last_value of the stream's sequence when publishers were pointed at it,
@@ -109,6 +110,18 @@ create table postbus_data.segment (
     compacted_at_seq bigint,
     primary key (stream_id, number)
 );
+
+-- A row says that messages of a priority other than the default were published to a stream, none of them at or below since_seq. Publishers do not wait for
+-- each other, so several rows may say it of a priority; then the lowest that can be seen counts.
+create table postbus_data.level (
+    id bigint generated always as identity primary key,
+    stream_id integer not null,
+    priority integer not null,
+    since_seq bigint not null
+);
+
+-- The levels of a stream.
+create index level_stream on postbus_data.level (stream_id, priority);
 
 -- A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked. It is deleted
 -- when no consumer holds it.
@@ -182,6 +195,7 @@ create table postbus_data.schedule (
     filled_until timestamptz not null,
     -- Why times cannot be filled in; null: they can.
     problem text,
+    priority integer not null default 4,
     unique (stream_id, name)
 );
 
@@ -200,6 +214,7 @@ create table postbus_data.scheduled (
     -- A time of a recurring schedule, which has the content.
     schedule_id integer references postbus_data.schedule on delete cascade,
     occurrence timestamptz,
+    priority integer not null default 4,
     primary key (stream_id, id)
 );
 
@@ -285,6 +300,8 @@ create table postbus_data.consumer (
     ) stored,
     -- A copy of each dead letter is published to this stream; null: to none.
     dead_letters_to text collate "C",
+    -- A level rises by one for each such interval that its first message has waited; null: never.
+    ageing interval,
     unique (stream_name, name)
 );
 
@@ -305,6 +322,7 @@ create table postbus_data.position (
     pending_bound integer not null,
     -- The segment that holds everything published above read_to_seq, while the layout register still names it; 0: unknown.
     segment integer not null default 0,
+    -- Like pending_bound and pending_since, of all levels together, with the partition of the default level.
     -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others.
     leases bigint[],
     -- In order "key": the lowest parked seq (null if none is), and how many are parked.
@@ -327,7 +345,19 @@ create table postbus_data.redelivery_position (
     read_to_n bigint not null,
     -- An upper bound on how many redelivered messages are in flight.
     pending_bound integer not null,
-    primary key (consumer_id, epoch, read_to_n)
+    -- Each level has a redelivery log; see lane_of.
+    lane integer not null default 0,
+    primary key (consumer_id, epoch, lane, read_to_n)
+);
+
+-- A row says how many of the urgent messages of its stream, by the sequence that counts them, a consumer has taken all of, up to which seq. Insert-only,
+-- like position.
+create table postbus_data.urgent_position (
+    consumer_id integer not null,
+    epoch integer not null,
+    read_to_count bigint not null,
+    read_to_seq bigint not null,
+    primary key (consumer_id, epoch, read_to_count)
 );
 
 -- A row says up to which time a consumer's expired leases and due retries were swept. Insert-only, like position.
@@ -456,7 +486,9 @@ create table postbus_data.due (
     attempts integer not null,
     -- As in waiting.
     token bigint,
-    primary key (consumer_id, epoch, n)
+    -- Each level has a log of its own; see lane_of.
+    lane integer not null default 0,
+    primary key (consumer_id, epoch, lane, n)
 );
 
 -- To find a message by its seq.
@@ -563,6 +595,8 @@ create unlogged table postbus_data.spark_staging (
     -- Instead of all these: rows of a segment in the format of COPY, and the stream for which they were checked.
     encoded_for integer,
     encoded bytea,
+    -- Null when no message has one.
+    priorities integer[],
     primary key (attempt, chunk)
 );
 
@@ -574,7 +608,8 @@ alter table postbus_data.spark_staging
     alter column bytes set storage external,
     alter column contents set storage external,
     alter column hashes set storage external,
-    alter column encoded set storage external;
+    alter column encoded set storage external,
+    alter column priorities set storage external;
 
 -- To find leftovers of earlier batches of a writer.
 create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);
@@ -793,7 +828,8 @@ create type postbus_data.publish_batch as (
     seqs bigint[],
     answers bigint[],
     published_at timestamptz,
-    layout bigint
+    layout bigint,
+    priorities integer[]
 );
 
 -- A message as readers get it. data is null in a bytes stream, bytes in any other. For resume see read.
@@ -805,7 +841,8 @@ create type postbus.message as (
     bytes bytea,
     headers jsonb,
     published_at timestamptz,
-    resume text
+    resume text,
+    priority integer
 );
 
 -- The conditions of a read. A row of nulls accepts every message.
@@ -831,7 +868,8 @@ create type postbus.delivery as (
     published_at timestamptz,
     deferrals integer,
     state text,
-    state_bytes bytea
+    state_bytes bytea,
+    priority integer
 );
 
 -- The messages of one lease, column by column: one row for each would cost the server twice as much. lease is the first part of
@@ -876,7 +914,8 @@ create type postbus.consumer_info as (
     keep_unread boolean,
     expire_after interval,
     keep_history interval,
-    dead_letters_to text
+    dead_letters_to text,
+    ageing interval
 );
 
 -- What a receive has found out so far, passed from one step to the next.
@@ -931,7 +970,8 @@ create type postbus.dead_letter as (
     died_at timestamptz,
     deferrals integer,
     saved_state text,
-    saved_bytes bytea
+    saved_bytes bytea,
+    priority integer
 );
 
 -- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when the lease ends or the retry is
@@ -953,7 +993,8 @@ create type postbus.peeked as (
     last_delivered_at timestamptz,
     deferrals integer,
     saved_state text,
-    saved_bytes bytea
+    saved_bytes bytea,
+    priority integer
 );
 
 -- A pipeline and its progress. See list_pipelines for the fields.
@@ -1023,7 +1064,8 @@ create type postbus.schedule_info as (
     data_type text,
     now_at timestamptz,
     -- The last five, newest first: objects with occurrence, published_at and seq.
-    last_runs jsonb
+    last_runs jsonb,
+    priority integer
 );
 
 -- A row is a token that allows requests to the HTTP server. Only its SHA-256 is stored, not the token itself.
@@ -1459,12 +1501,13 @@ begin
     loop
         execute format(
             'select count(*)
-            from generate_series(%s, %s) as p (n)
+            from postbus_data.segment_partitions(%s, %s, %s) as p (n)
             cross join lateral (
                 select from %s as l where l.partition = p.n and l.seq > $1 and l.seq <= $2
             ) as m',
+            segment.stream_id,
             segment.partition_base,
-            segment.partition_base + segment.partition_count - 1,
+            segment.partition_count,
             postbus_data.log_table(stream_id, segment.number)
         ) into counted using after_seq, to_seq;
         total := total + counted;
@@ -1731,7 +1774,7 @@ begin
                 first_kept - 1
             )
             and postbus_data.passes(
-                reader, row(null, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
+                reader, row(null, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null, null)::postbus.delivery
             )
             and not exists (
                 select
@@ -2077,6 +2120,7 @@ create or replace function postbus.alter_consumer(
     expire_after interval default null,
     keep_history interval default null,
     dead_letters_to text default null,
+    ageing interval default null,
     backoff interval[] default null,
     backoff_factor double precision default null,
     backoff_cap interval default null,
@@ -2113,7 +2157,7 @@ begin
     from unnest(unset) as u
     where u not in (
         'backoff', 'backoff_factor', 'backoff_cap', 'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data',
-        'max_deliver', 'retain_dead', 'max_per_key', 'expire_after', 'keep_history', 'dead_letters_to'
+        'max_deliver', 'retain_dead', 'max_per_key', 'expire_after', 'keep_history', 'dead_letters_to', 'ageing'
     )
     limit 1;
     if unknown is not null then
@@ -2159,6 +2203,7 @@ begin
         expire_after = case when 'expire_after' = any (unset) then null else coalesce(alter_consumer.expire_after, c.expire_after) end,
         keep_history = case when 'keep_history' = any (unset) then null else coalesce(alter_consumer.keep_history, c.keep_history) end,
         dead_letters_to = case when 'dead_letters_to' = any (unset) then null else coalesce(alter_consumer.dead_letters_to, c.dead_letters_to) end,
+        ageing = case when 'ageing' = any (unset) then null else coalesce(alter_consumer.ageing, c.ageing) end,
         backoff = settings.backoff,
         backoff_factor = settings.backoff_factor,
         backoff_cap = settings.backoff_cap,
@@ -2239,7 +2284,8 @@ returns table (
     dead bigint,
     oldest_unread_at timestamptz,
     oldest_in_flight_at timestamptz,
-    timed_out bigint
+    timed_out bigint,
+    by_priority jsonb
 )
 language plpgsql
 volatile
@@ -2252,6 +2298,7 @@ stream, or for null of all on which the caller has the right to consume. The col
 
 redelivering  how many of the messages in flight were delivered before.
 timed_out     how many deliveries have ended because their lease expired, since the last seek.
+by_priority   how many messages are not delivered yet or waiting, by each priority in use.
 
 Raises   PB403 without the right to consume, PB404 for an unknown stream.
 */
@@ -2262,7 +2309,7 @@ begin
     return query
     select
         c.stream_name, c.name, c.is_group, c.ordering, c.paused, b.backlog, b.is_exact, b.unread, b.in_flight, b.redelivering, b.waiting, b.dead,
-        b.oldest_unread_at, b.oldest_in_flight_at, b.timed_out
+        b.oldest_unread_at, b.oldest_in_flight_at, b.timed_out, b.by_priority
     from (
         select c.*
         from postbus_data.consumer as c
@@ -2295,6 +2342,7 @@ create or replace function postbus.create_consumer(
     expire_after interval default null,
     keep_history interval default null,
     dead_letters_to text default null,
+    ageing interval default null,
     backoff interval[] default '{}',
     backoff_factor double precision default null,
     backoff_cap interval default null,
@@ -2331,6 +2379,7 @@ keep_unread      The stream keeps what it has not finished, whatever its retenti
 expire_after     It is removed when nobody has received from it for this long.
 keep_history     How long history keeps the outcome of each delivery.
 dead_letters_to  A stream that a copy of each new dead letter is published to.
+ageing           A message gains a level of priority each time that it has waited this long.
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
                  have; a JSON path that must yield an item other than false and null. Other messages are skipped.
@@ -2362,6 +2411,7 @@ begin
     settings.expire_after := expire_after;
     settings.keep_history := keep_history;
     settings.dead_letters_to := dead_letters_to;
+    settings.ageing := ageing;
     settings.backoff := backoff;
     settings.backoff_factor := backoff_factor;
     settings.backoff_cap := backoff_cap;
@@ -2510,6 +2560,14 @@ begin
             message = 'a stream with one message per key needs consumers in order "key" or "partition"',
             hint = 'in order "none" a later version could overtake one that is in flight';
     end if;
+    if settings.ordering = 'partition' and not settings.is_group
+        and exists (select from postbus_data.level as l where l.stream_id = settings.stream_id)
+    then
+        raise exception using
+            errcode = 'PB409',
+            message = format('ordering = ''partition'' is not possible: messages of several priorities were published to stream "%s"', settings.stream_name),
+            hint = 'choose order "key" or "none", which know priorities, or a group, which reads all levels side by side';
+    end if;
 
     if num_nonnulls("start", from_seq, from_time) = 0 then
         "start" := 'earliest';
@@ -2520,7 +2578,7 @@ begin
         stream_id, stream_name, name, is_group, start_after, partition_base, partition_count, backoff, backoff_factor, backoff_cap, backoff_jitter,
         filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
         ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
-        expire_after, keep_history, dead_letters_to
+        expire_after, keep_history, dead_letters_to, ageing
     )
     values (
         settings.stream_id, settings.stream_name, settings.name, settings.is_group, settings.start_after, first_segment.partition_base,
@@ -2528,7 +2586,7 @@ begin
         settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
         settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
         settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history,
-        settings.dead_letters_to
+        settings.dead_letters_to, settings.ageing
     )
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;
@@ -2591,6 +2649,8 @@ begin
             then format('expire_after = %s is not between 1 minute and 3650 days', settings.expire_after)
         when settings.keep_history not between interval '1 second' and interval '3650 days'
             then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
+        when settings.ageing not between interval '1 second' and interval '3650 days'
+            then format('ageing = %s is not between 1 second and 3650 days', settings.ageing)
         when settings.backoff is null or cardinality(settings.backoff) > 100 or array_position(settings.backoff, null) is not null
             then 'backoff is not a list of at most 100 delays'
         when exists (select from unnest(settings.backoff) as b where b not between interval '0' and interval '30 days')
@@ -2643,7 +2703,8 @@ as $$
         'keep_unread', false,
         'expire_after', null,
         'keep_history', null,
-        'dead_letters_to', null
+        'dead_letters_to', null,
+        'ageing', null
     )
 $$;
 
@@ -2661,8 +2722,9 @@ sweep          held while sweeping
 count          held while leasing messages close to max_ack_pending
 share out      held while sharing out the partitions of a group
 change layout  held while waiting for all old partitions, to move to the new ones
+note urgent    held while noting that no urgent messages are left
 */
-    select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 end
+    select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 when 'note urgent' then -7 end
 $$;
 
 create or replace function postbus_data.consumer_lock_class(consumer_id integer)
@@ -2691,7 +2753,8 @@ create or replace function postbus_data.count_backlog(
     out dead bigint,
     out oldest_unread_at timestamptz,
     out oldest_in_flight_at timestamptz,
-    out timed_out bigint
+    out timed_out bigint,
+    out by_priority jsonb
 )
 language plpgsql
 stable
@@ -2709,6 +2772,7 @@ unread               not delivered yet. Messages that the filter, their time to 
 in_flight            leased and not settled; redelivering is how many of them were delivered before.
 waiting              failed, due for redelivery, or parked behind their key; 10,000 means that many or more.
 dead                 given up; 10,000 means that many or more.
+by_priority          by priority in use, how many are unread or waiting: as exact as these, each for itself.
 timed_out            how many deliveries have ended because their lease expired, since the last seek.
 
 Stable, so it has the snapshot of the query that calls it: a message that moves from one state to another meanwhile is counted once.
@@ -2722,6 +2786,8 @@ declare
     conditions text[] := array['coalesce(l.expires_at > clock_timestamp(), true)'];
     parts integer[];
     replaced integer;
+    lane integer;
+    here bigint;
 begin
     select array_agg(p.n order by p.n), array_agg(greatest(coalesce(place.read_to_seq, reader.start_after), source.start_seq - 1) order by p.n)
     into partitions, after_seqs
@@ -2773,15 +2839,17 @@ begin
             select count(*)
             from (
                 select
-                from postbus_data.due as d
-                where d.consumer_id = consumer_id
+                from unnest(postbus_data.lanes(reader.stream_id)) as level (lane)
+                join postbus_data.due as d on d.consumer_id = consumer_id
                     and d.epoch = reader.epoch
+                    and d.lane = level.lane
                     and d.n > coalesce(
                         (
                             select r.read_to_n
                             from postbus_data.redelivery_position as r
                             where r.consumer_id = consumer_id
                                 and r.epoch = reader.epoch
+                                and r.lane = level.lane
                             order by r.read_to_n desc
                             limit 1
                         ),
@@ -2824,6 +2892,42 @@ begin
         0
     );
     backlog := unread + in_flight + waiting;
+    by_priority := jsonb_build_object('4', unread + waiting);
+    if partitions[cardinality(partitions)] < 100000000 then
+        return;
+    end if;
+    by_priority := '{}';
+    foreach lane in array postbus_data.lanes(source.id) loop
+        select c.message_count
+        into here
+        from (
+            select array_agg(p.n order by p.n) as partitions, array_agg(p.after_seq order by p.n) as after_seqs
+            from unnest(partitions, after_seqs) as p (n, after_seq)
+            where p.n between lane and lane + 99999999
+        ) as own
+        cross join lateral postbus_data.count_messages(source.id, own.partitions, own.after_seqs, array_to_string(conditions, ' and '), reader) as c;
+        select here + count(*)
+        into here
+        from (
+            (
+                select from postbus_data.waiting as w where w.consumer_id = consumer_id and w.partition between lane and lane + 99999999 limit 10000
+            )
+            union all
+            (
+                select
+                from postbus_data.parked as p
+                where p.consumer_id = consumer_id
+                    and p.epoch = reader.epoch
+                    and p.partition between lane and lane + 99999999
+                limit 10000
+            )
+            union all
+            (
+                select from postbus_data.due as d where d.consumer_id = consumer_id and d.epoch = reader.epoch and d.lane = lane limit 10000
+            )
+        ) as held;
+        by_priority := by_priority || jsonb_build_object(postbus.priority_of(lane), here);
+    end loop;
 end
 $$;
 
@@ -2896,6 +3000,7 @@ as $$
     delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
     delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.urgent_position as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.redelivery_position as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.sweep_state as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.consumer_use as p where p.consumer_id = forget.consumer_id;
@@ -3026,6 +3131,7 @@ declare
     start_seq bigint;
     read_to_seq bigint;
     messages postbus.delivery[];
+    next_priority integer := postbus_data.next_priority(reader);
 begin
     select s.start_seq into start_seq from postbus_data.stream as s where s.id = reader.stream_id;
     for partition in select u from postbus_data.unread_partitions(reader) as u loop
@@ -3040,8 +3146,9 @@ begin
             reader.stream_id, partition, greatest(coalesce(read_to_seq, reader.start_after), after_seq, start_seq - 1), horizon, max_messages
         );
         return query
-        select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz, null::text,
-            null::text, null::timestamptz, 0, null::text, null::bytea
+        select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 'available', 0, null::timestamptz,
+            case when postbus.priority_of(m.partition) < next_priority then 'messages of a higher priority go first' end,
+            null::text, null::timestamptz, 0, null::text, null::bytea, postbus.priority_of(m.partition)
         from unnest(messages) as m
         where postbus_data.passes(reader, m)
             and m.seq <> all (postbus_data.superseded(reader.stream_id, messages));
@@ -3080,7 +3187,8 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes
+            h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes,
+            postbus.priority_of(m.partition)
         from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
             as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(
@@ -3231,7 +3339,7 @@ as $$
         where g.stream_id = reader.stream_id
             and g.partition_base >= reader.partition_base
     ) as g
-    cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
+    cross join lateral postbus_data.segment_partitions(reader.stream_id, g.partition_base, g.partition_count) as p (n)
     order by p.n
 $$;
 
@@ -3257,7 +3365,7 @@ begin
         (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
         c.filter_data::text,
         c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.on_expired,
-        c.keep_unread, c.expire_after, c.keep_history, c.dead_letters_to
+        c.keep_unread, c.expire_after, c.keep_history, c.dead_letters_to, c.ageing
     from postbus_data.consumer as c
     where c.stream_id = listed
     order by c.name;
@@ -3303,7 +3411,7 @@ Messages as a consumer sees them, in order of seq, above after_seq. Changes noth
 
 state    available (can be received), delivered (leased and not settled), waiting (for redelivery) or dead; null for all.
 
-A lease that has expired is shown as available. With a key pattern, a page may hold fewer messages than there are: continue from
+A lease that has expired is shown as available. The reason of an available message says whether it waits for those of a higher priority. With a key pattern, a page may hold fewer messages than there are: continue from
 its last seq, or from after_seq + 10,000 when it was empty.
 
 Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
@@ -3337,7 +3445,7 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes
+            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes, postbus.priority_of(d.partition)
         from postbus_data.dead_letter as d
         left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
         where d.consumer_id = reader.id
@@ -3379,6 +3487,7 @@ declare
     is_wanted boolean := postbus_data.passes(asked, message) and postbus_data.superseded(asked.stream_id, array[message]) = '{}';
     -- A call within the query would keep Postgres from inlining held_states.
     now_at timestamptz := clock_timestamp();
+    next_priority integer := postbus_data.next_priority(asked);
 begin
     if seq is null or seq < 1 then
         raise exception using errcode = 'PB400', message = format('seq = %s is not at least 1', coalesce(seq::text, 'null'));
@@ -3387,7 +3496,7 @@ begin
     return query
     select
         d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-        null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes
+        null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes, postbus.priority_of(d.partition)
     from postbus_data.dead_letter as d
     left join postbus_data.saved as s on s.consumer_id = asked.id and s.seq = d.seq
     where d.consumer_id = asked.id
@@ -3395,7 +3504,7 @@ begin
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, h.state, h.attempts,
-        h.until, h.reason, h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes
+        h.until, h.reason, h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes, postbus.priority_of(message.partition)
     from postbus_data.held_states(asked.id, asked.epoch, now_at) as h
     left join postbus_data.saved as s on s.consumer_id = asked.id and s.seq = h.seq
     where h.partition = message.partition
@@ -3403,12 +3512,13 @@ begin
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, null, null, null, 0, null, null
+        null, case when postbus.priority_of(message.partition) < next_priority then 'messages of a higher priority go first' end, null, null, 0, null, null,
+        postbus.priority_of(message.partition)
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq
         and is_wanted
-        and message.partition >= asked.partition_base
+        and mod(message.partition, 100000000) >= asked.partition_base
         and seq > coalesce(
             (
                 select p.read_to_seq
@@ -3582,7 +3692,8 @@ returns table (
     oldest_in_flight_at timestamptz,
     expired bigint,
     missed_estimate bigint,
-    rate_estimate double precision
+    rate_estimate double precision,
+    by_priority jsonb
 )
 language plpgsql
 volatile
@@ -3607,6 +3718,7 @@ in_flight            how many messages are leased and not settled.
 waiting, dead        how many messages have failed or are parked, and how many were given up; 10,000 means that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
+by_priority          how many messages are not delivered yet or waiting, by each priority in use, as exact as these. Null for a partition.
 rate_estimate        about how many messages per second were delivered in the last seconds; null for a group.
 missed_estimate      about how many messages retention or a purge removed before the consumer reached them. Seqs without a
                      message do not count; postbus_data.missed_between says what is exact and what is estimated.
@@ -3639,8 +3751,7 @@ begin
                 and g.number <= postbus_data.layout_segment(layout)
         )
     );
-    for place in 0 .. partition_count - 1 loop
-        partition := postbus_data.layout_base(layout) + place;
+    for partition in select p from postbus_data.segment_partitions(reader.stream_id, postbus_data.layout_base(layout), partition_count) as p order by p loop
         position_seq := null;
         select p.read_to_seq, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
         from postbus_data.position as p
@@ -3675,8 +3786,8 @@ begin
     position_seq := null;
     expired := total_expired;
     missed_estimate := total_missed;
-    select b.backlog, b.is_exact, b.unread, b.in_flight, b.waiting, b.dead, b.oldest_unread_at, b.oldest_in_flight_at
-    into backlog, backlog_is_exact, lag_estimate, in_flight, waiting, dead, oldest_unread_at, oldest_in_flight_at
+    select b.backlog, b.is_exact, b.unread, b.in_flight, b.waiting, b.dead, b.oldest_unread_at, b.oldest_in_flight_at, b.by_priority
+    into backlog, backlog_is_exact, lag_estimate, in_flight, waiting, dead, oldest_unread_at, oldest_in_flight_at, by_priority
     from postbus_data.count_backlog(reader.id) as b;
     if not reader.is_group then
         swept := postbus_data.sweep_state_of(reader);
@@ -3719,7 +3830,7 @@ declare
 begin
     return query
     select d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, d.attempts, d.reason, d.died_at,
-        coalesce(s.deferrals, 0), s.state::text, s.bytes
+        coalesce(s.deferrals, 0), s.state::text, s.bytes, postbus.priority_of(d.partition)
     from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, after_seq, max_messages) as d
     left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
     order by d.seq;
@@ -3867,7 +3978,7 @@ as $$
 Give dead letters another chance, oldest first, at most max_messages of them: deliver them to their consumer again with attempts
 counted from 1 and with the state that was saved, or publish them to a stream. See dead_letters for how to choose them.
 
-To limit the rate, call it for a few messages at a time.
+They keep their priority. To limit the rate, call it for a few messages at a time.
 
 Returns  how many were moved. A dead letter whose message was purged cannot go back to the consumer and stays; it can go to a
          stream.
@@ -3908,7 +4019,7 @@ begin
         for letter in
             select d.* from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = any (moved_seqs) order by d.seq
         loop
-            perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, caller => caller);
+            perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, priority => postbus.priority_of(letter.partition), caller => caller);
         end loop;
         delete from postbus_data.saved as s where s.consumer_id = reader.id and s.seq = any (moved_seqs);
     else
@@ -4686,12 +4797,21 @@ language plpgsql
 volatile
 as $$
 /*
-Write the position of a partition, moved to a seq up to which nothing is left to lease.
+Write the position of a partition, moved to a seq up to which nothing is left to lease. In a level other than the default, what is in flight is saved
+where it belongs, see save_slot.
 
 Its caller holds the partition's mutex.
 Touches  position (insert; delete of the last position).
 */
 begin
+    if place.partition >= 100000000 then
+        perform postbus_data.save_slot(place, place.leases, place.pending_bound, place.pending_since);
+        place.leases := null;
+        place.pending_bound := 0;
+        place.pending_since := null;
+        perform postbus_data.write_position(place, to_seq);
+        return;
+    end if;
     delete from postbus_data.position as p
     where p.consumer_id = place.consumer_id
         and p.epoch = place.epoch
@@ -4817,6 +4937,7 @@ declare
     end_seq bigint;
     place postbus_data.position;
     places postbus_data.position[];
+    partition integer;
     leases bigint[];
     moved postbus_data.consumer;
 begin
@@ -4846,8 +4967,11 @@ begin
         return reader;
     end if;
     end_seq := postbus_data.horizon_of(reader.stream_id);
-    for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
-        if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition) then
+    for partition in select p from postbus_data.segment_partitions(reader.stream_id, reader.partition_base, reader.partition_count) as p order by p loop
+        -- Levels share the mutex of the partition, but for a group.
+        if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), mod(partition, 100000000))
+            or (reader.is_group and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition))
+        then
             return reader;
         end if;
         place := postbus_data.position_of(reader, partition);
@@ -4884,7 +5008,7 @@ begin
     end if;
     foreach place in array places loop
         -- A receive that still looks at an old partition finds nothing to claim.
-        perform postbus_data.advance_position(place, 9223372036854775807);
+        perform postbus_data.write_position(place, 9223372036854775807);
     end loop;
     with unparked as (
         delete from postbus_data.parked as p
@@ -4905,10 +5029,11 @@ begin
     insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, leases, expired_count, missed_count)
     select
         reader.id, reader.epoch, p.n, greatest(next_segment.after_seq, reader.start_after), 0,
-        postbus_data.in_flight(reader.id, reader.epoch, null, case when reader.ordering = 'none' then false end), leases,
+        case when p.n < 100000000 then postbus_data.in_flight(reader.id, reader.epoch, null, case when reader.ordering = 'none' then false end) else 0 end,
+        case when p.n < 100000000 then leases end,
         case when p.n = moved.partition_base then (select sum(o.expired_count) from unnest(places) as o) else 0 end,
         case when p.n = moved.partition_base then (select sum(o.missed_count) from unnest(places) as o) else 0 end
-    from generate_series(moved.partition_base, moved.partition_base + moved.partition_count - 1) as p (n);
+    from postbus_data.segment_partitions(moved.stream_id, moved.partition_base, moved.partition_count) as p (n);
     return moved;
 end
 $$;
@@ -5046,6 +5171,8 @@ as $$
 Lease the next messages of a consumer, as postbus.receive does, and return a row for each lease.
 
 begin_with  the partition to look at first; null for a random one, so that none starves.
+
+Of a stream with levels, it takes messages of one level: the highest that has some.
 */
 #variable_conflict use_variable
 declare
@@ -5065,6 +5192,17 @@ declare
     -- The partitions that other sessions hold. In later rounds, only these are looked at; null means all.
     busy_ones integer[];
     awaited integer[];
+    -- The levels in use, as lanes, and how far this receive has come. See lane_of.
+    lanes integer[] := '{0}';
+    place integer;
+    lane integer;
+    -- With levels: the partitions of the level that may have something. Null means all.
+    unread integer[];
+    busy_level boolean;
+    capacity integer;
+    urgent_count bigint;
+    urgent_is_taken boolean;
+    last_seq bigint;
 begin
     claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
     if reader.expire_after is not null then
@@ -5092,74 +5230,126 @@ begin
         end;
         -- In order "key" idle partitions come first: there, nothing has to be parked.
         step_count := case when reader.ordering = 'key' then 2 else 1 end * partition_count;
-        if claim.has_due then
-            claim := postbus_data.claim_due(reader, claim, remaining);
-            busy_due := claim.busy and postbus_data.has_due(reader.id, reader.epoch);
-            if claim.messages is not null then
-                return query select b.* from postbus_data.as_batches(claim.messages) as b;
-                remaining := remaining - cardinality(claim.messages);
-            end if;
+        if postbus_data.has_levels(claim.layout) then
+            -- In this order: see note_levels.
+            urgent_count := pg_sequence_last_value(to_regclass('postbus_data.urgent_' || reader.stream_id));
+            last_seq := pg_sequence_last_value(to_regclass('postbus_data.seq_' || reader.stream_id));
+            claim.horizon := postbus_data.horizon_of(reader.stream_id);
+            lanes := postbus_data.lanes_in_turn(reader, claim.horizon);
+            urgent_is_taken := urgent_count <= coalesce(
+                (
+                    select u.read_to_count
+                    from postbus_data.urgent_position as u
+                    where u.consumer_id = reader.id
+                        and u.epoch = reader.epoch
+                    order by u.read_to_count desc
+                    limit 1
+                ),
+                0
+            );
         end if;
-        for step in 0 .. step_count - 1 loop
-            exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
-            partition := partition_base + mod(first + step, partition_count);
-            continue when not partition = any (awaited);
-            continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
-            last_claim := null;
-            loop
-                claim := postbus_data.claim_partition(reader, claim, partition, remaining);
-                if claim.busy then
-                    busy_ones := busy_ones || partition;
+        place := 1;
+        capacity := remaining;
+        -- One level at a time, so that what a worker gets is all of one level.
+        while place <= cardinality(lanes) and remaining = capacity and scan_left > 0 loop
+            lane := lanes[place];
+            busy_level := false;
+            if postbus_data.has_levels(claim.layout) then
+                if lane = 0 and not urgent_is_taken and reader.ageing is null then
+                    perform postbus_data.note_urgent_read(reader, urgent_count, last_seq, claim.horizon);
                 end if;
+                unread := case
+                    when lane >= 500000000
+                        and urgent_is_taken
+                        and not exists (
+                            select
+                            from postbus_data.waiting as w
+                            where w.consumer_id = reader.id
+                                and w.partition between lane and lane + 99999999
+                        )
+                    then '{}'
+                    else array(select w.partition from postbus_data.lane_work(reader, lane, claim.horizon) as w)
+                end;
+                claim.has_due := postbus_data.has_due(reader.id, reader.epoch, lane);
+            end if;
+            if claim.has_due then
+                claim := postbus_data.claim_due(reader, claim, remaining, lane);
+                busy_due := claim.busy and postbus_data.has_due(reader.id, reader.epoch, lane);
                 if claim.messages is not null then
                     return query select b.* from postbus_data.as_batches(claim.messages) as b;
                     remaining := remaining - cardinality(claim.messages);
                 end if;
-                -- Also if the last look changed nothing: the limit of parked messages is reached.
-                exit when claim.wanted is null
-                    or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
-                execute 'select b.* from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2) as b'
-                into batch
-                using reader, claim;
-                found_count := coalesce(cardinality(batch.seqs), 0);
-                if found_count > 0 then
-                    return next batch;
-                    remaining := remaining - found_count;
-                end if;
-                exit when found_count = claim.wanted;
-                last_claim := claim;
-                if claim.scan is not null then
-                    -- It has moved on as far as it has looked, which costs a little also where there was nothing; look at more at a time.
-                    scan_left := scan_left - coalesce(batch.attempts[1], claim.scan) - 16;
-                    exit when scan_left <= 0;
-                    claim.scan := least(4 * claim.scan, 16384);
-                elsif claim.blocked is not null then
-                    -- The position is now after the parked messages; there may be free keys further on.
-                    null;
-                elsif batch.partition is null then
-                    -- All that it looked at had expired, and it has moved on behind it.
-                    scan_left := scan_left - batch.attempts[1];
-                    exit when scan_left <= 0;
-                elsif claim.to_seq < (claim.place).horizon then
-                    -- The segment is read to its end.
-                    if found_count = 0 then
-                        perform postbus_data.advance_position(claim.place, claim.to_seq);
+            end if;
+            for step in 0 .. step_count - 1 loop
+                exit when remaining <= 0 or (step = partition_count and remaining < max_messages);
+                partition := lane + partition_base + mod(first + step, partition_count);
+                continue when not partition = any (awaited) or not partition = any (unread);
+                continue when step_count > partition_count and step < partition_count and not postbus_data.is_idle(reader, partition);
+                last_claim := null;
+                loop
+                    claim := postbus_data.claim_partition(reader, claim, partition, remaining);
+                    if claim.busy then
+                        busy_ones := busy_ones || partition;
+                        busy_level := true;
                     end if;
-                else
-                    -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
-                    if claim.horizon is not null then
-                        if found_count = 0 and (
-                            (claim.place).read_to_seq = reader.start_after
-                            or (claim.place).horizon - (claim.place).read_to_seq >= remaining * partition_count
-                        ) then
-                            -- So that it does not look new, or full, the next time.
-                            perform postbus_data.advance_position(claim.place, (claim.place).horizon);
+                    if claim.messages is not null then
+                        return query select b.* from postbus_data.as_batches(claim.messages) as b;
+                        remaining := remaining - cardinality(claim.messages);
+                    end if;
+                    -- Also if the last look changed nothing: the limit of parked messages is reached.
+                    exit when claim.wanted is null
+                        or (claim.after_seq = last_claim.after_seq and (claim.place).horizon = (last_claim.place).horizon);
+                    execute 'select b.* from postbus_data.claim_' || reader.stream_id || '_' || claim.segment || '($1, $2) as b'
+                    into batch
+                    using reader, claim;
+                    found_count := coalesce(cardinality(batch.seqs), 0);
+                    if found_count > 0 then
+                        return next batch;
+                        remaining := remaining - found_count;
+                    end if;
+                    exit when found_count = claim.wanted;
+                    last_claim := claim;
+                    if claim.scan is not null then
+                        -- It has moved on as far as it has looked, which costs a little also where there was nothing; look at more at a time.
+                        scan_left := scan_left - coalesce(batch.attempts[1], claim.scan) - 16;
+                        exit when scan_left <= 0;
+                        claim.scan := least(4 * claim.scan, 16384);
+                    elsif claim.blocked is not null then
+                        -- The position is now after the parked messages; there may be free keys further on.
+                        null;
+                    elsif batch.partition is null then
+                        -- All that it looked at had expired, and it has moved on behind it.
+                        scan_left := scan_left - batch.attempts[1];
+                        exit when scan_left <= 0;
+                    elsif claim.to_seq < (claim.place).horizon then
+                        -- The segment is read to its end.
+                        if found_count = 0 then
+                            perform postbus_data.advance_position(claim.place, claim.to_seq);
                         end if;
-                        exit;
+                    else
+                        -- All is read up to the horizon; if an earlier claim saw it, look where it is now.
+                        if claim.horizon is not null then
+                            if found_count = 0 and (
+                                (claim.place).read_to_seq = reader.start_after
+                                or (claim.place).horizon - (claim.place).read_to_seq >= remaining * partition_count
+                            ) then
+                                -- So that it does not look new, or full, the next time.
+                                perform postbus_data.advance_position(claim.place, (claim.place).horizon);
+                            end if;
+                            exit;
+                        end if;
+                        claim.horizon := postbus_data.horizon_of(reader.stream_id);
                     end if;
-                    claim.horizon := postbus_data.horizon_of(reader.stream_id);
-                end if;
+                end loop;
             end loop;
+            busy_level := busy_level or busy_due;
+            if busy_level and lane >= 500000000 and remaining = capacity and clock_timestamp() < wait_until then
+                -- Another session looks at urgent messages: they do not wait behind lower levels.
+                busy_ones := '{}';
+                perform pg_sleep(0.001);
+            else
+                place := place + 1;
+            end if;
         end loop;
         exit when remaining < max_messages or scan_left <= 0;
 
@@ -5204,8 +5394,8 @@ as $$
 /*
 In order "key": find the keys of a partition that are not free, and lease messages that waited for a key that has become free.
 
-A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead
-letter holds it. Failed and parked messages go first, in order of seq, up to the first message of the key that is not due yet.
+A key is not free while a lease in flight holds a message of it, whatever its level, while a message of it and of the same level has failed or is parked,
+or while a dead letter holds it. Failed and parked messages go first, in order of seq, up to the first message of the key that is not due yet.
 
 After a change of the partition count, failed messages of older partitions belong to the partition that their key has now. They
 are leased under the partition that they were published to, and only those of one such partition at a time: when a message
@@ -5218,7 +5408,9 @@ Touches  lease, position (insert), waiting, parked (delete).
 */
 declare
     place postbus_data.position := claim.place;
-    partition_base integer := postbus_data.layout_base(claim.layout);
+    -- Failed and parked messages hold their keys within their level.
+    lane integer := (claim.place).partition / 100000000 * 100000000;
+    partition_base integer := lane + postbus_data.layout_base(claim.layout);
     in_flight text[];
     origin integer;
     seqs bigint[];
@@ -5245,7 +5437,7 @@ begin
     if place.parked_from is not null
         or reader.on_dead = 'hold'
         or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = place.partition)
-        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < partition_base)
+        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition >= lane and w.partition < partition_base)
     then
         with held as (
             select w.partition, w.seq, w.key, w.attempts, w.due_at <= clock_timestamp() as is_due
@@ -5256,8 +5448,9 @@ begin
             select w.partition, w.seq, w.key, w.attempts, w.due_at <= clock_timestamp()
             from postbus_data.waiting as w
             where w.consumer_id = reader.id
+                and w.partition >= lane
                 and w.partition < partition_base
-                and postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
+                and lane + postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
             union all
             select p.partition, p.seq, p.key, 0, true
             from postbus_data.parked as p
@@ -5271,14 +5464,18 @@ begin
             from postbus_data.dead_letter as d
             where reader.on_dead = 'hold'
                 and d.consumer_id + 0 = reader.id
-                and d.partition = place.partition
+                -- Whatever their levels.
+                and d.partition = any (case
+                    when postbus_data.has_levels(claim.layout) then array(select l + place.partition - lane from unnest(postbus_data.lanes(reader.stream_id)) as l)
+                    else array[place.partition]
+                end)
                 and d.key is not null
             union all
             select d.partition, d.seq, d.key, 0, false
             from postbus_data.dead_letter as d
             where reader.on_dead = 'hold'
                 and d.consumer_id + 0 = reader.id
-                and d.partition < partition_base
+                and mod(d.partition, 100000000) < partition_base - lane
                 and d.key is not null
         ),
         by_key as (
@@ -5373,7 +5570,8 @@ Touches  lease, position (insert), waiting (delete).
 */
 declare
     place postbus_data.position := claim.place;
-    partition_base integer := postbus_data.layout_base(claim.layout);
+    lane integer := (claim.place).partition / 100000000 * 100000000;
+    partition_base integer := lane + postbus_data.layout_base(claim.layout);
     origin integer;
     seqs bigint[];
     attempts integer[];
@@ -5403,8 +5601,9 @@ begin
                 select w.partition, w.seq, w.attempts, w.due_at
                 from postbus_data.waiting as w
                 where w.consumer_id = reader.id
+                    and w.partition >= lane
                     and w.partition < partition_base
-                    and postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
+                    and lane + postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
             ) as w
         ) as f
     ) as h;
@@ -5430,17 +5629,22 @@ begin
 end
 $$;
 
-create or replace function postbus_data.claim_due(reader postbus_data.consumer, claim postbus_data.receive_state, wanted integer)
+create or replace function postbus_data.claim_due(
+    reader postbus_data.consumer,
+    claim postbus_data.receive_state,
+    wanted integer,
+    lane integer default 0
+)
 returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
 /*
-Lease messages of the redelivery log, in the order in which they came due: one lease row for each partition among them. Messages
+Lease messages of the redelivery log of a level, in the order in which they came due: one lease row for each partition among them. Messages
 purged since then are skipped.
 
 Touches  lease, redelivery_position (insert; delete of the last one), due (delete).
-Locks    the mutex of the redelivery log; the claim is busy when another session holds it.
+Locks    the mutex of the redelivery logs; the claim is busy when another session holds it.
 */
 #variable_conflict use_variable
 declare
@@ -5457,8 +5661,12 @@ begin
     if claim.busy then
         return claim;
     end if;
-    place := postbus_data.redelivery_position_of(reader);
-    bound := place.pending_bound;
+    place := postbus_data.redelivery_position_of(reader, lane);
+    -- The logs of all levels share the quota, and each position knows only what was read from its own.
+    bound := case
+        when postbus_data.has_levels(claim.layout) then postbus_data.in_flight(reader.id, reader.epoch, null, true)
+        else place.pending_bound
+    end;
     if bound + wanted > claim.quota then
         bound := postbus_data.in_flight(reader.id, reader.epoch, null, true);
         wanted := least(wanted, claim.quota - bound);
@@ -5478,6 +5686,7 @@ begin
             from postbus_data.due as d
             where d.consumer_id = reader.id
                 and d.epoch = reader.epoch
+                and d.lane = lane
                 and d.n > place.read_to_n
             order by d.n
             limit wanted
@@ -5506,14 +5715,16 @@ begin
     delete from postbus_data.due as d
     where d.consumer_id = reader.id
         and d.epoch = reader.epoch
+        and d.lane = lane
         and d.n > place.read_to_n
         and d.n <= last_n;
     delete from postbus_data.redelivery_position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
+        and p.lane = lane
         and p.read_to_n = place.read_to_n;
-    insert into postbus_data.redelivery_position (consumer_id, epoch, read_to_n, pending_bound)
-    values (reader.id, reader.epoch, last_n, bound + coalesce(cardinality(claim.messages), 0));
+    insert into postbus_data.redelivery_position (consumer_id, epoch, read_to_n, pending_bound, lane)
+    values (reader.id, reader.epoch, last_n, bound + coalesce(cardinality(claim.messages), 0), lane);
     return claim;
 end
 $$;
@@ -5621,7 +5832,7 @@ begin
     end if;
     claim.messages := nullif(
         array(
-            select row(prefix || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
+            select row(prefix || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null, null)::postbus.delivery
             from unnest(claim.messages) as m
             where m.seq = any (picked.seqs)
             order by m.seq
@@ -5649,15 +5860,19 @@ Messages that only another way can lease (failed ones, or those where two segmen
 Hot.
 
 Touches  as claim_by_key, claim_by_partition and claim_overlap, if it calls them.
-Locks    the partition's mutex; the claim is busy when another session holds it.
+Locks    the partition's mutex, which is the same for all levels; the claim is busy when another session holds it.
 
 Mutex, horizon and rows are separate statements, each with a younger snapshot than the one before.
 */
 #variable_conflict use_variable
 declare
     place postbus_data.position;
+    slot postbus_data.position;
     newest integer;
+    lane integer := partition / 100000000 * 100000000;
 begin
+    -- The mutex, and what is in flight, are those of the partition in all levels.
+    partition := partition - lane;
     claim.messages := null;
     claim.wanted := null;
     claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition);
@@ -5669,10 +5884,26 @@ begin
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
-            and p.partition = partition
+            and p.partition = lane + partition
         order by p.read_to_seq desc
         limit 1
     );
+    if lane > 0 then
+        -- What is in flight is recorded with the default level, see save_slot.
+        slot := postbus_data.position_of(reader, partition);
+        if slot.read_to_seq = 9223372036854775807 then
+            return claim;
+        end if;
+        if place.read_to_seq is null then
+            -- The horizon was read before.
+            place := postbus_data.first_position(
+                reader, lane + partition, greatest(reader.start_after, least(postbus_data.lane_start(reader.stream_id, lane), claim.horizon))
+            );
+        end if;
+        place.leases := slot.leases;
+        place.pending_bound := slot.pending_bound;
+        place.pending_since := slot.pending_since;
+    end if;
     if place.read_to_seq is null then
         place := postbus_data.first_position(reader, partition, reader.start_after);
     elsif place.read_to_seq = 9223372036854775807 then
@@ -5712,7 +5943,7 @@ begin
     claim.after_seq := greatest(place.read_to_seq, claim.start_seq - 1);
     if claim.start_seq - 1 > place.read_to_seq then
         place.missed_count := place.missed_count + postbus_data.missed_between(
-            reader.stream_id, partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
+            reader.stream_id, lane + partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
         );
     end if;
     if place.horizon <= claim.after_seq then
@@ -5796,7 +6027,7 @@ begin
                 order by s.deliver_at
                 limit 1
             );
-            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch)
+            wake := next_at <= now_at or scheduled_at <= now_at or exists (select from unnest(postbus_data.lanes(reader.stream_id)) as lane where postbus_data.has_due(reader.id, reader.epoch, lane))
                 or postbus_data.is_behind(reader)
                 or (next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000));
             next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
@@ -5847,7 +6078,7 @@ language plpgsql
 volatile
 as $$
 /*
-How many messages of a partition are in flight, for a position whose pending_bound is used up.
+How many messages of a partition are in flight, of all levels together, for a position whose pending_bound is used up.
 
 leases   the leases of the position, in an order that lists them. Otherwise null: then only first deliveries are counted,
          because failed messages have a quota of their own, and those of partitions below partition_base, of an older layout,
@@ -5886,7 +6117,7 @@ begin
     where l.consumer_id = consumer_id
         and l.deadline >= coalesce(since, '-infinity'::timestamptz)
         and l.epoch = epoch
-        and (l.partition = partition or l.partition < partition_base)
+        and (mod(l.partition, 100000000) = partition or mod(l.partition, 100000000) < partition_base)
         and l.attempts is null;
 end
 $$;
@@ -5925,12 +6156,14 @@ Write the function postbus_data.ack_and_receive_<stream id>, which acks and rece
 
 It goes the shortest way when nothing has to be decided about messages of the newest segment, which is nearly always so: those of one partition that has
 enough of them, or else what there is in several (gathering). Few statements, planned once for a session (docs/decisions/0008). Whatever it does not know
-or like it leaves to receive_with_decisions. Written anew when the stream is created or altered and when a new segment is begun.
+or like it leaves to receive_with_decisions. Written anew when the stream is created or altered, when a new segment is begun and
+when a priority is used first.
 */
 declare
     stream postbus_data.stream;
     names jsonb;
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
+    has_levels boolean := postbus_data.has_levels(layout);
 begin
     select s.* into stream from postbus_data.stream as s where s.id = stream_id;
     names := jsonb_build_object(
@@ -5947,9 +6180,20 @@ begin
         'array_limit', least(1000, 900000000 / stream.max_message_bytes),
         -- Receives of a single partition take turns. Of several, a receive takes one that is free.
         'or_wait', case when postbus_data.layout_count(layout) = 1 then ' or postbus_data.wait_for_partition(reader.id, chosen)' else '' end,
-        'is_plain', not stream.one_message_per_key,
+        -- Groups read levels side by side, by a way of their own.
+        'is_plain', case when stream.one_message_per_key then 'false' when has_levels then 'not c.is_group' else 'true' end,
+        'reader_ageing', case when has_levels then E'\n        c.ageing,' else '' end,
         'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
         'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        -- Redeliveries of urgent messages, by the levels that were in use when this was written.
+        'has_urgent_due', coalesce(
+            (
+                select string_agg(format('postbus_data.has_due(reader.id, reader.epoch, %s)', lane), ' or ')
+                from unnest(postbus_data.lanes(stream_id)) as lane
+                where lane >= 500000000
+            ),
+            'false'
+        ),
         -- Failed messages of an older layout hold their keys too.
         'no_older_failures', case
             when postbus_data.layout_base(layout) > 0 then format(
@@ -5961,7 +6205,10 @@ begin
     );
     execute postbus_data.render(
         postbus_data.ack_and_receive_template(),
-        names || jsonb_build_object('ack_and_receive_from_many', postbus_data.render(postbus_data.ack_and_receive_from_many_template(), names))
+        names || jsonb_build_object(
+            'ack_and_receive_from_many', postbus_data.render(postbus_data.ack_and_receive_from_many_template(), names),
+            'ack_and_receive_urgent', case when has_levels then postbus_data.render(postbus_data.ack_and_receive_urgent_template(), names) else '' end
+        )
     );
 end
 $$;
@@ -6013,7 +6260,7 @@ begin
     loop
         exit when cardinality(messages) >= max_messages and messages[max_messages].seq <= segment.after_seq;
         execute 'select b.* from postbus_data.claim_' || stream_id || '_' || segment.number || '(null, $1) as b' into batch using claim;
-        select array_agg(row(null, 1, m.seq, partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery)
+        select array_agg(row(null, 1, m.seq, partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null, null)::postbus.delivery)
         into found_here
         from unnest(batch.seqs, batch.keys, batch.data, batch.bytes, batch.headers, batch.published_at)
             as m (seq, key, data, bytes, headers, published_at);
@@ -6087,7 +6334,7 @@ begin
     if source is null then
         return null;
     end if;
-    execute 'select array_agg(row($4 || m.seq, m.attempt, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
+    execute 'select array_agg(row($4 || m.seq, m.attempt, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null, null)::postbus.delivery
         order by m.seq) from (' || source || ') as m'
     into messages
     using seqs, attempts, partition, prefix, live_only;
@@ -6148,23 +6395,25 @@ begin
 end
 $$;
 
-create or replace function postbus_data.has_due(consumer_id integer, epoch integer)
+create or replace function postbus_data.has_due(consumer_id integer, epoch integer, lane integer default 0)
 returns boolean
 language sql
 volatile
 as $$
-/* Whether a consumer's redelivery log has messages to deliver. Written so that the planner can inline it. */
+/* Whether a consumer's redelivery log of a level has messages to deliver. Written so that the planner can inline it. */
     select exists (
         select
         from postbus_data.due as d
         where d.consumer_id = has_due.consumer_id
             and d.epoch = has_due.epoch
+            and d.lane = has_due.lane
             and d.n > coalesce(
                 (
                     select p.read_to_n
                     from postbus_data.redelivery_position as p
                     where p.consumer_id = has_due.consumer_id
                         and p.epoch = has_due.epoch
+                        and p.lane = has_due.lane
                     order by p.read_to_n desc
                     limit 1
                 ),
@@ -6255,7 +6504,7 @@ language sql
 volatile
 as $$
 /*
-Whether a partition has nothing in flight, in the orders "key" and "partition". A guess: it does not take the partition's mutex.
+Whether a partition has nothing in flight of any level, in the orders "key" and "partition". A guess: it does not take the partition's mutex.
 */
     select not exists (
         select
@@ -6264,7 +6513,7 @@ Whether a partition has nothing in flight, in the orders "key" and "partition". 
             from postbus_data.position as p
             where p.consumer_id = reader.id
                 and p.epoch = reader.epoch
-                and p.partition = is_idle.partition
+                and p.partition = mod(is_idle.partition, 100000000)
             order by p.read_to_seq desc
             limit 1
         ) as p
@@ -6289,13 +6538,14 @@ Lease messages of a partition, and move the position to last_seq. Hot: one state
 
 Its caller holds the partition's mutex.
 Returns  the lease's token in hexadecimal, with which the ack ids of these deliveries begin.
-Touches  lease, position (insert; delete of the last position).
+Touches  lease, position (insert; delete of the last position). As advance_position for a level other than the default.
 */
 #variable_conflict use_variable
 declare
     token bigint := postbus_data.new_token();
     place postbus_data.position := claim.place;
     is_ordered boolean := reader.ordering <> 'none';
+    is_default boolean := place.partition < 100000000;
 begin
     with last_place as (
         delete from postbus_data.position as p
@@ -6316,10 +6566,17 @@ begin
         pending_since
     )
     values (
-        place.consumer_id, place.epoch, place.partition, last_seq, place.horizon, place.pending_bound + cardinality(seqs), place.segment,
-        case when is_ordered then place.leases || token end, place.parked_from, place.parked_count, place.expired_count,
-        place.missed_count, case when place.pending_since is not null then least(place.pending_since, claim.lease_until) end
+        place.consumer_id, place.epoch, place.partition, last_seq, place.horizon,
+        case when is_default then place.pending_bound + cardinality(seqs) else 0 end, place.segment,
+        case when is_ordered and is_default then place.leases || token end, place.parked_from, place.parked_count, place.expired_count,
+        place.missed_count, case when place.pending_since is not null and is_default then least(place.pending_since, claim.lease_until) end
     );
+    if not is_default then
+        perform postbus_data.save_slot(
+            place, case when is_ordered then place.leases || token end, place.pending_bound + cardinality(seqs),
+            case when place.pending_since is not null then least(place.pending_since, claim.lease_until) end
+        );
+    end if;
     return lpad(to_hex(token), 16, '0');
 end
 $$;
@@ -6525,7 +6782,11 @@ has not come to the new ones yet.
 */
     select (pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35 << 35)
         | (reader.partition_base::bigint << 11)
-        | reader.partition_count
+        | mod(
+            reader.partition_count
+            + case when postbus_data.has_levels(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id))) then 1024 else 0 end,
+            2048
+        )
 $$;
 
 create or replace function postbus_data.receive_with_decisions(
@@ -6621,12 +6882,12 @@ begin
 end
 $$;
 
-create or replace function postbus_data.redelivery_position_of(reader postbus_data.consumer)
+create or replace function postbus_data.redelivery_position_of(reader postbus_data.consumer, lane integer default 0)
 returns postbus_data.redelivery_position
 language plpgsql
 volatile
 as $$
-/* The position of a consumer in its redelivery log; 0 if it has not begun. */
+/* The position of a consumer in its redelivery log of a level; 0 if it has not begun. */
 declare
     place postbus_data.redelivery_position;
 begin
@@ -6634,10 +6895,11 @@ begin
     from postbus_data.redelivery_position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
+        and p.lane = redelivery_position_of.lane
     order by p.read_to_n desc
     limit 1;
     if place.read_to_n is null then
-        place := row(reader.id, reader.epoch, 0, 0);
+        place := row(reader.id, reader.epoch, 0, 0, lane);
     end if;
     return place;
 end
@@ -6998,6 +7260,28 @@ begin
 end
 $$;
 
+create or replace function postbus_data.write_position(place postbus_data.position, to_seq bigint)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Write the position of a partition as it is, moved to a seq up to which nothing is left to lease.
+
+Its caller holds the partition's mutex.
+Touches  position (insert; delete of the last position).
+*/
+begin
+    delete from postbus_data.position as p
+    where p.consumer_id = place.consumer_id
+        and p.epoch = place.epoch
+        and p.partition = place.partition
+        and p.read_to_seq = place.read_to_seq;
+    place.read_to_seq := to_seq;
+    insert into postbus_data.position select place.*;
+end
+$$;
+
 create or replace function postbus.nack(
     stream text,
     consumer text,
@@ -7106,7 +7390,7 @@ as $$
 /*
 Lease the next messages of a consumer. No other worker gets them until they are nacked or the lease expires; an ack finishes them.
 
-max_messages   1 to 10,000, in order within each partition.
+max_messages   1 to 10,000, in order within each partition. All are of one priority: the highest that has some, unless the consumer has ageing.
 ack_wait       how long they are leased; null means the consumer's setting.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 
@@ -7123,7 +7407,8 @@ Locks    the mutex of each partition it takes from, until the transaction ends. 
         s.lease || '-' || m.seq, coalesce(abs(m.attempt), 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at,
         coalesce((s.saved -> (m.place - 1)::integer ->> 'deferrals')::integer, 0),
         nullif((s.saved -> (m.place - 1)::integer -> 'state')::text, 'null'),
-        decode(s.saved -> (m.place - 1)::integer ->> 'bytes', 'base64')
+        decode(s.saved -> (m.place - 1)::integer ->> 'bytes', 'base64'),
+        postbus.priority_of(s.partition)
     from postbus_data.ack_and_receive_in_any_session(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
     cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)
@@ -7370,7 +7655,7 @@ begin
         raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
     end if;
     return query
-    select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, null::text
+    select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, null::text, postbus.priority_of(m.partition)
     from unnest(
         postbus_data.fetch_messages(source.id, partition, greatest(from_seq, source.start_seq) - 1, to_seq, 10000)
     ) as m
@@ -7455,7 +7740,7 @@ begin
             if last_seq > place.read_to_seq and (place.read_to_seq = reader.start_after or last_seq - place.read_to_seq >= wanted * partition_count) then
                 -- So that it does not look new, or full, the next time.
                 place.leases := null;
-                perform postbus_data.advance_position(place, last_seq);
+                perform postbus_data.write_position(place, last_seq);
             end if;
             return claimed;
         end if;
@@ -7473,7 +7758,7 @@ begin
             clock_timestamp(), claimed.deadline
         );
     end if;
-    perform postbus_data.advance_position(place, greatest(place.read_to_seq, seqs[cardinality(seqs)]));
+    perform postbus_data.write_position(place, greatest(place.read_to_seq, seqs[cardinality(seqs)]));
     claimed.from_seq := seqs[1];
     claimed.to_seq := seqs[cardinality(seqs)];
     claimed.message_count := cardinality(seqs);
@@ -7502,6 +7787,12 @@ begin_with  the partition to look at first; null for a random one, so that none 
 declare
     partition_base integer := reader.partition_base;
     partition_count integer := reader.partition_count;
+    -- Levels are partitions like others: a worker that reads a partition reads it in all levels, in turn.
+    lanes integer[] := case
+        when postbus_data.has_levels(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id))) then postbus_data.lanes(reader.stream_id)
+        else '{0}'
+    end;
+    first_lane integer := floor(random() * cardinality(lanes));
     start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
     first integer := case
         when begin_with - partition_base between 0 and partition_count - 1 then begin_with - partition_base
@@ -7535,10 +7826,10 @@ begin
     end if;
     loop
         busy_ones := '{}';
-        for step in 0 .. partition_count - 1 loop
+        for step in 0 .. partition_count * cardinality(lanes) - 1 loop
             exit when remaining <= 0;
-            partition := partition_base + mod(first + step, partition_count);
-            continue when not partition = any (owned) or not partition = any (awaited);
+            partition := lanes[1 + mod(first_lane + step / partition_count, cardinality(lanes))] + partition_base + mod(first + step, partition_count);
+            continue when not mod(partition, 100000000) = any (owned) or not partition = any (awaited);
             if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition) then
                 busy_ones := busy_ones || partition;
                 continue;
@@ -7607,7 +7898,7 @@ begin
         select b.*
         from postbus_data.as_batches(
             array(
-                select row(coalesce(claimed.token, '0000000000000000') || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
+                select row(coalesce(claimed.token, '0000000000000000') || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null, null)::postbus.delivery
                 from unnest(messages) as m
             )
         ) as b;
@@ -8165,7 +8456,7 @@ as $$
 The sessions that hold Postbus's advisory locks, on one stream or on all, the oldest transaction first. Read-only.
 
 purpose   publish (readers wait for it), claim (of a partition), redeliver, sweep, count (near max_ack_pending), share out (a
-          group's partitions), change layout, maintain or schedule.
+          group's partitions), change layout, note urgent (that no urgent messages are left; nobody waits for it), maintain or schedule.
 mode      shared or exclusive. Publishers take shared locks, everything else takes exclusive ones.
 warning   why the lock is probably not one that Postbus took; null if nothing indicates that. Any role can take such a lock, and a
           session that waits for it cannot tell.
@@ -8213,7 +8504,7 @@ begin
             when n.consumer_name is null and n.key < 0 then 'schedule'
             when n.consumer_name is null then 'maintain'
             when n.key >= 0 then 'claim'
-            else coalesce(('{redeliver,sweep,count,share out,null,change layout}'::text[])[-n.key], 'nothing')
+            else coalesce(('{redeliver,sweep,count,share out,null,change layout,note urgent}'::text[])[-n.key], 'nothing')
         end,
         case when n.consumer_name is not null and n.key >= 0 then n.key end,
         case when n.is_shared then 'shared' else 'exclusive' end,
@@ -8439,6 +8730,7 @@ The functions that any role with a grant may call: those that take a caller and 
         or p.oid = any (array[
             'postbus.current_caller'::regproc,
             'postbus.partition_of'::regproc,
+            'postbus.priority_of'::regproc,
             'postbus_data.pattern_regex'::regproc,
             'postbus_data.spark_check'::regproc
         ]::oid[])
@@ -8598,6 +8890,531 @@ mode, which has no MD5. Postgres's own hash functions differ between platforms.
     from (select sha256(convert_to(key, 'UTF8'::name)) as hash offset 0) as h
 $$;
 
+create or replace function postbus_data.check_priorities(priorities integer[], is_batch boolean)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse a priority that is out of range (PB400); in a batch, the message says which message has it. */
+declare
+    wrong record;
+begin
+    select p.priority, p.place
+    into wrong
+    from unnest(priorities) with ordinality as p (priority, place)
+    where p.priority not between 0 and 9
+    order by p.place
+    limit 1;
+    if wrong.place is not null then
+        raise exception using
+            errcode = 'PB400',
+            message = case
+                when is_batch
+                    then format('%s is not allowed: priority = %s is not between 0 and 9', postbus_data.message_name(wrong.place::integer), wrong.priority)
+                else format('priority = %s is not between 0 and 9', wrong.priority)
+            end,
+            hint = '9 is the most urgent, and 4 the default';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.has_levels(layout bigint)
+returns boolean
+language sql
+immutable parallel safe
+as $$
+/* Whether messages of another priority than the default were published, as a layout register says: see pack_layout. Written to be inlined. */
+    select ((layout - 1) & 1024) <> 0
+$$;
+
+create or replace function postbus_data.lane_of(priority integer)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/*
+Where the partitions of a level begin: partition p of level 7 is 700000000 + p. Level 4, the default, begins at 0, and the levels below it are one
+up (level 0 at 100000000), so that all levels above the default lie from 500000000 on. Written to be inlined.
+*/
+    select case when priority < 4 then priority + 1 when priority > 4 then priority else 0 end * 100000000
+$$;
+
+create or replace function postbus_data.lane_start(stream_id integer, lane integer)
+returns bigint
+language sql
+stable
+as $$
+/*
+A seq below all messages of a level that can be seen. A publisher that is still open may have used the level first, at a lower seq: whoever reads on
+from here looks at the horizon before, and takes the lower one.
+*/
+    select coalesce(min(l.since_seq), 0)
+    from postbus_data.level as l
+    where l.stream_id = lane_start.stream_id
+        and postbus_data.lane_of(l.priority) = lane_start.lane
+        and lane_start.lane > 0
+$$;
+
+create or replace function postbus_data.lane_work(
+    reader postbus_data.consumer,
+    lane integer,
+    horizon bigint,
+    only_new boolean default false
+)
+returns table (partition integer, head_at timestamptz)
+language plpgsql
+volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/*
+The partitions of a level in which a consumer may find something, judged by what is committed: an unread message up to the horizon, a parked one, or one
+that has failed, in an order in which these wait in their partition.
+
+horizon   read in an earlier statement.
+only_new  leave out partitions that have only failed messages, or that were not looked at for long.
+
+Returns  head_at: when the next unread message was published.
+*/
+#variable_conflict use_variable
+declare
+    base integer := lane + reader.partition_base;
+    last integer := base + reader.partition_count - 1;
+    lane_start bigint := greatest(reader.start_after, least(postbus_data.lane_start(reader.stream_id, lane), horizon));
+    taken_to bigint := (select s.start_seq - 1 from postbus_data.stream as s where s.id = reader.stream_id);
+    is_ordered boolean := reader.ordering <> 'none' and not only_new;
+    older_failures boolean := false;
+    partitions integer[];
+    after_seqs bigint[];
+    others integer[];
+    segment record;
+    head record;
+begin
+    if lane >= 500000000 then
+        taken_to := greatest(
+            taken_to,
+            (
+                select u.read_to_seq
+                from postbus_data.urgent_position as u
+                where u.consumer_id = reader.id
+                    and u.epoch = reader.epoch
+                order by u.read_to_count desc
+                limit 1
+            )
+        );
+    end if;
+    if is_ordered and reader.partition_base > 0 then
+        older_failures := exists (
+            select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition >= lane and w.partition < base
+        );
+    end if;
+    select
+        array_agg(p.n), array_agg(greatest(coalesce(place.read_to_seq, lane_start), taken_to)),
+        array_agg(p.n) filter (
+            where place.parked_from is not null
+                or (not only_new and greatest(coalesce(place.read_to_seq, lane_start), taken_to) < horizon - 10000)
+                or older_failures
+                or (
+                    is_ordered
+                    and exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = p.n)
+                )
+        )
+    into partitions, after_seqs, others
+    from generate_series(base, last) as p (n)
+    left join lateral (
+        select r.read_to_seq, r.parked_from
+        from postbus_data.position as r
+        where r.consumer_id = reader.id
+            and r.epoch = reader.epoch
+            and r.partition = p.n
+        order by r.read_to_seq desc
+        limit 1
+    ) as place on true;
+
+    for segment in
+        select postbus_data.log_table(g.stream_id, g.number) as log
+        from postbus_data.segment as g
+        where g.stream_id = reader.stream_id
+            and (g.sealed_at is null or g.last_seq > (select min(a) from unnest(after_seqs) as a))
+            and g.after_seq < horizon
+        order by g.number
+    loop
+        for head in execute format(
+            'select p.partition, p.place, m.published_at
+            from unnest($1, $2) with ordinality as p (partition, after_seq, place)
+            cross join lateral (
+                select l.published_at
+                from %s as l
+                where l.partition = p.partition
+                    and l.seq > p.after_seq
+                    and l.seq <= $3
+                order by l.seq
+                limit 1
+            ) as m',
+            segment.log
+        ) using partitions, after_seqs, horizon
+        loop
+            partition := head.partition;
+            head_at := head.published_at;
+            return next;
+            partitions[head.place] := null;
+            others := array_remove(others, head.partition);
+        end loop;
+        exit when array_remove(partitions, null) = '{}';
+    end loop;
+    head_at := null;
+    foreach partition in array coalesce(others, '{}') loop
+        return next;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.lanes(stream_id integer)
+returns integer[]
+language sql
+stable
+as $$
+/* Where the partitions of each level in use begin (see lane_of), that of the highest level first. Level 4 is always among them. */
+    select array_agg(postbus_data.lane_of(l.priority) order by l.priority desc)
+    from (
+        select u.priority from postbus_data.level as u where u.stream_id = lanes.stream_id
+        union
+        select 4
+    ) as l
+$$;
+
+create or replace function postbus_data.lanes_in_turn(reader postbus_data.consumer, horizon bigint)
+returns integer[]
+language sql
+volatile
+as $$
+/*
+The levels in use, as lanes, in the order in which a consumer is to be served: the highest first. With ageing, a level rises by one for each such interval
+that its first message has waited.
+*/
+    select case
+        when reader.ageing is null then postbus_data.lanes(reader.stream_id)
+        else (
+            select array_agg(l.lane order by l.head_at - postbus.priority_of(l.lane) * reader.ageing, l.place)
+            from (
+                select
+                    u.lane, u.place,
+                    coalesce((select min(w.head_at) from postbus_data.lane_work(reader, u.lane, horizon) as w), clock_timestamp()) as head_at
+                from unnest(postbus_data.lanes(reader.stream_id)) with ordinality as u (lane, place)
+            ) as l
+        )
+    end
+$$;
+
+create or replace function postbus_data.levels_are_stale(stream_id integer)
+returns boolean
+language sql
+volatile
+as $$
+/*
+Whether a stream's own functions do not know yet of the levels that are in use: they were written for another value of the layout register, or the one that
+receives does not look for redeliveries of an urgent level.
+*/
+    select exists (select from postbus_data.level as l where l.stream_id = levels_are_stale.stream_id)
+        and not (
+            postbus_data.has_levels(pg_sequence_last_value(to_regclass('postbus_data.layout_' || levels_are_stale.stream_id)))
+            and coalesce(
+                (
+                    select bool_and(strpos(p.prosrc, w.text) > 0)
+                    from pg_proc as p
+                    cross join (
+                        select format('= %s::bigint', pg_sequence_last_value(to_regclass('postbus_data.layout_' || levels_are_stale.stream_id)))
+                        union all
+                        select format('reader.epoch, %s)', lane)
+                        from unnest(postbus_data.lanes(levels_are_stale.stream_id)) as lane
+                        where lane >= 500000000
+                    ) as w (text)
+                    where p.oid = to_regproc('postbus_data.ack_and_receive_' || levels_are_stale.stream_id)
+                ),
+                false
+            )
+        )
+$$;
+
+create or replace function postbus_data.mark_levels(stream_id integer, wait_until timestamptz)
+returns boolean
+language plpgsql
+volatile
+as $$
+/*
+Say in the layout register that the stream has levels: at once, for every snapshot, and whether this transaction commits or not. Receives that were
+written for a stream without levels leave the short way then.
+
+Maintenance also writes the register, under its mutex. That is held here for a moment only: the end of the inner block gives it back, by a rollback that
+does not undo the register.
+
+Returns  false when maintenance held its mutex until wait_until: the next publisher, or maintenance, will mark it.
+Touches  the layout register.
+*/
+declare
+    register regclass := to_regclass('postbus_data.layout_' || stream_id::text);
+    layout bigint;
+begin
+    loop
+        begin
+            if pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(0), stream_id) then
+                layout := pg_sequence_last_value(register);
+                if not postbus_data.has_levels(layout) then
+                    perform setval(
+                        register, postbus_data.pack_layout(postbus_data.layout_segment(layout), postbus_data.layout_base(layout), postbus_data.layout_count(layout), true)
+                    );
+                end if;
+                raise transaction_rollback using message = 'give the mutex back';
+            end if;
+        exception when transaction_rollback then
+            return true;
+        end;
+        if clock_timestamp() >= wait_until then
+            return false;
+        end if;
+        perform pg_sleep(0.001);
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.next_priority(reader postbus_data.consumer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+The priority of the messages that a consumer is given next: those that are available at lower levels wait. Null when that is not known: with ageing, in
+a group, and where there are no levels.
+*/
+declare
+    lane integer;
+    horizon bigint;
+begin
+    if reader.is_group
+        or reader.ageing is not null
+        or not postbus_data.has_levels(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)))
+    then
+        return null;
+    end if;
+    horizon := postbus_data.horizon_of(reader.stream_id);
+    foreach lane in array postbus_data.lanes(reader.stream_id) loop
+        if postbus_data.has_due(reader.id, reader.epoch, lane)
+            or exists (select from postbus_data.lane_work(reader, lane, horizon, true) as w where w.head_at is not null)
+        then
+            return postbus.priority_of(lane);
+        end if;
+    end loop;
+    return null;
+end
+$$;
+
+create or replace function postbus_data.note_levels(stream_id integer, priorities integer[], first_seq bigint)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Say that messages of these priorities were published, so that readers look for them.
+
+first_seq  the lowest of their seqs, which were drawn before. So whoever reads the counter of urgent messages, then the last seq, and then finds the
+           horizon up to there, can see all the messages that were counted.
+
+Publishers do not wait for each other: two that use a level first at the same moment both note it.
+
+Raises   PB409 when a consumer of the stream reads in order "partition", which has no place for levels.
+Touches  level (insert), the layout register, the counter of urgent messages.
+*/
+#variable_conflict use_variable
+declare
+    level integer;
+    reader_name text;
+begin
+    for level in select distinct p from unnest(priorities) as p where p <> 4 loop
+        continue when exists (
+            select
+            from postbus_data.level as l
+            where l.stream_id = stream_id
+                and l.priority = level
+                and l.since_seq < first_seq
+        );
+        select c.name into reader_name
+        from postbus_data.consumer as c
+        where c.stream_id = stream_id
+            and c.ordering = 'partition'
+            and not c.is_group
+        limit 1;
+        if reader_name is not null then
+            raise exception using
+                errcode = 'PB409',
+                message = format('priority = %s is not possible: consumer "%s" reads the stream in order "partition"', level, reader_name),
+                hint = 'levels need consumers in order "key" or "none"; create that one anew';
+        end if;
+        insert into postbus_data.level (stream_id, priority, since_seq) values (stream_id, level, first_seq - 1);
+    end loop;
+    if not postbus_data.has_levels(pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id::text)))
+        and exists (select from unnest(priorities) as p where p <> 4)
+    then
+        perform postbus_data.mark_levels(stream_id, clock_timestamp() + interval '100 milliseconds');
+    end if;
+    if exists (select from unnest(priorities) as p where p > 4) then
+        perform nextval(to_regclass('postbus_data.urgent_' || stream_id::text));
+    end if;
+end
+$$;
+
+create or replace function postbus_data.note_urgent_read(reader postbus_data.consumer, counted bigint, last_seq bigint, horizon bigint)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Note that a consumer has taken all messages of the levels above the default that were counted so far, if it has. Then a receive need not look for any
+until others are counted.
+
+counted   the counter of urgent messages, read first.
+last_seq  the last seq, read after that.
+horizon   read after that.
+
+What is committed is enough to judge by: positions only move on over messages that are leased or parked, and parked ones count here.
+Touches  urgent_position (insert; delete of the last one).
+Locks    a mutex for this row, until the transaction ends; does nothing if another session holds it.
+*/
+#variable_conflict use_variable
+declare
+    former record;
+begin
+    if horizon < last_seq then
+        return;
+    end if;
+    select u.read_to_count, u.read_to_seq
+    into former
+    from postbus_data.urgent_position as u
+    where u.consumer_id = reader.id
+        and u.epoch = reader.epoch
+    order by u.read_to_count desc
+    limit 1;
+    if former.read_to_count >= counted
+        or postbus_data.is_behind(reader)
+        or exists (
+            select
+            from unnest(postbus_data.lanes(reader.stream_id)) as lane
+            cross join lateral postbus_data.lane_work(reader, lane, horizon, true) as w
+            where lane >= 500000000
+        )
+        or not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('note urgent'))
+    then
+        return;
+    end if;
+    delete from postbus_data.urgent_position as u
+    where u.consumer_id = reader.id
+        and u.epoch = reader.epoch
+        and u.read_to_count = former.read_to_count;
+    insert into postbus_data.urgent_position (consumer_id, epoch, read_to_count, read_to_seq)
+    values (reader.id, reader.epoch, counted, last_seq)
+    on conflict on constraint urgent_position_pkey do nothing;
+end
+$$;
+
+create or replace function postbus_data.pack_layout(segment integer, partition_base integer, partition_count integer, has_levels boolean)
+returns bigint
+language sql
+immutable
+as $$
+/*
+The value of a layout register: 29 bits of segment, 24 of base, 11 of count. Counts are 1 to 1024, and with levels 1025 to 2047 and, for 1024, 0.
+*/
+    select (segment::bigint << 35) | (partition_base::bigint << 11) | mod(partition_count + case when has_levels then 1024 else 0 end, 2048)
+$$;
+
+create or replace function postbus_data.refresh_levels(stream_id integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Write a stream's own functions anew when a level was used first. Until then they leave all work to the general ones, which takes longer.
+
+Its caller holds the stream's maintenance mutex.
+Returns  1 if it did, else 0.
+Touches  the layout register, if no publisher could mark it.
+*/
+begin
+    if not postbus_data.levels_are_stale(stream_id) then
+        return 0;
+    end if;
+    perform postbus_data.mark_levels(stream_id, clock_timestamp());
+    perform postbus_data.create_publish_functions(stream_id);
+    perform postbus_data.create_receive_function(stream_id);
+    return 1;
+end
+$$;
+
+create or replace function postbus_data.save_slot(
+    place postbus_data.position,
+    leases bigint[],
+    pending_bound integer,
+    pending_since timestamptz
+)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+What is in flight is recorded with the partition of the default level, for the same partition of all levels: so no two messages of a key are in flight,
+whatever their levels, and the limit of messages in flight counts all of them.
+
+place  of the same partition in another level.
+
+Its caller holds the partition's mutex.
+Touches  position (insert; delete of the last one).
+*/
+#variable_conflict use_variable
+declare
+    slot postbus_data.position;
+begin
+    select p.*
+    into slot
+    from postbus_data.position as p
+    where p.consumer_id = place.consumer_id
+        and p.epoch = place.epoch
+        and p.partition = mod(place.partition, 100000000)
+    order by p.read_to_seq desc
+    limit 1;
+    if slot.read_to_seq is null then
+        slot := postbus_data.first_position(c, mod(place.partition, 100000000), c.start_after)
+        from postbus_data.consumer as c
+        where c.id = place.consumer_id;
+    elsif slot.pending_bound = pending_bound and slot.leases is not distinct from leases and slot.pending_since is not distinct from pending_since then
+        return;
+    end if;
+    slot.leases := leases;
+    slot.pending_bound := pending_bound;
+    slot.pending_since := pending_since;
+    perform postbus_data.write_position(slot, slot.read_to_seq);
+end
+$$;
+
+create or replace function postbus_data.segment_partitions(stream_id integer, partition_base integer, partition_count integer)
+returns setof integer
+language sql
+stable
+rows 32
+as $$
+/* The partitions of a segment, of all levels in use. */
+    select lane + n
+    from unnest(postbus_data.lanes(segment_partitions.stream_id)) as lane
+    cross join generate_series(segment_partitions.partition_base, segment_partitions.partition_base + segment_partitions.partition_count - 1) as n
+$$;
+
+create or replace function postbus.priority_of(partition integer)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/* The priority of the messages of a partition: each level has partition numbers of its own, see lane_of. Written to be inlined. */
+    select case when partition >= 500000000 then partition / 100000000 when partition >= 100000000 then partition / 100000000 - 1 else 4 end
+$$;
+
 create or replace function postbus_data.as_json(data text, place integer)
 returns json
 language plpgsql
@@ -8648,7 +9465,15 @@ exception
 end
 $$;
 
-create or replace function postbus_data.check_batch(message_count integer, keys text[], data text[], headers jsonb[], bytes bytea[], dedup_ids text[])
+create or replace function postbus_data.check_batch(
+    message_count integer,
+    keys text[],
+    data text[],
+    headers jsonb[],
+    bytes bytea[],
+    dedup_ids text[],
+    priorities integer[] default null
+)
 returns void
 language plpgsql
 immutable
@@ -8662,6 +9487,7 @@ begin
             hint = 'publish in several batches; inside one transaction they are still all or nothing';
     end if;
     if cardinality(keys) <> message_count or cardinality(headers) <> message_count or cardinality(dedup_ids) <> message_count
+        or cardinality(priorities) <> message_count
         or (data is not null and bytes is not null)
         or coalesce(array_ndims(keys), 1) + coalesce(array_ndims(data), 1)
             + coalesce(array_ndims(headers), 1) + coalesce(array_ndims(bytes), 1) > 4
@@ -8669,14 +9495,15 @@ begin
         raise exception using
             errcode = 'PB400',
             message = format(
-                'the arrays of a batch do not run side by side: %s keys, %s data, %s bytes, %s headers, %s dedup ids',
+                'the arrays of a batch do not run side by side: %s keys, %s data, %s bytes, %s headers, %s dedup ids%s',
                 coalesce(cardinality(keys)::text, 'no'),
                 coalesce(cardinality(data)::text, 'no'),
                 coalesce(cardinality(bytes)::text, 'no'),
                 coalesce(cardinality(headers)::text, 'no'),
-                coalesce(cardinality(dedup_ids)::text, 'no')
+                coalesce(cardinality(dedup_ids)::text, 'no'),
+                ', ' || cardinality(priorities)::text || ' priorities'
             ),
-            hint = 'give data (or, in a bytes stream, bytes) and leave out keys, headers or ids, or give one for each message';
+            hint = 'give data (or, in a bytes stream, bytes) and leave out keys, headers, ids or priorities, or give one for each message';
     end if;
 end
 $$;
@@ -8688,7 +9515,8 @@ create or replace function postbus_data.check_messages(
     data text[],
     headers jsonb[],
     bytes bytea[],
-    dedup_ids text[]
+    dedup_ids text[],
+    priorities integer[] default null
 )
 returns json[]
 language plpgsql
@@ -8699,7 +9527,7 @@ Refuse a batch with a message that the stream does not accept: PB400 with the pl
 Returns  the data as JSON, if the stream holds JSON.
 */
 begin
-    perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids);
+    perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids, priorities);
     if postbus_data.tokens_are_valid(array_to_string(keys, '.')) is false
         or (
             select max(length(m.key)) > 255
@@ -8779,7 +9607,7 @@ as $$
 How many messages a stream holds in these partitions, each above its seq. It counts up to 1,000 of them one by one; if there are more, it
 estimates from the first messages of each partition, taking the rest to be as dense.
 
-partitions  in ascending order; after_seqs has the seq for each.
+partitions  in ascending order, of one level or more; after_seqs has the seq for each.
 condition   on l, a row of the log, which may name the reader as $4.
 
 Returns  is_exact: they were all counted. oldest_at: when the oldest of those that it looked at was published.
@@ -8813,7 +9641,7 @@ begin
         select postbus_data.log_table(g.stream_id, g.number) as log
         from postbus_data.segment as g
         where g.stream_id = stream_id
-            and g.partition_base >= partitions[1]
+            and g.partition_base >= mod(partitions[1], 100000000)
             and (g.sealed_at is null or g.last_seq > lowest_seq)
         order by g.number
     loop
@@ -8849,7 +9677,7 @@ begin
             max(coalesce(g.last_seq, g.rolled_at_seq, newest_seq)) over (partition by g.partition_base) as end_seq
         from postbus_data.segment as g
         where g.stream_id = stream_id
-            and g.partition_base >= partitions[1]
+            and g.partition_base >= mod(partitions[1], 100000000)
             and (g.sealed_at is null or g.last_seq > lowest_seq)
         order by g.number
     loop
@@ -8990,6 +9818,7 @@ takes one index probe for each partition.
 declare
     segment record;
     message postbus.delivery;
+    lanes integer[] := postbus_data.lanes(stream_id);
 begin
     for segment in
         select g.number, g.partition_base, g.partition_count, s.data_type = 'bytes' as has_bytes
@@ -9002,13 +9831,13 @@ begin
         execute format(
             'select null::text, null::integer, l.seq, l.partition, l.key, %s, l.headers, l.published_at
             from postbus_data.log_%s_%s as l
-            where l.partition = any (array(select generate_series($1, $2))) and l.seq = $3',
+            where l.partition = any (array(select u.lane + n from unnest($1) as u (lane) cross join generate_series($2, $3) as n)) and l.seq = $4',
             case when segment.has_bytes then 'null::text, l.data' else 'l.data::text, null::bytea' end,
             stream_id,
             segment.number
         )
         into message
-        using segment.partition_base, segment.partition_base + segment.partition_count - 1, seq;
+        using lanes, segment.partition_base, segment.partition_base + segment.partition_count - 1, seq;
         exit when message.seq is not null;
     end loop;
     if message.seq is null then
@@ -9042,14 +9871,15 @@ create or replace function postbus_data.insert_messages(
     data text[],
     headers jsonb[],
     bytes bytea[],
-    hashes integer[] default null
+    hashes integer[] default null,
+    priorities integer[] default null
 )
 returns void
 language plpgsql
 as $$
 /*
 Insert checked messages, with seqs drawn for the layout that entry names. Their data is in contents, data or bytes, as the
-stream holds JSON, text or bytes. hashes are those of the keys, if they are known.
+stream holds JSON, text or bytes. hashes are those of the keys, if they are known. A priority may be null.
 */
 begin
     -- partition_of is written out: a call of it per message would cost more than the insert of its row. The arrays are taken
@@ -9059,29 +9889,34 @@ begin
         select
             m.seq,
             $1,
-            $2 + coalesce(mod(%s, $3), mod(m.seq, $3::bigint)::integer),
+            %s$2 + coalesce(mod(%s, $3), mod(m.seq, $3::bigint)::integer),
             m.key,
             m.data,
             m.headers,
             $1 + $10
         from (
             select u.*, %s as hash
-            from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data, unnest($11) as known) as u
+            from (select unnest($4) as seq, unnest($5) as key, unnest($6) as headers, unnest(%s) as data, unnest($11) as known%s) as u
             offset 0
         ) as m',
         entry.stream_id,
         postbus_data.layout_segment(entry.layout),
+        case when priorities is not null then 'postbus_data.lane_of(coalesce(m.priority, 4)) + ' else '' end,
         case
             when hashes is null then '(get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2)'
             else 'm.known'
         end,
         case when hashes is null then 'sha256(convert_to(u.key, ''UTF8''::name))' else 'null' end,
-        case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end
+        case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end,
+        case when priorities is not null then ', unnest($12) as priority' else '' end
     ) using
         published_at,
         postbus_data.layout_base(entry.layout),
         postbus_data.layout_count(entry.layout),
-        seqs, keys, headers, contents, data, bytes, ttl, hashes;
+        seqs, keys, headers, contents, data, bytes, ttl, hashes, priorities;
+    if priorities is not null then
+        perform postbus_data.note_levels(entry.stream_id, array(select distinct p from unnest(priorities) as p where p <> 4), (select min(s) from unnest(seqs) as s));
+    end if;
 end
 $$;
 
@@ -9272,8 +10107,9 @@ begin
     elsif cardinality(chosen) < message_count then
         select
             array_agg(batch.keys[c] order by c), array_agg(batch.data[c] order by c), array_agg(batch.contents[c] order by c),
-            array_agg(batch.headers[c] order by c), array_agg(batch.bytes[c] order by c), array_agg(batch.seqs[c] order by c)
-        into batch.keys, batch.data, batch.contents, batch.headers, batch.bytes, batch.seqs
+            array_agg(batch.headers[c] order by c), array_agg(batch.bytes[c] order by c), array_agg(batch.seqs[c] order by c),
+            case when batch.priorities is not null then array_agg(batch.priorities[c] order by c) end
+        into batch.keys, batch.data, batch.contents, batch.headers, batch.bytes, batch.seqs, batch.priorities
         from unnest(chosen) as c;
     end if;
     return batch;
@@ -9295,8 +10131,8 @@ as $$
 /* The statement that read_window executes; null when no segment holds such seqs. */
     select string_agg(
         format(
-            'select m.seq, m.partition, m.key, %s, %s, m.headers, m.published_at, null::text
-            from generate_series(%s, %s) as p (n)
+            'select m.seq, m.partition, m.key, %s, %s, m.headers, m.published_at, null::text, postbus.priority_of(m.partition)
+            from unnest(%L::integer[]) as p (n)
             cross join lateral (
                 select l.* from %s as l where l.partition = p.n and l.seq > $1 and l.seq <= $2 offset 0
             ) as m
@@ -9306,8 +10142,7 @@ as $$
                 and ($6 is null or m.published_at < $6)',
             case when source.data_type = 'bytes' then 'null::text' else 'm.data::text' end,
             case when source.data_type = 'bytes' then 'm.data' else 'null::bytea' end,
-            part.first,
-            part.last,
+            part.partitions,
             postbus_data.log_table(g.stream_id, g.number)
         ),
         ' union all '
@@ -9315,16 +10150,19 @@ as $$
     ) || ' order by 1' || case when backwards then ' desc' else '' end || ' limit ' || max_messages
     from postbus_data.segment as g
     cross join lateral (
-        select
-            coalesce(filter.partition, g.partition_base + chosen.offset, g.partition_base) as first,
-            coalesce(filter.partition, g.partition_base + chosen.offset, g.partition_base + g.partition_count - 1) as last
-        from (select postbus.partition_of(filter.key, g.partition_count) as offset) as chosen
+        select array_agg(p.n) as partitions
+        from postbus_data.segment_partitions(g.stream_id, g.partition_base, g.partition_count) as p (n)
+        where (filter.partition is null or p.n = filter.partition)
+            and (
+                filter.partition is not null
+                or filter.key is null
+                or mod(p.n, 100000000) = g.partition_base + postbus.partition_of(filter.key, g.partition_count)
+            )
     ) as part
     where g.stream_id = source.id
         and g.after_seq < to_seq
         and (g.last_seq > window_statement.after_seq or g.sealed_at is null)
-        and part.first >= g.partition_base
-        and part.last < g.partition_base + g.partition_count
+        and part.partitions is not null
 $$;
 
 create or replace function postbus.publish(
@@ -9337,6 +10175,7 @@ create or replace function postbus.publish(
     ttl interval default null,
     deliver_at timestamptz default null,
     dedup_id text default null,
+    priority integer default null,
     caller postbus.caller default postbus.current_caller()
 )
 returns bigint
@@ -9353,15 +10192,17 @@ headers        a JSON object of strings.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 ttl            how long the message lives after it is published: later, consumers skip it or make it a dead letter.
 deliver_at     keep the message outside the log until this time; null or a past time publishes it now.
+priority       0 to 9, higher first; null means 4. A message of a higher level may overtake others, also those of its key.
 dedup_id       a name for the message: if it was published within the stream's dedup_window, it is not published again.
 
 Returns  the message's seq, or with deliver_at its schedule id. For a duplicate, the negated seq of the message published before
          (0 if that one was scheduled). The same in a stream with one message per key, when the data equals that of the current
          version.
 Raises   PB400 with the reason for an invalid message, PB403 without the right to publish, PB404 for an unknown stream, PB409
-         for another data type or a dedup_id where the stream has no dedup_window, PB413 when the message is too large, PB503
+         for another data type, a dedup_id where the stream has no dedup_window, or another priority than 4 where a consumer reads in
+         order "partition", PB413 when the message is too large, PB503
          when another application holds a lock that the stream needs, PB507 when the stream is full.
-Touches  the current segment of the stream (insert), or scheduled (insert).
+Touches  the current segment of the stream (insert), or scheduled (insert); level (insert) when a priority is used first.
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other, except those of the
          same dedup_id, or of the same key in a stream with one message per key.
 
@@ -9395,14 +10236,15 @@ begin
             postbus.publish_many(
                 stream, array[key], case when data is not null then array[data] end, case when headers is not null then array[headers] end,
                 case when bytes is not null then array[bytes] end, expected_type, ttl, deliver_at,
-                case when dedup_id is not null then array[dedup_id] end, caller
+                case when dedup_id is not null then array[dedup_id] end, case when priority is not null then array[priority] end, caller
             )
         )[1];
     end if;
-    if ttl is not null or deliver_at is not null then
+    if ttl is not null or deliver_at is not null or priority is not null then
         perform postbus_data.check_ttl(ttl);
+        perform postbus_data.check_priorities(array[priority], false);
         if deliver_at > clock_timestamp() then
-            return postbus_data.schedule(entry, null, deliver_at, ttl, key, data, headers, bytes);
+            return postbus_data.schedule(entry, null, deliver_at, ttl, key, data, headers, bytes, priority);
         end if;
     end if;
     if entry.data_type = 'json' then
@@ -9413,10 +10255,14 @@ begin
     if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
         -- Others may have published to a new layout with lower seqs. Readers finish the old layout first, so this message must
         -- not go there.
-        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, caller => caller);
+        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, priority => priority, caller => caller);
     end if;
     partition := postbus_data.layout_base(entry.layout)
         + coalesce(partition, mod(seq, partition_count::bigint)::integer);
+    if priority <> 4 then
+        partition := postbus_data.lane_of(priority) + partition;
+        perform postbus_data.note_levels(entry.stream_id, array[priority], seq);
+    end if;
     if entry.data_type = 'json' then
         execute place using seq, clock_timestamp(), partition, key, content, headers, clock_timestamp() + ttl;
     elsif entry.data_type = 'text' then
@@ -9437,6 +10283,7 @@ create or replace function postbus.publish(
     ttl interval default null,
     deliver_at timestamptz default null,
     dedup_id text default null,
+    priority integer default null,
     caller postbus.caller default postbus.current_caller()
 )
 returns bigint
@@ -9450,7 +10297,7 @@ Publish one message whose data is of type json. All else is as in the form that 
 
 Returns, raises, touches, locks  as publish of text does.
 */
-    select postbus.publish(stream, key, data::text, headers, null::bytea, expected_type, ttl, deliver_at, dedup_id, caller)
+    select postbus.publish(stream, key, data::text, headers, null::bytea, expected_type, ttl, deliver_at, dedup_id, priority, caller)
 $$;
 
 create or replace function postbus.publish(
@@ -9462,6 +10309,7 @@ create or replace function postbus.publish(
     ttl interval default null,
     deliver_at timestamptz default null,
     dedup_id text default null,
+    priority integer default null,
     caller postbus.caller default postbus.current_caller()
 )
 returns bigint
@@ -9475,7 +10323,7 @@ Publish one message whose data is of type jsonb. All else is as in the form that
 
 Returns, raises, touches, locks  as publish of text does.
 */
-    select postbus.publish(stream, key, data::text, headers, null::bytea, expected_type, ttl, deliver_at, dedup_id, caller)
+    select postbus.publish(stream, key, data::text, headers, null::bytea, expected_type, ttl, deliver_at, dedup_id, priority, caller)
 $$;
 
 create or replace function postbus.publish_many(
@@ -9488,6 +10336,7 @@ create or replace function postbus.publish_many(
     ttl interval default null,
     deliver_at timestamptz default null,
     dedup_ids text[] default null,
+    priorities integer[] default null,
     caller postbus.caller default postbus.current_caller()
 )
 returns bigint[]
@@ -9498,13 +10347,13 @@ as $$
 /*
 Publish at most 10,000 messages to a stream, all or none, in order, in the caller's transaction.
 
-The arrays are parallel: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys, headers and dedup_ids
-may be omitted, or be null for some messages. See publish for what a message may hold; ttl and deliver_at apply to all of them.
+The arrays are parallel: message n is keys[n], data[n] (bytes[n] in a bytes stream) and headers[n]. Keys, headers, dedup_ids
+and priorities may be omitted, or be null for some messages. See publish for what a message may hold; ttl and deliver_at apply to all of them.
 
 Returns  the messages' seqs, in order, or with deliver_at their schedule ids; an empty array for no messages. For duplicates and
          unchanged versions see publish.
 Raises   as publish; PB400 and PB413 name the message's place in the batch. PB413 also for more than 10,000 messages.
-Touches  the current segment of the stream (insert), or scheduled (insert).
+Touches  as publish.
 Locks    as publish.
 */
 #variable_conflict use_variable
@@ -9516,13 +10365,16 @@ declare
     fresh postbus_data.publish_batch;
 begin
     if message_count = 0 then
-        perform postbus_data.check_batch(0, keys, data, headers, bytes, dedup_ids);
+        perform postbus_data.check_batch(0, keys, data, headers, bytes, dedup_ids, priorities);
         return '{}';
     end if;
-    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, dedup_ids);
+    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, dedup_ids, priorities);
     perform postbus_data.check_ttl(ttl);
+    if priorities is not null then
+        perform postbus_data.check_priorities(priorities, true);
+    end if;
     if dedup_ids is not null or entry.one_message_per_key then
-        fresh := postbus_data.skip_duplicates(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null), deliver_at > clock_timestamp());
+        fresh := postbus_data.skip_duplicates(entry, row(keys, data, contents, headers, bytes, dedup_ids, null, null, null, null, priorities), deliver_at > clock_timestamp());
         if fresh.seqs is null then
             return fresh.answers;
         end if;
@@ -9531,14 +10383,15 @@ begin
         contents := fresh.contents;
         headers := fresh.headers;
         bytes := fresh.bytes;
+        priorities := fresh.priorities;
         seqs := fresh.seqs;
     end if;
     if deliver_at > clock_timestamp() then
         select array_agg(
-            postbus_data.schedule(entry, m.place::integer, deliver_at, ttl, m.key, m.data, m.header, m.bytes) order by m.place
+            postbus_data.schedule(entry, m.place::integer, deliver_at, ttl, m.key, m.data, m.header, m.bytes, m.priority) order by m.place
         )
         into seqs
-        from unnest(keys, data, headers, bytes) with ordinality as m (key, data, header, bytes, place);
+        from unnest(keys, data, headers, bytes, priorities) with ordinality as m (key, data, header, bytes, priority, place);
         return case when fresh.answers is null then seqs else postbus_data.merge_answers(fresh.answers, seqs) end;
     end if;
 
@@ -9547,7 +10400,9 @@ begin
     else
         entry.layout := fresh.layout;
     end if;
-    perform postbus_data.insert_messages(entry, coalesce(fresh.published_at, clock_timestamp()), ttl, seqs, keys, contents, data, headers, bytes);
+    perform postbus_data.insert_messages(
+        entry, coalesce(fresh.published_at, clock_timestamp()), ttl, seqs, keys, contents, data, headers, bytes, priorities => priorities
+    );
     return case when fresh.answers is null then seqs else postbus_data.merge_answers(fresh.answers, seqs) end;
 end
 $$;
@@ -9988,7 +10843,7 @@ begin
             'postbus-dead-attempts', attempts::text, 'postbus-dead-reason', left(reason, 1000)
         ));
         begin
-            perform postbus.publish(reader.dead_letters_to, message.key, message.data, headers, message.bytes);
+            perform postbus.publish(reader.dead_letters_to, message.key, message.data, headers, message.bytes, priority => postbus.priority_of(message.partition));
         exception
             when sqlstate 'PB400' or sqlstate 'PB404' or sqlstate 'PB409' or sqlstate 'PB413' or sqlstate 'PB507' then
                 reason := concat_ws('; ', reason, format('no copy in stream "%s": %s', reader.dead_letters_to, sqlerrm));
@@ -10058,24 +10913,32 @@ language plpgsql
 volatile
 as $$
 /*
-Move messages that are due to the redelivery log, those that came due since the last sweep in order of their seqs.
+Move messages that are due to the redelivery log of their level, those that came due since the last sweep in order of their seqs.
 
 Its caller holds the sweep mutex until it commits, so rows become visible in the order of their numbers.
 
 Returns  how many were moved.
 Touches  waiting (delete), due (insert).
 */
+#variable_conflict use_variable
 declare
+    lanes integer[] := postbus_data.lanes(reader.stream_id);
+    -- The last number in each of them.
+    last_ns bigint[];
     last_n bigint;
+    lane integer;
     moved integer;
 begin
-    select d.n into last_n
-    from postbus_data.due as d
-    where d.consumer_id = reader.id
-        and d.epoch = reader.epoch
-    order by d.n desc
-    limit 1;
-    last_n := greatest(last_n, (postbus_data.redelivery_position_of(reader)).read_to_n);
+    foreach lane in array lanes loop
+        select d.n into last_n
+        from postbus_data.due as d
+        where d.consumer_id = reader.id
+            and d.epoch = reader.epoch
+            and d.lane = lane
+        order by d.n desc
+        limit 1;
+        last_ns := last_ns || greatest(last_n, (postbus_data.redelivery_position_of(reader, lane)).read_to_n);
+    end loop;
 
     with ripe as materialized (
         select w.consumer_id, w.partition, w.seq, w.due_at
@@ -10095,8 +10958,11 @@ begin
             and w.seq = r.seq
         returning w.partition, w.seq, w.attempts, w.due_at, w.token
     )
-    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts, token)
-    select reader.id, reader.epoch, last_n + row_number() over (order by t.seq), t.partition, t.seq, t.attempts, t.token
+    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts, token, lane)
+    select
+        reader.id, reader.epoch,
+        last_ns[array_position(lanes, t.partition / 100000000 * 100000000)] + row_number() over (partition by t.partition / 100000000 order by t.seq),
+        t.partition, t.seq, t.attempts, t.token, t.partition / 100000000 * 100000000
     from taken as t;
     get diagnostics moved = row_count;
     return moved;
@@ -10746,15 +11612,16 @@ begin
             'select count(*), min(m.seq)
             from (
                 select m.seq
-                from generate_series(%s, %s) as p (n)
+                from postbus_data.segment_partitions(%s, %s, %s) as p (n)
                 cross join lateral (
                     select l.seq from %s as l where l.partition = p.n and l.seq between $1 and $2 order by l.seq desc limit $3
                 ) as m
                 order by m.seq desc
                 limit $3
             ) as m',
+            segment.stream_id,
             segment.partition_base,
-            segment.partition_base + segment.partition_count - 1,
+            segment.partition_count,
             postbus_data.log_table(stream.id, segment.number)
         ) into found_count, lowest using stream.start_seq, horizon, remaining;
         remaining := remaining - found_count;
@@ -10863,7 +11730,9 @@ begin
             and p.partition = place
         order by p.read_to_seq desc
         limit 1;
-        read_to_seq := coalesce(read_to_seq, reader.start_after);
+        read_to_seq := coalesce(
+            read_to_seq, greatest(reader.start_after, least(horizon, postbus_data.lane_start(reader.stream_id, place / 100000000 * 100000000)))
+        );
         if read_to_seq < edge - 1 then
             edge := least(edge, (postbus_data.fetch_messages(reader.stream_id, place, read_to_seq, edge - 1, 1))[1].seq);
         end if;
@@ -10915,7 +11784,8 @@ as $$
 How many messages of a partition with after_seq < seq < start_seq are gone from the stream. Seqs without a message do not count.
 
 Exact for segments that were dropped whole, and for up to 1,000 messages of each segment that still exists. Above that, and for
-part of a dropped segment, it is an estimate that assumes evenly spread messages. Segments dropped before counts were kept are
+part of a dropped segment, it is an estimate that assumes evenly spread messages. Messages of dropped segments count as those of the default level, whatever
+theirs was. Segments dropped before counts were kept are
 left out.
 
 It runs with the rights of its owner, so that no role needs rights on dropped.
@@ -10941,7 +11811,7 @@ begin
         where g.stream_id = stream_id
             and (g.last_seq is null or g.last_seq > after_seq)
             and g.after_seq < start_seq - 1
-            and partition between g.partition_base and g.partition_base + g.partition_count - 1
+            and mod(partition, 100000000) between g.partition_base and g.partition_base + g.partition_count - 1
     loop
         execute 'select count(*) from (select from ' || postbus_data.log_table(stream_id, segment.number)
             || ' as l where l.partition = $1 and l.seq > $2 and l.seq < $3 limit 1001) as m'
@@ -11364,7 +12234,8 @@ create or replace function postbus.alter_schedule(
     catch_up text default null,
     max_catch_up integer default null,
     unset text[] default '{}',
-    expected_type text default null
+    expected_type text default null,
+    priority integer default null
 )
 returns void
 language plpgsql
@@ -11401,6 +12272,7 @@ begin
     settings.ttl := case when 'ttl' = any (unset) then null else coalesce(ttl, settings.ttl) end;
     settings.catch_up := coalesce(catch_up, settings.catch_up);
     settings.max_catch_up := coalesce(max_catch_up, settings.max_catch_up);
+    settings.priority := coalesce(priority, settings.priority);
     perform postbus_data.check_schedule(entry, settings);
     update postbus_data.schedule as s
     set cron = settings.cron,
@@ -11413,6 +12285,7 @@ begin
         ttl = settings.ttl,
         catch_up = settings.catch_up,
         max_catch_up = settings.max_catch_up,
+        priority = settings.priority,
         created_at = case when every is not null then date_trunc('second', clock_timestamp()) else s.created_at end
     where s.id = settings.id;
     perform postbus_data.refill_schedule(settings.id, keep_due => every is null and not settings.paused);
@@ -11455,7 +12328,8 @@ create or replace function postbus.create_schedule(
     catch_up text default 'latest',
     max_catch_up integer default 100,
     expected_type text default null,
-    exist_ok boolean default false
+    exist_ok boolean default false,
+    priority integer default 4
 )
 returns void
 language plpgsql
@@ -11468,7 +12342,7 @@ processes run. The times themselves are worked out by the Python library: by a s
 
 cron           five fields (or six, with seconds first), in the time zone. Python checks it; list_schedules shows a problem.
 every          instead of cron: an interval of at least a second, on a grid that begins at this second.
-key, data, headers, bytes, ttl  the message, as for publish. It gets the headers postbus-schedule and postbus-occurrence.
+key, data, headers, bytes, ttl, priority  the message, as for publish. It gets the headers postbus-schedule and postbus-occurrence.
 catch_up       of times that were missed by more than a minute: latest publishes the last one, all up to max_catch_up, skip none.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 exist_ok       a schedule that exists is left as it is. What is given must be its own.
@@ -11496,13 +12370,14 @@ begin
     settings.ttl := ttl;
     settings.catch_up := catch_up;
     settings.max_catch_up := max_catch_up;
+    settings.priority := coalesce(priority, 4);
     perform postbus_data.check_schedule(entry, settings);
     insert into postbus_data.schedule as s (
-        stream_id, name, cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up, created_at, filled_until
+        stream_id, name, cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up, created_at, filled_until, priority
     )
     values (
         entry.stream_id, name, cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up,
-        date_trunc('second', clock_timestamp()), clock_timestamp()
+        date_trunc('second', clock_timestamp()), clock_timestamp(), settings.priority
     )
     on conflict do nothing;
     if found then
@@ -11511,8 +12386,8 @@ begin
     select s.* into existing from postbus_data.schedule as s where s.stream_id = entry.stream_id and s.name = name;
     if not exist_ok
         or (existing.cron, existing.every, existing.time_zone, existing.key, existing.data, existing.bytes, existing.headers, existing.ttl,
-            existing.catch_up, existing.max_catch_up)
-            is distinct from (cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up)
+            existing.catch_up, existing.max_catch_up, existing.priority)
+            is distinct from (cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up, settings.priority)
     then
         raise exception using
             errcode = 'PB409',
@@ -11586,7 +12461,7 @@ begin
     loop
         begin
             if due.schedule_id is null then
-                perform postbus.publish(stream_name, due.key, due.data, due.headers, due.bytes, ttl => due.ttl);
+                perform postbus.publish(stream_name, due.key, due.data, due.headers, due.bytes, ttl => due.ttl, priority => due.priority);
                 published := published + 1;
             else
                 select s.* into recurring from postbus_data.schedule as s where s.id = due.schedule_id;
@@ -11625,6 +12500,7 @@ begin
         when settings.time_zone is null or length(settings.time_zone) not between 1 and 100 then 'time_zone is missing'
         when (settings.catch_up in ('latest', 'skip', 'all')) is not true
             then format('catch_up = %L is not one of latest, skip, all', settings.catch_up)
+        when settings.priority not between 0 and 9 then format('priority = %s is not between 0 and 9', settings.priority)
         when (settings.max_catch_up between 1 and 1000) is not true
             then format('max_catch_up = %s is not between 1 and 1000', settings.max_catch_up)
     end;
@@ -11763,7 +12639,7 @@ begin
             'postbus-schedule', wanted.name,
             'postbus-occurrence', to_char(occurrence at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
         )),
-        wanted.bytes, ttl => wanted.ttl
+        wanted.bytes, ttl => wanted.ttl, priority => wanted.priority
     );
     insert into postbus_data.schedule_run (schedule_id, occurrence, seq) values (wanted.id, occurrence, abs(seq));
     delete from postbus_data.schedule_run as r
@@ -11816,7 +12692,8 @@ create or replace function postbus_data.schedule(
     key text,
     data text,
     headers jsonb,
-    bytes bytea
+    bytes bytea,
+    priority integer default null
 )
 returns bigint
 language plpgsql
@@ -11838,8 +12715,8 @@ begin
     if not isfinite(deliver_at) then
         raise exception using errcode = 'PB400', message = format('deliver_at = %s is not a time', deliver_at);
     end if;
-    insert into postbus_data.scheduled (stream_id, deliver_at, ttl, key, data, bytes, headers)
-    values (entry.stream_id, deliver_at, ttl, key, data, bytes, headers)
+    insert into postbus_data.scheduled (stream_id, deliver_at, ttl, key, data, bytes, headers, priority)
+    values (entry.stream_id, deliver_at, ttl, key, data, bytes, headers, coalesce(priority, 4))
     returning id into new_id;
     return new_id;
 end
@@ -11887,7 +12764,8 @@ returns table (
     key text,
     data text,
     bytes bytea,
-    headers jsonb
+    headers jsonb,
+    priority integer
 )
 language plpgsql
 stable
@@ -11913,7 +12791,7 @@ begin
             message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
     end if;
     return query
-    select s.id, s.deliver_at, s.scheduled_at, s.ttl, s.key, s.data, s.bytes, s.headers
+    select s.id, s.deliver_at, s.scheduled_at, s.ttl, s.key, s.data, s.bytes, s.headers, s.priority
     from postbus_data.scheduled as s
     where s.stream_id = listed
         and s.schedule_id is null
@@ -11958,7 +12836,8 @@ begin
                 ) as r
             ),
             '[]'
-        )
+        ),
+        s.priority
     from postbus_data.schedule as s
     join postbus_data.stream as t on t.id = s.stream_id
     where (only_id is null or s.stream_id = only_id)
@@ -12292,8 +13171,8 @@ returns integer
 language sql
 immutable parallel safe
 as $$
-/* How many partitions publishers write to, as a layout register says: see set_layout. Written to be inlined. */
-    select (layout & 2047)::integer
+/* How many partitions publishers write to, as a layout register says: see pack_layout. Written to be inlined. */
+    select (((layout - 1) & 1023) + 1)::integer
 $$;
 
 create or replace function postbus_data.layout_segment(layout bigint)
@@ -12339,6 +13218,7 @@ begin
     end if;
     step_count := postbus_data.repair_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
     step_count := step_count + postbus_data.advance_segment(stream_id, sequence);
+    step_count := step_count + postbus_data.refresh_levels(stream_id);
     step_count := step_count + postbus_data.maintain_dedup(stream_id, sequence);
     step_count := step_count + postbus_data.expire_consumers(stream_id);
     step_count := step_count + postbus_data.apply_retention(stream_id);
@@ -12377,12 +13257,13 @@ begin
         begin
             execute format(
                 'select min(m.seq)
-                from generate_series(%s, %s) as p (n)
+                from postbus_data.segment_partitions(%s, %s, %s) as p (n)
                 cross join lateral (
                     select l.seq from %s as l where l.partition = p.n and l.seq > $1 order by l.seq limit 1
                 ) as m',
+                segment.stream_id,
                 segment.partition_base,
-                segment.partition_base + segment.partition_count - 1,
+                segment.partition_count,
                 postbus_data.log_table(stream_id, segment.number)
             ) into candidate using after_seq;
         exception when undefined_table then
@@ -12400,7 +13281,7 @@ language plpgsql
 volatile
 as $$
 /*
-Record how many messages of each partition a sealed segment holds that is about to be dropped.
+Record how many messages of each partition, of all levels together, a sealed segment holds that is about to be dropped.
 
 Touches  the segment's table (read), dropped (insert; update and delete of the oldest).
 */
@@ -12413,7 +13294,7 @@ begin
     execute format(
         'select array_agg(coalesce(c.count, 0) order by p.n)
         from generate_series(0, %s) as p (n)
-        left join (select l.partition, count(*) as count from %s as l group by l.partition) as c on c.partition = p.n + %s',
+        left join (select mod(l.partition, 100000000) as partition, count(*) as count from %s as l group by 1) as c on c.partition = p.n + %s',
         segment.partition_count - 1, postbus_data.log_table(stream_id, number), segment.partition_base
     ) into counts;
     insert into postbus_data.dropped (stream_id, number, partition_base, after_seq, last_seq, counts)
@@ -12504,12 +13385,13 @@ begin
         begin
             execute format(
                 'select max(m.seq)
-                from generate_series(%s, %s) as p (n)
+                from postbus_data.segment_partitions(%s, %s, %s) as p (n)
                 cross join lateral (
                     select l.seq from %s as l where l.partition = p.n and l.seq <= $1 order by l.seq desc limit 1
                 ) as m',
+                segment.stream_id,
                 segment.partition_base,
-                segment.partition_base + segment.partition_count - 1,
+                segment.partition_count,
                 postbus_data.log_table(stream_id, segment.number)
             ) into candidate using up_to_seq;
         exception when undefined_table then
@@ -12630,12 +13512,13 @@ begin
     loop
         execute format(
             'select max(m.seq) as seq, max(m.published_at) as published_at
-            from generate_series(%s, %s) as p (n)
+            from postbus_data.segment_partitions(%s, %s, %s) as p (n)
             cross join lateral (
                 select l.seq, l.published_at from %s as l where l.partition = p.n order by l.seq desc limit 1
             ) as m',
+            segment.stream_id,
             segment.partition_base,
-            segment.partition_base + segment.partition_count - 1,
+            segment.partition_count,
             postbus_data.log_table(stream_id, segment.number)
         ) into last_message;
         update postbus_data.segment as s
@@ -12659,12 +13542,13 @@ as $$
 A seq such that every message up to it was published before a time, close to the highest such seq.
 
 Times grow with seqs except for the moment between drawing a seq and reading the clock; a caller that must not miss a message
-asks for a second earlier and compares times itself. Each of up to eight partitions gives a bound; the highest is used, because
+asks for a second earlier and compares times itself. Each of up to eight partitions of a level gives a bound; the highest is used, because
 a partition with few messages gives a low one.
 */
 declare
     segment postbus_data.segment;
     bound bigint;
+    partition integer;
 begin
     select s.*
     into segment
@@ -12675,7 +13559,7 @@ begin
     limit 1;
 
     bound := segment.after_seq;
-    for partition in segment.partition_base .. segment.partition_base + least(segment.partition_count, 8) - 1 loop
+    for partition in select p from postbus_data.segment_partitions(segment.stream_id, segment.partition_base, least(segment.partition_count, 8)) as p loop
         bound := greatest(bound, (postbus_data.bisect_time(segment, partition, at)).before_seq);
     end loop;
     return bound;
@@ -12716,7 +13600,7 @@ begin
         begin
             execute format(
                 'select min(m.seq)
-                from generate_series(%s, %s) as p (n)
+                from postbus_data.segment_partitions(%s, %s, %s) as p (n)
                 cross join lateral (
                     select l.seq
                     from %s as l
@@ -12724,8 +13608,9 @@ begin
                     order by l.seq
                     limit 1
                 ) as m',
+                segment.stream_id,
                 segment.partition_base,
-                segment.partition_base + segment.partition_count - 1,
+                segment.partition_count,
                 postbus_data.log_table(stream_id, segment.number)
             ) into candidate using early_seq, at;
         exception when undefined_table then
@@ -12748,11 +13633,12 @@ as $$
 /*
 A seq such that every message from it on was published at or after a time; null when none is known. As exact as seq_before.
 
-Any message of that time gives such a bound, in any partition; the lowest of up to eight partitions of a segment is used.
+Any message of that time gives such a bound, in any partition; the lowest of up to eight partitions of a segment, of each level, is used.
 */
 declare
     segment postbus_data.segment;
     bound bigint;
+    partition integer;
 begin
     for segment in
         select s.*
@@ -12761,7 +13647,7 @@ begin
             and (s.sealed_at is null or s.last_published_at >= at)
         order by s.number
     loop
-        for partition in segment.partition_base .. segment.partition_base + least(segment.partition_count, 8) - 1 loop
+        for partition in select p from postbus_data.segment_partitions(segment.stream_id, segment.partition_base, least(segment.partition_count, 8)) as p loop
             bound := least(bound, (postbus_data.bisect_time(segment, partition, at)).since_seq);
         end loop;
         exit when bound is not null;
@@ -12775,14 +13661,18 @@ returns void
 language plpgsql
 as $$
 /*
-Point publishers at a segment and its partitions, at once and for every snapshot.
+Point publishers at a segment and its partitions, at once and for every snapshot. A stream that has levels keeps them.
 
-The register is one number: 29 bits of segment, 24 of base, 11 of count. Publishers unpack it with shifts by 35 and 11.
+The register is one number, see pack_layout. Its caller holds the stream's maintenance mutex, or has just created the stream.
 */
+declare
+    register regclass := to_regclass('postbus_data.layout_' || stream_id);
 begin
     perform setval(
-        to_regclass('postbus_data.layout_' || stream_id),
-        (segment::bigint << 35) | (partition_base::bigint << 11) | partition_count
+        register,
+        postbus_data.pack_layout(
+            segment, partition_base, partition_count, coalesce(postbus_data.has_levels(pg_sequence_last_value(register)), false)
+        )
     );
 end
 $$;
@@ -12821,6 +13711,7 @@ sizes and ages come from the catalog and from the newest segment's row.
             or g.open_count > 1
             or g.has_purged
             or s.roll_due
+            or postbus_data.levels_are_stale(s.id)
             or s.one_message_per_key and g.newest > 1
             or exists (select from postbus_data.kept as k where k.stream_id = s.id)
             or exists (
@@ -12992,6 +13883,7 @@ declare
     reader postbus_data.consumer;
     partition_base integer;
     moved bigint;
+    place integer;
 begin
     perform postbus_data.permitted_stream(caller, stream, 'consume');
     if not exists (
@@ -13012,8 +13904,8 @@ begin
             hint = 'give the streaming query its own consumer';
     end if;
     loop
-        for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
-            perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), place);
+        for place in select p from postbus_data.segment_partitions(reader.stream_id, reader.partition_base, reader.partition_count) as p order by p loop
+            perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), mod(place, 100000000));
             insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound)
             select reader.id, reader.epoch, place, spark_commit.seq, spark_commit.seq, 0
             where not exists (
@@ -13382,7 +14274,7 @@ begin
         select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, staged.message_count) as d;
         perform postbus_data.insert_messages(
             entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,
-            staged.hashes
+            staged.hashes, staged.priorities
         );
         return;
     end if;
@@ -13390,7 +14282,7 @@ begin
         staged.data := staged.contents::text[];
     end if;
     if staged.deliver_at is null then
-        perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
+        perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes, priorities => staged.priorities);
         return;
     end if;
     for part in
@@ -13399,11 +14291,12 @@ begin
             array_agg(m.key order by m.place) as keys,
             array_agg(m.data order by m.place) as data,
             array_agg(m.headers order by m.place) as headers,
-            array_agg(m.bytes order by m.place) as bytes
+            array_agg(m.bytes order by m.place) as bytes,
+            array_agg(m.priority order by m.place) as priorities
         from (
             select u.*, case when u.deliver_at > clock_timestamp() then u.deliver_at end as due_at
-            from unnest(staged.keys, staged.data, staged.headers, staged.bytes, staged.deliver_at)
-                with ordinality as u (key, data, headers, bytes, deliver_at, place)
+            from unnest(staged.keys, staged.data, staged.headers, staged.bytes, staged.deliver_at, staged.priorities)
+                with ordinality as u (key, data, headers, bytes, deliver_at, priority, place)
         ) as m
         group by m.due_at
         order by m.due_at nulls first
@@ -13414,7 +14307,8 @@ begin
             case when staged.data is not null then part.data end,
             part.headers,
             case when staged.bytes is not null then part.bytes end,
-            deliver_at => part.due_at
+            deliver_at => part.due_at,
+            priorities => case when staged.priorities is not null then part.priorities end
         );
     end loop;
 end
@@ -13434,15 +14328,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 /*
 The segments that may hold messages with after_seq < seq <= to_seq, in order, with the bounds of their seqs: above_seq is below
-all of them, and last_seq is null while the segment is written to. None for a caller that may not read the stream.
+all of them, and last_seq is null while the segment is written to: a row for each level in use, with its partitions. None for a caller that may not read the stream.
 */
-    select g.number, g.partition_base, g.partition_base + g.partition_count - 1, g.after_seq, g.last_seq
+    select g.number, lane + g.partition_base, lane + g.partition_base + g.partition_count - 1, g.after_seq, g.last_seq
     from postbus_data.segment as g
+    cross join unnest(postbus_data.lanes(g.stream_id)) as lane
     where g.stream_id = spark_segments.stream_id
         and g.after_seq < to_seq
         and (g.last_seq > spark_segments.after_seq or g.sealed_at is null)
         and postbus_data.has_right(caller, g.stream_id, 'consume', 'read')
-    order by g.number
+    order by g.number, lane
 $$;
 
 create or replace function postbus_data.spark_seq_since(
@@ -13474,6 +14369,7 @@ create or replace function postbus_data.spark_stage(
     headers jsonb[],
     bytes bytea[],
     deliver_at timestamptz[],
+    priorities integer[] default null,
     caller postbus.caller default postbus.current_caller()
 )
 returns void
@@ -13500,18 +14396,19 @@ begin
     into entry.stream_id, entry.data_type, entry.max_message_bytes
     from postbus_data.stream as s
     where s.id = postbus_data.permitted_stream(caller, stream, 'publish');
-    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, null);
+    contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, null, priorities);
+    perform postbus_data.check_priorities(priorities, true);
     -- As partition_of, which takes them modulo the number of partitions.
     hashes := array(
         select (get_byte(h.hash, 0) << 16) | (get_byte(h.hash, 1) << 8) | get_byte(h.hash, 2)
         from (select sha256(convert_to(u.key, 'UTF8'::name)) as hash from unnest(keys) with ordinality as u (key, place) order by u.place offset 0) as h
     );
     insert into postbus_data.spark_staging (
-        attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at, contents, hashes
+        attempt, chunk, writer, batch_id, message_count, keys, data, headers, bytes, deliver_at, contents, hashes, priorities
     )
     values (
         attempt, chunk, writer, batch_id, message_count, keys, case when contents is null then data end, headers, bytes, deliver_at,
-        contents, hashes
+        contents, hashes, priorities
     );
 end
 $$;
@@ -13842,7 +14739,7 @@ begin
                         (get_byte(sha256(convert_to(u.key, ''UTF8'')), 0) << 16) | (get_byte(sha256(convert_to(u.key, ''UTF8'')), 1) << 8)
                         | get_byte(sha256(convert_to(u.key, ''UTF8'')), 2),
                         $4
-                    ) + $3 as partition
+                    ) + $3 + postbus_data.lane_of(coalesce($1.priorities[u.place], 4)) as partition
                 from unnest($1.keys, $1.seqs, $1.headers) with ordinality as u (key, seq, headers, place)
             ) as m
             join unnest($1.answers) with ordinality as a (answer, place) using (place)
@@ -13967,7 +14864,7 @@ begin
             versions,
             string_agg(
                 format(
-                    'select l.seq, l.partition, l.key, %s, l.headers, l.published_at, null::text as resume
+                    'select l.seq, l.partition, l.key, %s, l.headers, l.published_at, null::text as resume, postbus.priority_of(l.partition) as priority
                     from versions as v
                     join %s as l on l.partition = v.partition and l.seq = v.seq
                     where v.segment = %s',
@@ -14177,7 +15074,9 @@ begin
     -- land below the horizon.
     execute format('create sequence postbus_data.seq_%s minvalue 0 start 0 cache 1', id);
     execute format('create sequence postbus_data.layout_%s cache 1', id);
+    execute format('create sequence postbus_data.urgent_%s minvalue 0 start 0 cache 1', id);
     perform setval(format('postbus_data.seq_%s', id), 0);
+    perform setval(format('postbus_data.urgent_%s', id), 0);
     perform postbus_data.prepare_segment(id, 1, 0, partitions);
     perform postbus_data.set_layout(id, 1, 0, partitions);
     if dedup_window is not null then
@@ -14246,6 +15145,8 @@ begin
     );
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
+    execute format('drop sequence postbus_data.urgent_%s', dropped);
+    delete from postbus_data.level as l where l.stream_id = dropped;
     execute format('drop table if exists postbus_data.state_%s', dropped);
     perform postbus_data.end_dedup(dropped);
     perform postbus.drop_consumer(stream, c.name) from postbus_data.consumer as c where c.stream_id = dropped;
@@ -14400,7 +15301,7 @@ begin
     partitions := array(
         select p.n
         from (select distinct g.partition_base, g.partition_count from postbus_data.segment as g where g.stream_id = stream_id) as g
-        cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
+        cross join lateral postbus_data.segment_partitions(stream_id, g.partition_base, g.partition_count) as p (n)
         order by p.n
     );
     select c.message_count, c.is_exact
@@ -15232,7 +16133,7 @@ begin
         c.epoch,
         c.ordering = 'key'::text as is_keyed,
         c.is_group,
-        c.expire_after,
+        c.expire_after,{reader_ageing}
         c.max_ack_pending / ({partition_count} + 1) as quota,
         s.start_seq - 1 as start_after,
         not c.is_group or ack_wait is not null as is_leased,
@@ -15252,12 +16153,14 @@ begin
             from postbus_data.due as d
             where d.consumer_id = c.id
                 and d.epoch = c.epoch
+                and d.lane = 0
                 and d.n > coalesce(
                     (
                         select p.read_to_n
                         from postbus_data.redelivery_position as p
                         where p.consumer_id = c.id
                             and p.epoch = c.epoch
+                            and p.lane = 0
                         order by p.read_to_n desc
                         limit 1
                     ),
@@ -15291,7 +16194,7 @@ begin
         end if;
     end if;
 
-    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
+{ack_and_receive_urgent}    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
     is_plain := reader.is_plain
         and current_setting('transaction_isolation'::text) = 'read committed'::text
         and (
@@ -15622,6 +16525,56 @@ as $function$
 $template$
 $function$;
 
+create or replace function postbus_data.ack_and_receive_urgent_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/ack_and_receive_urgent.sql. */
+    select $template$
+    -- Urgent messages go first. They are counted when they are published, so that most receives need not look for any: what was counted is noted when
+    -- all of it has been taken.
+    if reader.id is not null and not reader.is_group and (
+        reader.ageing is not null
+        or pg_sequence_last_value('postbus_data.urgent_{stream_id}'::regclass) > coalesce(
+            (
+                select u.read_to_count
+                from postbus_data.urgent_position as u
+                where u.consumer_id = reader.id
+                    and u.epoch = reader.epoch
+                order by u.read_to_count desc
+                limit 1
+            ),
+            0
+        )
+        -- Failed ones that are due. In order "key" they wait where they failed.
+        or case
+            when reader.is_keyed then exists (
+                select
+                from postbus_data.waiting as w
+                where w.consumer_id + 0 = reader.id
+                    and w.due_at <= clock_timestamp()
+                    and w.partition >= 500000000
+            )
+            else {has_urgent_due}
+        end
+    )
+    then
+        return query
+        select acked, b.*
+        from postbus_data.receive_with_decisions(
+            postbus_data.find_consumer({stream_name}, consumer), max_messages, ack_wait, expected_type, by_position, null
+        ) as b;
+        if not found then
+            lease := null;
+            return next;
+        end if;
+        return;
+    end if;
+
+$template$
+$function$;
+
 create or replace function postbus_data.claim_segment_template()
 returns text
 language sql
@@ -15864,8 +16817,8 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (21, 'tasks_in_the_background') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('cf27eb441bfbbc79')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (21, 'tasks_in_the_background') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('798c49b217c0549b')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -15886,6 +16839,7 @@ comment on table postbus_data.migration is 'A row is one numbered step that this
 comment on table postbus_data.installation is 'The one row has a digest of the functions'' text, so that the library can compare code and database when it connects.';
 comment on table postbus_data.stream is 'A row is one stream, with its settings. check_stream has their ranges. Its sequences, functions and log tables have its id in their names.';
 comment on table postbus_data.segment is 'A row is one table of a stream''s log. In its life a segment is prepared (its table exists, nobody writes to it), current (the layout register names it), rolled (the register has moved on, late publishers may still write) and sealed (nobody can write). At most one segment is rolled and not sealed, so a message''s seq lies in one of at most two segments.';
+comment on table postbus_data.level is 'A row says that messages of a priority other than the default were published to a stream, none of them at or below since_seq. Publishers do not wait for each other, so several rows may say it of a priority; then the lowest that can be seen counts.';
 comment on table postbus_data.kept is 'A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked. It is deleted when no consumer holds it.';
 comment on table postbus_data.dropped is 'A row counts what a dropped segment held: the messages of each partition. It tells a consumer that comes too late how many it has missed. When a stream has more than a hundred rows, the oldest two are merged.';
 comment on table postbus_data.dedup is 'A row is a table of a stream''s message ids, postbus_data.dedup_<stream id>_<number>. New ids go to the table that the register dedup_<stream id> names. The one before it is still searched while it may hold ids within the window. Old tables are dropped, so ids are never deleted one by one.';
@@ -15895,6 +16849,7 @@ comment on table postbus_data.schedule_run is 'A row is a message that a recurri
 comment on table postbus_data.consumer is 'A row is one consumer: a named reader of a stream. The tables below hold what it has read and what it holds, by its id.';
 comment on table postbus_data.position is 'A row says how far a consumer has read a partition: up to read_to_seq. Insert-only: under the partition''s mutex, a claim inserts the next row and deletes the last one. A reader takes the right edge of the index, however many dead rows lie to the left of it.';
 comment on table postbus_data.redelivery_position is 'A row says how far a consumer has read its redelivery log, the table due. Insert-only, like position.';
+comment on table postbus_data.urgent_position is 'A row says how many of the urgent messages of its stream, by the sequence that counts them, a consumer has taken all of, up to which seq. Insert-only, like position.';
 comment on table postbus_data.sweep_state is 'A row says up to which time a consumer''s expired leases and due retries were swept. Insert-only, like position.';
 comment on table postbus_data.consumer_use is 'A row says when a consumer with expire_after was last used. Insert-only, like position.';
 comment on table postbus_data.lease is 'A row is one delivery of a batch from one partition, until it is acked or nacked or the lease expires. It lists its messages; the table settled has those that are settled already.';

@@ -13,6 +13,7 @@ from typing import Final
 
 from postbus.model.consumer import Ordering
 from postbus.model.delivery import Batch, Delivery
+from postbus.model.partitioning import DEFAULT_PRIORITY
 from postbus.worker.tasks import Acks, Lease, Task
 
 # A worker prefetches as much as it can handle in this time. The rest is left to other workers, and leases do not end while
@@ -38,10 +39,19 @@ class Inbox:
         prefetch: How many more may wait at most. None: as many as are handled soon.
         ack_wait: How long a lease lasts, in seconds.
         handler_timeout: How long a handler may take, in seconds.
+        has_levels: There are messages of several priorities: it holds no more than can run. Once it has one of another
+            priority than the default, it knows by itself.
     """
 
     def __init__(
-        self, order: Ordering, *, concurrency: int, prefetch: int | None, ack_wait: float, handler_timeout: float | None
+        self,
+        order: Ordering,
+        *,
+        concurrency: int,
+        prefetch: int | None,
+        ack_wait: float,
+        handler_timeout: float | None,
+        has_levels: bool = False,
     ) -> None:
         self._order = order
         self._concurrency = concurrency
@@ -50,7 +60,9 @@ class Inbox:
         self._timeout = float("inf") if handler_timeout is None else handler_timeout
         self._lock = threading.Lock()
         self._leases: dict[str, Lease] = {}
-        self._ready: deque[Task] = deque()
+        # By priority: what waits in the worker starts by level.
+        self._ready: list[deque[Task]] = [deque() for _ in range(10)]
+        self._has_levels = has_levels
         # Tasks that wait for an earlier task of their lane.
         self._lanes: dict[Hashable, deque[Task]] = {}
         self._running: set[Task] = set()
@@ -108,6 +120,7 @@ class Inbox:
                 lease.tasks.append(task)
                 lease.open_count += 1
                 self._open_count += 1
+                self._has_levels = self._has_levels or delivery.priority != DEFAULT_PRIORITY
                 self._line_up(task)
 
     def take_acks(self) -> Acks | None:
@@ -160,19 +173,20 @@ class Inbox:
             if self._is_closed or self._slots_used >= self._concurrency:
                 return None
             now = time.monotonic()
-            for _ in range(len(self._ready)):
-                task = self._ready.popleft()
-                if task.state == "over":
-                    self._free(task)
-                elif now >= task.lease.until:
-                    self._ready.append(task)  # Its lease may have ended. The next heartbeat will tell.
-                else:
-                    task.state = "running"
-                    task.started_at = now
-                    task.deadline = now + self._timeout
-                    self._running.add(task)
-                    self._slots_used += 1
-                    return task
+            for ready in reversed(self._ready):
+                for _ in range(len(ready)):
+                    task = ready.popleft()
+                    if task.state == "over":
+                        self._free(task)
+                    elif now >= task.lease.until:
+                        ready.append(task)  # Its lease may have ended. The next heartbeat will tell.
+                    else:
+                        task.state = "running"
+                        task.started_at = now
+                        task.deadline = now + self._timeout
+                        self._running.add(task)
+                        self._slots_used += 1
+                        return task
             return None
 
     def finish(self, task: Task) -> bool:
@@ -282,12 +296,15 @@ class Inbox:
 
     def _line_up(self, task: Task) -> None:
         if task.lane is None:
-            self._ready.append(task)
+            self._make_ready(task)
         elif task.lane in self._lanes:
             self._lanes[task.lane].append(task)
         else:
             self._lanes[task.lane] = deque()
-            self._ready.append(task)
+            self._make_ready(task)
+
+    def _make_ready(self, task: Task) -> None:
+        self._ready[task.delivery.priority].append(task)
 
     def _free(self, task: Task) -> None:
         """Let the next task of a lane start."""
@@ -297,7 +314,7 @@ class Inbox:
         while behind:
             following = behind.popleft()
             if following.state == "waiting":
-                self._ready.append(following)
+                self._make_ready(following)
                 return
         del self._lanes[task.lane]
 
@@ -333,7 +350,7 @@ class Inbox:
             # worker received more only after it had started the last one.
             return capacity
         idle = self._concurrency - self._slots_used
-        if idle <= 0 or self._ready or self._open_count >= 4 * target:
+        if idle <= 0 or any(self._ready) or self._open_count >= 4 * target:
             self._starved_since = None
             return 0
         # All waiting tasks are behind running ones of their lane. Messages of other lanes could run.
@@ -345,7 +362,8 @@ class Inbox:
     def _prefetch_limit(self) -> int:
         """How many messages may be prefetched."""
         most = _MAX_PREFETCH if self._prefetch is None else self._prefetch
-        if self._handler_seconds is None:
+        if self._handler_seconds is None or self._has_levels:
+            # An urgent message that is published now does not wait behind what is here already.
             return 0
         seconds = min(_PREFETCH_SECONDS, self._ack_wait / 3)
         return min(most, int(self._concurrency * seconds / max(self._handler_seconds, 1e-6)))

@@ -47,8 +47,8 @@ async def test_failed_messages_come_again_in_order_before_new_ones(bus: Any, nam
     queue = bus.queue(name)
     await bus.publish_many(name, [Message(data=n) for n in range(20)])
     for _ in range(3):
-        await queue.receive(3, ack_wait=0.05)
-    await asyncio.sleep(0.1)
+        await queue.receive(3, ack_wait=0.5)
+    await asyncio.sleep(0.6)
     await bus.sweep(name)
 
     seen = [(delivery.data, delivery.attempt) for size in (2, 5, 10) for delivery in await queue.receive(size)]

@@ -16,7 +16,7 @@ STREAMS: Final = ("jobs", "ids", "versions", "later", "small")
 
 
 class Everything:
-    """A bus with a queue, ids, one message per key, schedules, limits, repartitions, consumers of each order and a group.
+    """A bus with a queue, ids, one message per key, schedules, limits, priorities, repartitions, consumers, a group.
 
     Each round publishes to all, receives some, settles part of that, leaves part of it leased, and maintains.
 
@@ -71,7 +71,10 @@ class Everything:
     def _publish(self) -> None:
         names = [f"{self._rounds}-{n}" for n in range(20)]
         for stream in ("jobs", "small"):
-            self.bus.publish_many(stream, [Message(key=f"k{n % 5}", data=name) for n, name in enumerate(names)])
+            self.bus.publish_many(
+                stream,
+                [Message(key=f"k{n % 5}", data=name, priority=(4, 9, 4, 2)[n % 4]) for n, name in enumerate(names)],
+            )
             self.published.update((stream, name) for name in names)
         for name in names:
             self._publish_with_id(name)

@@ -8,7 +8,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,7 @@ from tests.history import (
     by_key,
     by_partition,
     check,
+    check_keys_apart,
     read,
     remainder_of,
 )
@@ -54,10 +55,22 @@ class Processes:
         url: A database with the stream and its consumers.
         directory: Where the history is written.
         seed: Of all that is left to chance.
+        scopes: The consumers, and within what each promises order.
+        priorities: Those of messages.
     """
 
-    def __init__(self, url: str, directory: Path, *, seed: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        directory: Path,
+        *,
+        seed: int,
+        scopes: Mapping[str, Scope | None] = SCOPES,
+        priorities: Sequence[int] = (4,),
+    ) -> None:
         self.url = url
+        self._scopes = scopes
+        self._priorities = priorities
         self.directory = directory
         self.chance = random.Random(seed)
         self._seed = seed
@@ -65,7 +78,7 @@ class Processes:
         self._started = 0
 
     def publisher(self, *, url: str | None = None) -> str:
-        return self._start("publisher", publish_keys, url or self.url, STREAM)
+        return self._start("publisher", publish_keys, url or self.url, STREAM, self._priorities)
 
     def worker(self, consumer: str, *, url: str | None = None) -> str:
         """Start a worker, perhaps one who reaches the database by another way, or by a server."""
@@ -103,7 +116,7 @@ class Processes:
 
     def wait_for_more(self) -> None:
         """Wait until the workers of each consumer have done some more."""
-        for consumer in SCOPES:
+        for consumer in self._scopes:
             self._wait_for_growth(f"workers of {consumer}", self.workers(consumer), 30)
 
     def _wait_for_growth(self, who: str, names: list[str], count: int) -> None:
@@ -165,9 +178,9 @@ class Processes:
         with postbus.connect(self.url) as bus:
             until(lambda: bus.horizon(STREAM) == bus.stream_info(STREAM).last_seq, "no publisher holds the horizon")
             self._check_scheduled(bus)
-            for consumer in SCOPES:
+            for consumer in self._scopes:
                 self._drain(bus, consumer)
-            found = [f"order {name}: {violation}" for name in SCOPES for violation in self._check(bus, name)]
+            found = [f"order {name}: {violation}" for name in self._scopes for violation in self._check(bus, name)]
         assert not found, "\n".join([f"seed {self._seed}, {len(found)} violations in {self.directory}", *found[:20]])
 
     def _check_scheduled(self, bus: postbus.Bus) -> None:
@@ -198,7 +211,9 @@ class Processes:
         remainder = remainder_of(bus, STREAM, name)
         assert history.published, "something was published"
         assert not remainder.left, "all was finished"
-        return check(history, remainder, scope=SCOPES[name])
+        found = check(history, remainder, scope=self._scopes[name])
+        # Also of different levels.
+        return [*found, *check_keys_apart(history)] if name == "key" else found
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,26 +20,28 @@ PATTERN, PREFIX = "orders.1.>", "orders.1."
 NAME = "name"
 
 
-def publish_keys(url: str, stream: str, directory: Path, name: str, seed: int) -> None:
+def publish_keys(url: str, stream: str, priorities: Sequence[int], directory: Path, name: str, seed: int) -> None:
+    """Of messages with other priorities than the default, none is scheduled: the history does not tell when it was published."""
     stopping = Stopping()
     chance = random.Random(seed)
     with Recorder(directory, name) as recorder, postbus.connect(url, pool_size=1) as bus:
         while not stopping:
             # Whether what was lost on the way is there is known when all is over.
             with suppress(postbus.Unavailable):
-                if chance.random() < 0.1:
+                if tuple(priorities) == (4,) and chance.random() < 0.1:
                     _schedule(bus, stream, recorder, chance.choice(KEYS), chance.uniform(0, 0.2))
                 else:
-                    _publish(bus, stream, recorder, chance.choices(KEYS, k=chance.choice((1, 1, 1, 10))))
+                    keys = chance.choices(KEYS, k=chance.choice((1, 1, 1, 10)))
+                    _publish(bus, stream, recorder, [(key, chance.choice(priorities)) for key in keys])
             time.sleep(0.01)
 
 
-def _publish(bus: postbus.Bus, stream: str, recorder: Recorder, keys: list[str]) -> None:
+def _publish(bus: postbus.Bus, stream: str, recorder: Recorder, wanted: list[tuple[str, int]]) -> None:
     start = time.monotonic()
-    seqs = bus.publish_many(stream, [postbus.Message(key=key, data=None) for key in keys])
+    seqs = bus.publish_many(stream, [postbus.Message(key=key, data=None, priority=level) for key, level in wanted])
     end = time.monotonic()
-    for seq, key in zip(seqs, keys, strict=True):
-        recorder.record(Published(stream=stream, seq=seq, key=key, start=start, end=end))
+    for seq, (key, level) in zip(seqs, wanted, strict=True):
+        recorder.record(Published(stream=stream, seq=seq, key=key, start=start, end=end, priority=level))
 
 
 def _schedule(bus: postbus.Bus, stream: str, recorder: Recorder, key: str, delay: float) -> None:

@@ -11,6 +11,7 @@ from tests.history.rules.completeness import (
     check_nothing_is_lost,
 )
 from tests.history.rules.leases import check_attempts, check_one_worker_at_a_time
+from tests.history.rules.levels import check_levels
 from tests.history.rules.order import Scope, check_order
 from tests.history.violation import Violation
 
@@ -31,4 +32,5 @@ def check(history: History, remainder: Remainder, *, scope: Scope | None = None)
         *check_one_worker_at_a_time(history),
         *check_attempts(history),
         *(check_order(history, scope) if scope is not None else ()),
+        *check_levels(history, by_key=scope is not None),
     ]

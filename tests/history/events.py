@@ -22,6 +22,7 @@ class Published:
     key: str | None
     start: float
     end: float
+    priority: int = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,7 @@ class Lease:
         start: When the receive began: the lease did not begin earlier.
         end: When the receive returned: the lease had begun.
         held_until: Nobody else may have it earlier, unless a crash undid the lease.
+        leased_until: The same, as far as the lease went: a late ack counts, but other levels of its key need not wait for it.
         may_be_taken_back: It was given back untried, or in order "key" an earlier message of its key in the same lease failed, or
             may have: then this comes again behind it. Its delivery is not counted.
     """
@@ -69,6 +70,7 @@ class Lease:
     start: float
     end: float
     held_until: float
+    leased_until: float
     may_be_taken_back: bool = False
 
     def __str__(self) -> str:
@@ -86,11 +88,13 @@ class History:
         published: The key of each message whose publish returned, by seq.
         leases: Every delivery, in the order of `start`.
         settlements: Every call about deliveries.
+        publishes: Every publish to the stream that returned, also of keys that the consumer does not want.
     """
 
     published: dict[int, str | None] = field(default_factory=dict)
     leases: list[Lease] = field(default_factory=list)
     settlements: list[Settlement] = field(default_factory=list)
+    publishes: list[Published] = field(default_factory=list)
     _crashes: list[Crashed] = field(default_factory=list)
     _flushes: list[tuple[float, float]] = field(default_factory=list)
 
@@ -121,6 +125,7 @@ class History:
             },
             leases=_leases(events, own, (stream, consumer), by_key=by_key),
             settlements=own,
+            publishes=[event for event in published if event.stream == stream],
             _crashes=[event for event in events if isinstance(event, Crashed)],
             _flushes=_earliest_ends(flushes),
         )
@@ -188,6 +193,7 @@ def _leases(
             start=event.start,
             end=event.end,
             held_until=_held_until(event, by_ack_id[delivered.ack_id]),
+            leased_until=_leased_until(event, by_ack_id[delivered.ack_id]),
             may_be_taken_back=any(
                 call.verb == "release" and call.may_have_counted for call in by_ack_id[delivered.ack_id]
             ),
@@ -216,6 +222,14 @@ def _behind(lease: Lease, together: Sequence[Lease], settlements: dict[str, list
     if not ends:
         return lease
     return replace(lease, held_until=min(lease.held_until, *ends), may_be_taken_back=True)
+
+
+def _leased_until(received: Received, settlements: Sequence[Settlement]) -> float:
+    """Until when a lease lasted if it was not given up."""
+    extended = [
+        call.start + (call.ack_wait or 0.0) for call in settlements if call.verb == "extend" and call.counted_all
+    ]
+    return max([received.start + received.ack_wait, *extended]) - CLOCK_SLACK
 
 
 def _held_until(received: Received, settlements: Sequence[Settlement]) -> float:

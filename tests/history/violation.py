@@ -12,6 +12,7 @@ Promise = Literal[
     "one worker at a time",
     "attempts are counted",
     "in order",
+    "urgent first",
 ]
 
 

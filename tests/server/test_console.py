@@ -175,6 +175,16 @@ def test_forms_do_what_they_say(api: Api, orders: Stream, url: str) -> None:
         assert [each.name for each in bus.schedules.list_all(orders.name)] == ["nightly"]
 
 
+def test_an_urgent_message_is_published_and_shown_as_such(api: Api, orders: Stream, url: str) -> None:
+    at = f"streams/{orders.name}"
+    send(api, f"{at}/publish", key="a.1", data="1", priority="9")
+    with postbus.connect(url, upkeep=False) as bus:
+        (message,) = bus.read(orders.name)
+    assert message.priority == 9
+    assert "<dt>priority</dt><dd>9</dd>" in page(api, f"{at}/messages/{message.seq}")
+    assert "priority" in unescape(send(api, f"{at}/publish", data="1", priority="10").text)
+
+
 def test_a_stream_is_created_and_removed_by_its_name(api: Api, url: str) -> None:
     answer = send(
         api, "new/stream", name="made-here", partitions="2", **{"until_acked-shown": "1", "until_acked": "yes"}

@@ -248,3 +248,44 @@ def test_batches_staged_by_release_0_1_0_are_checked_and_published(bus: postbus.
             connection.execute(publish, (stream, 2, bad))
 
     assert sorted((message.key or "", message.data) for message in bus.scan(stream)) == [("", 2), ("a", 1)]
+
+
+def test_a_column_priority_sets_the_level_of_messages(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
+    consumer = bus.create_consumer(stream, "c")
+    frame = spark.sql(
+        "select concat('k.', id % 3) as key, cast(id as string) as data, "
+        "case when id % 10 <> 4 then cast(id % 10 as int) end as priority, "
+        "case id when 7 then now() + interval 1 hour end as deliver_at from range(0, 40, 1, 2)"
+    )
+
+    save(frame.drop("deliver_at"), url, stream)
+    save(frame.where("data = '7'"), url, stream)
+
+    assert [(m.data, m.priority) for m in bus.scan(stream)] == [(n, n % 10) for n in range(40)]
+    assert [(m.data, m.priority) for m in bus.list_scheduled(stream)] == [(7, 7)]
+    assert [m.priority for m in consumer.receive(10)] == [9] * 4
+    read = spark.read.format("postbus").options(url=url, stream=stream, includePriority=True).load()
+    assert sorted((int(row.data), row.priority) for row in read.collect()) == [(n, n % 10) for n in range(40)]
+    assert read.where("key = 'k.1' and priority > 7").count() == 2
+    assert read.where("priority = 9").select("seq").count() == 4
+
+
+def test_a_priority_that_is_none_is_refused(spark: Any, bus: postbus.Bus, url: str, stream: str) -> None:
+    with pytest.raises(PythonException, match="priority = 10 is not between 0 and 9"):
+        save(spark.sql("select '1' as data, 10 as priority"), url, stream)
+    with pytest.raises(AnalysisException, match="column priority is string, and has to be int"):
+        save(spark.sql("select '1' as data, 'high' as priority"), url, stream)
+    assert published(bus, stream) == []
+
+
+def test_messages_with_the_default_priority_are_still_copied(
+    spark: Any, bus: postbus.Bus, url: str, stream: str
+) -> None:
+    save(spark.range(0, 5000, 1, 1).selectExpr("cast(id as string) as data", "4 as priority"), url, stream)
+    assert {m.priority for m in bus.scan(stream)} == {4}
+    with psycopg.connect(url) as connection:
+        ((count,),) = connection.execute(
+            "select count(*) from postbus_data.level as l join postbus_data.stream as s on s.id = l.stream_id where s.name = %s",
+            (stream,),
+        ).fetchall()
+    assert count == 0

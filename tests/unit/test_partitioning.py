@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 import postbus
+from postbus.model.partitioning import lane_of, priority_of
 
 
 @pytest.mark.parametrize(
@@ -19,3 +20,12 @@ def test_keys_spread_evenly() -> None:
         counts[postbus.partition_of(f"orders.k{number}", 8)] += 1
     assert min(counts) > 850
     assert max(counts) < 1150
+
+
+@pytest.mark.parametrize(
+    ("priority", "partition"), [(0, 100000003), (3, 400000003), (4, 3), (5, 500000003), (9, 900000003)]
+)
+def test_a_priority_is_in_the_number_of_its_partitions(priority: int, partition: int) -> None:
+    """A promise to everything already stored, too."""
+    assert lane_of(priority) + 3 == partition
+    assert priority_of(partition) == priority

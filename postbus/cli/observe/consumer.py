@@ -139,4 +139,8 @@ def _described(standing: ConsumerOverview) -> str:
         f"in flight {figures.count(standing.in_flight)}, the longest {figures.age(standing.oldest_in_flight_at, now)}, "
         f"{figures.count(standing.redelivering)} again"
     )
-    return f"{first}\nwaiting {figures.count(standing.waiting)}   dead {figures.count(standing.dead)}   order {standing.order}"
+    second = f"waiting {figures.count(standing.waiting)}   dead {figures.count(standing.dead)}   order {standing.order}"
+    if len(standing.by_priority) > 1:
+        levels = ", ".join(f"{level}: {figures.count(count)}" for level, count in standing.by_priority.items())
+        second += f"   by priority {levels}"
+    return f"{first}\n{second}"

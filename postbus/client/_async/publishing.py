@@ -43,6 +43,7 @@ class AsyncPublishing(AsyncClient):
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
         dedup_id: str | None = None,
+        priority: int = 4,
         connection: AsyncOwnConnection | None = None,
     ) -> Seq:
         """Publish one message. It is durable when this returns.
@@ -56,6 +57,7 @@ class AsyncPublishing(AsyncClient):
             deliver_at: Publish it at this time. It gets its seq then.
             delay: The same, in seconds from now.
             dedup_id: An id. If a message with this id was published within the stream's dedup_window, this one is not published.
+            priority: 0 to 9, higher first. A message of a higher level may overtake others, also those of its key.
             connection: Your own connection, of psycopg or of SQLAlchemy over psycopg: the message is published by its
                 transaction, and not at all if that rolls back.
 
@@ -69,7 +71,7 @@ class AsyncPublishing(AsyncClient):
             TooLarge: The data is larger than the stream allows.
             ConnectionLost: The connection broke during the call: the message may or may not have been published.
         """
-        message = Message(key=key, data=data, headers=self._with_own(headers), dedup_id=dedup_id)
+        message = Message(key=key, data=data, headers=self._with_own(headers), dedup_id=dedup_id, priority=priority)
         if not tracing.is_on():
             return await self._transport.publish(stream, message, ttl, deliver_at, delay, connection)
         with tracing.publishing(stream, [message]) as (carrying,):

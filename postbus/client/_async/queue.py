@@ -32,6 +32,7 @@ class AsyncQueue(AsyncConsumer):
         ttl: float | timedelta | None = None,
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
+        priority: int = 4,
         connection: AsyncOwnConnection | None = None,
     ) -> Seq:
         """Publish a message to the queue, as `bus.publish` does."""
@@ -43,6 +44,7 @@ class AsyncQueue(AsyncConsumer):
             ttl=ttl,
             deliver_at=deliver_at,
             delay=delay,
+            priority=priority,
             connection=connection,
         )
 

@@ -39,6 +39,7 @@ class AsyncSchedules(AsyncClient):
         catch_up: CatchUp = "latest",
         max_catch_up: int = 100,
         exist_ok: bool = False,
+        priority: int = 4,
     ) -> None:
         """Create a schedule. Give either `cron` or `every`.
 
@@ -56,6 +57,7 @@ class AsyncSchedules(AsyncClient):
             catch_up: What to publish of times that were missed by more than a minute: the latest, all, or none (skip).
             max_catch_up: With "all", at most so many, the newest.
             exist_ok: Accept that it exists, if it is the same.
+            priority: The priority of each message, 0 to 9.
 
         Raises:
             InvalidInput: The expression never fires, the zone is unknown, or the message is not valid.
@@ -63,7 +65,7 @@ class AsyncSchedules(AsyncClient):
             Conflict: The schedule exists.
         """
         Recurrence(cron, as_timedelta(every), time_zone, datetime.now(UTC)).check()
-        message = Message(key=key, data=data, headers=headers)
+        message = Message(key=key, data=data, headers=headers, priority=priority)
         await self._transport.run(
             operations.create(
                 stream,
@@ -95,6 +97,7 @@ class AsyncSchedules(AsyncClient):
         catch_up: CatchUp | None = None,
         max_catch_up: int | None = None,
         unset: Sequence[str] = (),
+        priority: int | None = None,
     ) -> None:
         """Change a schedule. What is left out stays as it is; `cron` replaces `every`, and the other way round.
 
@@ -111,6 +114,7 @@ class AsyncSchedules(AsyncClient):
             catch_up: See `create`.
             max_catch_up: See `create`.
             unset: What to put back to none: key, headers, ttl.
+            priority: See `create`.
 
         Raises:
             InvalidInput: The expression never fires, the zone is unknown, or the message is not valid.
@@ -134,6 +138,7 @@ class AsyncSchedules(AsyncClient):
                 catch_up=catch_up,
                 max_catch_up=max_catch_up,
                 unset=unset,
+                priority=priority,
             )
         )
         await self.fill()

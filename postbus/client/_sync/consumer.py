@@ -68,8 +68,8 @@ class Consumer(Redelivery):
                 ends, others receive nothing from the partitions that it took messages from.
 
         Returns:
-            The batch, in order within each partition. Empty if there were no messages, or if other transactions hold the
-            partitions that have some.
+            The batch, in order within each partition, of one priority: the highest that has some. Empty if there were no
+            messages, or if other transactions hold the partitions that have some.
         """
         return self._transport.receive(self.stream, self.name, max_messages, ack, wait, ack_wait, connection)
 

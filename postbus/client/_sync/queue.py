@@ -34,6 +34,7 @@ class Queue(Consumer):
         ttl: float | timedelta | None = None,
         deliver_at: datetime | None = None,
         delay: float | timedelta | None = None,
+        priority: int = 4,
         connection: OwnConnection | None = None,
     ) -> Seq:
         """Publish a message to the queue, as `bus.publish` does."""
@@ -45,6 +46,7 @@ class Queue(Consumer):
             ttl=ttl,
             deliver_at=deliver_at,
             delay=delay,
+            priority=priority,
             connection=connection,
         )
 

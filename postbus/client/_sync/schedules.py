@@ -41,6 +41,7 @@ class Schedules(Client):
         catch_up: CatchUp = "latest",
         max_catch_up: int = 100,
         exist_ok: bool = False,
+        priority: int = 4,
     ) -> None:
         """Create a schedule. Give either `cron` or `every`.
 
@@ -58,6 +59,7 @@ class Schedules(Client):
             catch_up: What to publish of times that were missed by more than a minute: the latest, all, or none (skip).
             max_catch_up: With "all", at most so many, the newest.
             exist_ok: Accept that it exists, if it is the same.
+            priority: The priority of each message, 0 to 9.
 
         Raises:
             InvalidInput: The expression never fires, the zone is unknown, or the message is not valid.
@@ -65,7 +67,7 @@ class Schedules(Client):
             Conflict: The schedule exists.
         """
         Recurrence(cron, as_timedelta(every), time_zone, datetime.now(UTC)).check()
-        message = Message(key=key, data=data, headers=headers)
+        message = Message(key=key, data=data, headers=headers, priority=priority)
         self._transport.run(
             operations.create(
                 stream,
@@ -97,6 +99,7 @@ class Schedules(Client):
         catch_up: CatchUp | None = None,
         max_catch_up: int | None = None,
         unset: Sequence[str] = (),
+        priority: int | None = None,
     ) -> None:
         """Change a schedule. What is left out stays as it is; `cron` replaces `every`, and the other way round.
 
@@ -113,6 +116,7 @@ class Schedules(Client):
             catch_up: See `create`.
             max_catch_up: See `create`.
             unset: What to put back to none: key, headers, ttl.
+            priority: See `create`.
 
         Raises:
             InvalidInput: The expression never fires, the zone is unknown, or the message is not valid.
@@ -136,6 +140,7 @@ class Schedules(Client):
                 catch_up=catch_up,
                 max_catch_up=max_catch_up,
                 unset=unset,
+                priority=priority,
             )
         )
         self.fill()

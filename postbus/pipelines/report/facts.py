@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from postbus.model.stream import StreamInfo
@@ -103,6 +104,7 @@ class ConsumerFacts:
         is_group: It is read by position, and keeps no history.
         unread_known: Whether deliveries.lag has the messages that it has not been given yet.
         deliveries: None without a history.
+        by_priority: How many messages it has not been given yet or waits for, by each priority in use.
     """
 
     name: str
@@ -114,6 +116,7 @@ class ConsumerFacts:
     is_group: bool
     unread_known: bool = True
     deliveries: Deliveries | None = None
+    by_priority: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,6 +110,7 @@ def _report_on(
                 is_group=info.is_group,
                 unread_known=knows_unread(info),
                 deliveries=deliveries.get(info.name),
+                by_priority=stats.by_priority,
             )
             for info, stats in window.consumers
         ),

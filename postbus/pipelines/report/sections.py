@@ -97,15 +97,23 @@ def consumers(stream: StreamFacts) -> Html:
     return join(*parts)
 
 
+def _levels(found: ConsumerFacts) -> str:
+    return ", ".join(f"{level}: {words.number(count)}" for level, count in found.by_priority.items())
+
+
 def _now(found: Sequence[ConsumerFacts]) -> Html:
+    has_levels = any(len(each.by_priority) > 1 for each in found)
     rows = [
         row(
             each.name,
             *(words.number(value) for value in (each.lag, each.in_flight, each.waiting, each.dead, each.missed)),
+            *([_levels(each)] if has_levels else []),
         )
         for each in found
     ]
-    names = ("consumer", "lag, about", "in flight", "waiting", "dead", "missed, about")
+    names = ["consumer", "lag, about", "in flight", "waiting", "dead", "missed, about"]
+    if has_levels:
+        names.append("by priority")
     return tag("div", table(names, rows), class_="card scroll")
 
 

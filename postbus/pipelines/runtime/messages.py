@@ -38,7 +38,7 @@ def as_messages(frame: DataFrame, data_type: str) -> DataFrame:
         fields = [name for name in frame.columns if name not in _OF_MESSAGES]
         if not fields or data_type != "json":
             raise InvalidInput(
-                "the result has no column data", "select key, data, and headers or deliver_at if need be"
+                "the result has no column data", "select key, data, and headers, deliver_at or priority if need be"
             )
         data = F.to_json(F.struct(*(F.col(f"`{name}`") for name in fields))).alias("data")
         frame = frame.select(*(name for name in frame.columns if name in _OF_MESSAGES), data)

@@ -19,7 +19,20 @@ from postbus.operations import messages
 from postbus.operations.call import Route
 from postbus.server import problems, responses
 from postbus.server.endpoint import Call, Endpoints
-from postbus.server.fields import Age, Key, KeyPattern, Limit, NoNul, Resume, Seq, Time, given, moment, seconds
+from postbus.server.fields import (
+    Age,
+    Key,
+    KeyPattern,
+    Limit,
+    NoNul,
+    Priority,
+    Resume,
+    Seq,
+    Time,
+    given,
+    moment,
+    seconds,
+)
 from postbus.server.problems import Problem
 from postbus.server.responses import Data, Encoding, PageOf
 
@@ -46,6 +59,7 @@ class NewMessage(Struct, forbid_unknown_fields=True):
     headers: dict[NoNul, NoNul] | None = None
     encoding: Encoding | None = None
     dedup_id: DedupId | None = None
+    priority: Priority = 4
 
 
 class NewMessages(Struct, forbid_unknown_fields=True):
@@ -172,6 +186,7 @@ def _messages(bodies: Sequence[NewMessage], trace: dict[str, str]) -> list[Messa
             data=body.data if body.encoding is None else decoded(f"messages[{place}].data", body.data),
             headers=({**trace, **(body.headers or {})} if trace else body.headers) or None,
             dedup_id=body.dedup_id,
+            priority=body.priority,
         )
         for place, body in enumerate(bodies)
     ]

@@ -11,7 +11,7 @@ from postbus.operations import schedules
 from postbus.server import responses
 from postbus.server.endpoint import Call, Endpoints
 from postbus.server.endpoints.messages import NewMessage, decoded
-from postbus.server.fields import Key, Name, NoNul, given, seconds
+from postbus.server.fields import Key, Name, NoNul, Priority, given, seconds
 from postbus.server.responses import Data, Encoding
 
 endpoints = Endpoints()
@@ -49,6 +49,7 @@ class NewSchedule(Struct, forbid_unknown_fields=True):
     catch_up: CatchUp = "latest"
     max_catch_up: MostCaughtUp = 100
     exist_ok: bool = False
+    priority: Priority = 4
 
 
 class ChangedSchedule(Struct, forbid_unknown_fields=True):
@@ -66,6 +67,7 @@ class ChangedSchedule(Struct, forbid_unknown_fields=True):
     ttl_ms: Ttl | UnsetType | None = UNSET
     catch_up: CatchUp | UnsetType = UNSET
     max_catch_up: MostCaughtUp | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
 
 
 class DroppedSchedule(Struct):
@@ -95,6 +97,7 @@ async def create_schedule(call: Call, body: NewSchedule) -> Data[responses.Sched
         catch_up=body.catch_up,
         max_catch_up=body.max_catch_up,
         exist_ok=body.exist_ok,
+        priority=body.priority,
     )
     return await _info(call, body.name)
 
@@ -138,6 +141,7 @@ async def alter_schedule(call: Call, body: ChangedSchedule) -> Data[responses.Sc
         catch_up=given(body.catch_up),
         max_catch_up=given(body.max_catch_up),
         unset=unset,
+        priority=given(body.priority),
         **changes,
     )
     return await _info(call, _name(call))

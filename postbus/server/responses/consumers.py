@@ -138,6 +138,8 @@ class ConsumerPlace(msgspec.Struct):
 
     It is exact up to 1,000 messages that are not delivered. Beyond, and for a filter by data, it is an estimate, and
     `backlog_is_exact` is false.
+
+    `by_priority`: how many messages are not delivered or wait, by each priority in use.
     """
 
     backlog: int
@@ -153,6 +155,7 @@ class ConsumerPlace(msgspec.Struct):
     missed_estimate: int
     rate_estimate: float | None
     partitions: list[PartitionPlace]
+    by_priority: dict[int, int]
 
 
 def received(deliveries: Sequence[Delivery], stream_id: str) -> list[Received]:
@@ -277,4 +280,5 @@ def consumer_place(stats: ConsumerStats) -> ConsumerPlace:
             )
             for each in stats.partitions
         ],
+        by_priority=dict(stats.by_priority),
     )

@@ -36,7 +36,10 @@ class Published(msgspec.Struct, omit_defaults=True):
 
 
 class StoredMessage(msgspec.Struct, omit_defaults=True):
-    """`encoding` is “base64” if data is encoded bytes. `inserted_at` and `updated_at` are other names of `published_at`."""
+    """`encoding` is “base64” if data is encoded bytes. `inserted_at` and `updated_at` are other names of `published_at`.
+
+    `priority` is left out when it is 4.
+    """
 
     key: str | None
     stream_id: str
@@ -49,6 +52,7 @@ class StoredMessage(msgspec.Struct, omit_defaults=True):
     updated_at: datetime | None
     headers: dict[str, str] | None = None
     encoding: Encoding | None = None
+    priority: int = 4
 
 
 class ScheduledMessage(msgspec.Struct, omit_defaults=True):
@@ -60,6 +64,7 @@ class ScheduledMessage(msgspec.Struct, omit_defaults=True):
     data: Any
     headers: dict[str, str] | None = None
     encoding: Encoding | None = None
+    priority: int = 4
 
 
 def message(source: Message | Delivery | Peeked | DeadLetter | HistoryEntry, stream_id: str) -> StoredMessage:
@@ -77,6 +82,7 @@ def message(source: Message | Delivery | Peeked | DeadLetter | HistoryEntry, str
         updated_at=published_at,
         headers=None if source.headers is None else dict(source.headers),
         encoding=encoding,
+        priority=source.priority,
     )
 
 
@@ -102,6 +108,7 @@ def scheduled(found: Scheduled) -> ScheduledMessage:
         data=data,
         headers=None if found.headers is None else dict(found.headers),
         encoding=encoding,
+        priority=found.priority,
     )
 
 

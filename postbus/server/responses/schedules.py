@@ -40,6 +40,7 @@ class Schedule(msgspec.Struct):
     last_runs: list[ScheduleRun]
     created_at: datetime
     encoding: Encoding | None = None
+    priority: int = 4
 
 
 def schedule(found: ScheduleInfo) -> Schedule:
@@ -65,4 +66,5 @@ def schedule(found: ScheduleInfo) -> Schedule:
         ],
         created_at=utc(found.created_at),
         encoding=encoding,
+        priority=found.priority,
     )

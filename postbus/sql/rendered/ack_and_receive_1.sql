@@ -50,12 +50,14 @@ begin
             from postbus_data.due as d
             where d.consumer_id = c.id
                 and d.epoch = c.epoch
+                and d.lane = 0
                 and d.n > coalesce(
                     (
                         select p.read_to_n
                         from postbus_data.redelivery_position as p
                         where p.consumer_id = c.id
                             and p.epoch = c.epoch
+                            and p.lane = 0
                         order by p.read_to_n desc
                         limit 1
                     ),

@@ -65,6 +65,8 @@ create table postbus_data.consumer (
     ) stored,
     -- A copy of each dead letter is published to this stream; null: to none.
     dead_letters_to text collate "C",
+    -- A level rises by one for each such interval that its first message has waited; null: never.
+    ageing interval,
     unique (stream_name, name)
 );
 
@@ -85,6 +87,7 @@ create table postbus_data.position (
     pending_bound integer not null,
     -- The segment that holds everything published above read_to_seq, while the layout register still names it; 0: unknown.
     segment integer not null default 0,
+    -- Like pending_bound and pending_since, of all levels together, with the partition of the default level.
     -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others.
     leases bigint[],
     -- In order "key": the lowest parked seq (null if none is), and how many are parked.
@@ -107,7 +110,19 @@ create table postbus_data.redelivery_position (
     read_to_n bigint not null,
     -- An upper bound on how many redelivered messages are in flight.
     pending_bound integer not null,
-    primary key (consumer_id, epoch, read_to_n)
+    -- Each level has a redelivery log; see lane_of.
+    lane integer not null default 0,
+    primary key (consumer_id, epoch, lane, read_to_n)
+);
+
+-- A row says how many of the urgent messages of its stream, by the sequence that counts them, a consumer has taken all of, up to which seq. Insert-only,
+-- like position.
+create table postbus_data.urgent_position (
+    consumer_id integer not null,
+    epoch integer not null,
+    read_to_count bigint not null,
+    read_to_seq bigint not null,
+    primary key (consumer_id, epoch, read_to_count)
 );
 
 -- A row says up to which time a consumer's expired leases and due retries were swept. Insert-only, like position.
@@ -236,7 +251,9 @@ create table postbus_data.due (
     attempts integer not null,
     -- As in waiting.
     token bigint,
-    primary key (consumer_id, epoch, n)
+    -- Each level has a log of its own; see lane_of.
+    lane integer not null default 0,
+    primary key (consumer_id, epoch, lane, n)
 );
 
 -- To find a message by its seq.

@@ -24,6 +24,7 @@ create table postbus_data.schedule (
     filled_until timestamptz not null,
     -- Why times cannot be filled in; null: they can.
     problem text,
+    priority integer not null default 4,
     unique (stream_id, name)
 );
 
@@ -42,6 +43,7 @@ create table postbus_data.scheduled (
     -- A time of a recurring schedule, which has the content.
     schedule_id integer references postbus_data.schedule on delete cascade,
     occurrence timestamptz,
+    priority integer not null default 4,
     primary key (stream_id, id)
 );
 

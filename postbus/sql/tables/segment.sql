@@ -4,7 +4,7 @@
 create table postbus_data.segment (
     stream_id integer not null references postbus_data.stream on delete cascade,
     number integer not null check (number between 1 and 536870911),
-    -- Partitions base … base + count - 1. A new layout begins a new segment, and partition numbers are never reused.
+    -- Partitions base … base + count - 1, and as many for each other level in use; see lane_of. A new layout begins a new segment, and partition numbers are never reused.
     partition_base integer not null check (partition_base between 0 and 16777215),
     partition_count integer not null check (partition_count between 1 and 1024),
     -- Every message here has a seq above this: last_value of the stream's sequence when publishers were pointed at it,
@@ -23,6 +23,18 @@ create table postbus_data.segment (
     compacted_at_seq bigint,
     primary key (stream_id, number)
 );
+
+-- A row says that messages of a priority other than the default were published to a stream, none of them at or below since_seq. Publishers do not wait for
+-- each other, so several rows may say it of a priority; then the lowest that can be seen counts.
+create table postbus_data.level (
+    id bigint generated always as identity primary key,
+    stream_id integer not null,
+    priority integer not null,
+    since_seq bigint not null
+);
+
+-- The levels of a stream.
+create index level_stream on postbus_data.level (stream_id, priority);
 
 -- A row is a message whose segment was dropped while a consumer still held it: in flight, failed, or parked. It is deleted
 -- when no consumer holds it.

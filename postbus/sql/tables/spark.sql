@@ -24,6 +24,8 @@ create unlogged table postbus_data.spark_staging (
     -- Instead of all these: rows of a segment in the format of COPY, and the stream for which they were checked.
     encoded_for integer,
     encoded bytea,
+    -- Null when no message has one.
+    priorities integer[],
     primary key (attempt, chunk)
 );
 
@@ -35,7 +37,8 @@ alter table postbus_data.spark_staging
     alter column bytes set storage external,
     alter column contents set storage external,
     alter column hashes set storage external,
-    alter column encoded set storage external;
+    alter column encoded set storage external,
+    alter column priorities set storage external;
 
 -- To find leftovers of earlier batches of a writer.
 create index spark_staging_writer on postbus_data.spark_staging (writer, batch_id);

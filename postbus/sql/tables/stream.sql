@@ -2,6 +2,7 @@
 --   postbus_data.seq_<id>      the sequence that numbers its messages
 --   postbus_data.layout_<id>   a sequence used as a register: which segment publishers write to and how keys map to partitions.
 --                              Its value is read live, whatever the reader's snapshot (a table row would not be).
+--   postbus_data.urgent_<id>   a sequence that counts how often messages of a higher level than the default were published
 --   postbus_data.log_<id>_<n>  its segments
 --   postbus_data.publish_<id>, postbus_data.publish_many_<id>
 --                              functions that publish to it; see functions/message/internal/create_publish_functions.sql

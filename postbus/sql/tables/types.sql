@@ -53,7 +53,8 @@ create type postbus_data.publish_batch as (
     seqs bigint[],
     answers bigint[],
     published_at timestamptz,
-    layout bigint
+    layout bigint,
+    priorities integer[]
 );
 
 -- A message as readers get it. data is null in a bytes stream, bytes in any other. For resume see read.
@@ -65,7 +66,8 @@ create type postbus.message as (
     bytes bytea,
     headers jsonb,
     published_at timestamptz,
-    resume text
+    resume text,
+    priority integer
 );
 
 -- The conditions of a read. A row of nulls accepts every message.
@@ -91,7 +93,8 @@ create type postbus.delivery as (
     published_at timestamptz,
     deferrals integer,
     state text,
-    state_bytes bytea
+    state_bytes bytea,
+    priority integer
 );
 
 -- The messages of one lease, column by column: one row for each would cost the server twice as much. lease is the first part of
@@ -137,7 +140,8 @@ create type postbus.consumer_info as (
     keep_unread boolean,
     expire_after interval,
     keep_history interval,
-    dead_letters_to text
+    dead_letters_to text,
+    ageing interval
     -- </consumer settings>
 );
 
@@ -193,7 +197,8 @@ create type postbus.dead_letter as (
     died_at timestamptz,
     deferrals integer,
     saved_state text,
-    saved_bytes bytea
+    saved_bytes bytea,
+    priority integer
 );
 
 -- A message as a consumer sees it: state is available, delivered, waiting or dead. until is when the lease ends or the retry is
@@ -215,7 +220,8 @@ create type postbus.peeked as (
     last_delivered_at timestamptz,
     deferrals integer,
     saved_state text,
-    saved_bytes bytea
+    saved_bytes bytea,
+    priority integer
 );
 
 -- A pipeline and its progress. See list_pipelines for the fields.
@@ -285,5 +291,6 @@ create type postbus.schedule_info as (
     data_type text,
     now_at timestamptz,
     -- The last five, newest first: objects with occurrence, published_at and seq.
-    last_runs jsonb
+    last_runs jsonb,
+    priority integer
 );

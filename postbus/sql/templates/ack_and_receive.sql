@@ -36,7 +36,7 @@ begin
         c.epoch,
         c.ordering = 'key'::text as is_keyed,
         c.is_group,
-        c.expire_after,
+        c.expire_after,{reader_ageing}
         c.max_ack_pending / ({partition_count} + 1) as quota,
         s.start_seq - 1 as start_after,
         not c.is_group or ack_wait is not null as is_leased,
@@ -56,12 +56,14 @@ begin
             from postbus_data.due as d
             where d.consumer_id = c.id
                 and d.epoch = c.epoch
+                and d.lane = 0
                 and d.n > coalesce(
                     (
                         select p.read_to_n
                         from postbus_data.redelivery_position as p
                         where p.consumer_id = c.id
                             and p.epoch = c.epoch
+                            and p.lane = 0
                         order by p.read_to_n desc
                         limit 1
                     ),
@@ -95,7 +97,7 @@ begin
         end if;
     end if;
 
-    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
+{ack_and_receive_urgent}    -- Now and then somebody has to look whether it is time to sweep, or to say that the consumer is used.
     is_plain := reader.is_plain
         and current_setting('transaction_isolation'::text) = 'read committed'::text
         and (

@@ -29,8 +29,8 @@ from postbus.transport._async.waiting import AsyncPostgresWaiting
 from postbus.transport._async.wakeups import AsyncWakeups
 
 _Result = TypeVar("_Result")
-# A stream's own publish function needs: no connection of the caller, no ttl, no time, no dedup_id.
-_PLAIN: Final = (None, None, None, None, None)
+# A stream's own publish function needs: no connection of the caller, no ttl, no time, no dedup_id, no priority.
+_PLAIN: Final = (None, None, None, None, None, None)
 
 
 class AsyncPostgresTransport:
@@ -120,9 +120,9 @@ class AsyncPostgresTransport:
         delay: Duration | None,
         connection: AsyncOwnConnection | None,
     ) -> Seq:
-        dedup_id = message.dedup_id
+        named = (message.dedup_id, parameters.priority_of(message))
         known = self._streams.get(stream)
-        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_id) == _PLAIN:
+        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, *named) == _PLAIN:
             try:
                 found = await self.database.rows(
                     statements.publish_to(known.own_id), parameters.publisher_parameters(known.data_type, message)
@@ -135,7 +135,7 @@ class AsyncPostgresTransport:
             stream,
             connection,
             statements.PUBLISH,
-            lambda data_type: (*parameters.publish_parameters(stream, data_type, message), *later, dedup_id),
+            lambda data_type: (*parameters.publish_parameters(stream, data_type, message), *later, *named),
         )
         return Seq.answered(found[0][0])
 
@@ -148,9 +148,9 @@ class AsyncPostgresTransport:
         delay: Duration | None,
         connection: AsyncOwnConnection | None,
     ) -> list[Seq]:
-        dedup_ids = parameters.dedup_ids(messages)
+        named = (parameters.dedup_ids(messages), parameters.priorities(messages))
         known = self._streams.get(stream)
-        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_ids) == _PLAIN:
+        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, *named) == _PLAIN:
             try:
                 found = await self.database.rows(
                     statements.publish_many_to(known.own_id), parameters.publisher_arrays(known.data_type, messages)
@@ -163,7 +163,7 @@ class AsyncPostgresTransport:
             stream,
             connection,
             statements.PUBLISH_MANY,
-            lambda data_type: (*parameters.publish_many_parameters(stream, data_type, messages), *later, dedup_ids),
+            lambda data_type: (*parameters.publish_many_parameters(stream, data_type, messages), *later, *named),
         )
         return _all_answered(found[0][0])
 

@@ -31,8 +31,8 @@ from postbus.transport._sync.waiting import PostgresWaiting
 from postbus.transport._sync.wakeups import Wakeups
 
 _Result = TypeVar("_Result")
-# A stream's own publish function needs: no connection of the caller, no ttl, no time, no dedup_id.
-_PLAIN: Final = (None, None, None, None, None)
+# A stream's own publish function needs: no connection of the caller, no ttl, no time, no dedup_id, no priority.
+_PLAIN: Final = (None, None, None, None, None, None)
 
 
 class PostgresTransport:
@@ -116,9 +116,9 @@ class PostgresTransport:
         delay: Duration | None,
         connection: OwnConnection | None,
     ) -> Seq:
-        dedup_id = message.dedup_id
+        named = (message.dedup_id, parameters.priority_of(message))
         known = self._streams.get(stream)
-        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_id) == _PLAIN:
+        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, *named) == _PLAIN:
             try:
                 found = self.database.rows(
                     statements.publish_to(known.own_id), parameters.publisher_parameters(known.data_type, message)
@@ -131,7 +131,7 @@ class PostgresTransport:
             stream,
             connection,
             statements.PUBLISH,
-            lambda data_type: (*parameters.publish_parameters(stream, data_type, message), *later, dedup_id),
+            lambda data_type: (*parameters.publish_parameters(stream, data_type, message), *later, *named),
         )
         return Seq.answered(found[0][0])
 
@@ -144,9 +144,9 @@ class PostgresTransport:
         delay: Duration | None,
         connection: OwnConnection | None,
     ) -> list[Seq]:
-        dedup_ids = parameters.dedup_ids(messages)
+        named = (parameters.dedup_ids(messages), parameters.priorities(messages))
         known = self._streams.get(stream)
-        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, dedup_ids) == _PLAIN:
+        if known is not None and known.own_id is not None and (connection, ttl, deliver_at, delay, *named) == _PLAIN:
             try:
                 found = self.database.rows(
                     statements.publish_many_to(known.own_id), parameters.publisher_arrays(known.data_type, messages)
@@ -159,7 +159,7 @@ class PostgresTransport:
             stream,
             connection,
             statements.PUBLISH_MANY,
-            lambda data_type: (*parameters.publish_many_parameters(stream, data_type, messages), *later, dedup_ids),
+            lambda data_type: (*parameters.publish_many_parameters(stream, data_type, messages), *later, *named),
         )
         return _all_answered(found[0][0])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
@@ -119,6 +120,7 @@ class AsyncWorker:
             prefetch=self._prefetch,
             ack_wait=self._ack_wait,
             handler_timeout=self._handler_timeout,
+            has_levels=await self._has_levels(),
         )
         self._handling = AsyncHandling(
             self._consumer,
@@ -149,6 +151,11 @@ class AsyncWorker:
                 await self._transactions.close()
         self._counters.add(lost=heartbeat.lost_count)
         return self._counters.summary()
+
+    async def _has_levels(self) -> bool:
+        with suppress(Unavailable):
+            return len((await self._consumer.stats()).by_priority) > 1
+        return False
 
     def stop(self) -> None:
         """Stop receiving, let handlers finish within `grace`, return the other messages, and end `run`.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
@@ -121,6 +122,7 @@ class Worker:
             prefetch=self._prefetch,
             ack_wait=self._ack_wait,
             handler_timeout=self._handler_timeout,
+            has_levels=self._has_levels(),
         )
         self._handling = Handling(
             self._consumer,
@@ -151,6 +153,11 @@ class Worker:
                 self._transactions.close()
         self._counters.add(lost=heartbeat.lost_count)
         return self._counters.summary()
+
+    def _has_levels(self) -> bool:
+        with suppress(Unavailable):
+            return len((self._consumer.stats()).by_priority) > 1
+        return False
 
     def stop(self) -> None:
         """Stop receiving, let handlers finish within `grace`, return the other messages, and end `run`.

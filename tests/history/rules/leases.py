@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from itertools import combinations
 
 from tests.history.history import History, Lease
@@ -13,6 +14,12 @@ from tests.history.violation import Promise, Violation
 def check_one_worker_at_a_time(history: History) -> Iterator[Violation]:
     """A message is with one worker at a time."""
     yield from check_apart(history, lambda lease: lease.seq, "one worker at a time")
+
+
+def check_keys_apart(history: History) -> Iterator[Violation]:
+    """No two receives hold messages of a key at once, whatever their levels, as long as the leases last."""
+    leases = [replace(each, held_until=min(each.held_until, each.leased_until)) for each in history.leases]
+    yield from check_apart(replace(history, leases=leases), lambda lease: lease.key, "in order")
 
 
 def check_apart(history: History, scope: Callable[[Lease], Hashable], promise: Promise) -> Iterator[Violation]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from itertools import pairwise
 
+from postbus.model.partitioning import priority_of
 from tests.history.history import History, Lease
 from tests.history.rules.leases import check_apart, grouped
 from tests.history.violation import Violation
@@ -21,6 +22,11 @@ def by_partition(lease: Lease) -> Hashable:
 
 def by_key(lease: Lease) -> Hashable:
     return lease.key
+
+
+def by_key_and_level(lease: Lease) -> Hashable:
+    """Messages of a key in one level."""
+    return None if lease.key is None else (lease.key, priority_of(lease.partition))
 
 
 def check_order(history: History, scope: Scope) -> Iterator[Violation]:

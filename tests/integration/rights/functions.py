@@ -79,6 +79,7 @@ ASKING: Final = {
 TELLING_NOTHING: Final = {
     "postbus.current_caller",
     "postbus.partition_of",
+    "postbus.priority_of",
     "postbus_data.pattern_regex",
     "postbus_data.spark_check",
 }

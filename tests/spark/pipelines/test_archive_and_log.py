@@ -163,3 +163,31 @@ def test_sorted_streams_are_merged_into_one(seed: int) -> None:
     found = [seq for batch in merged(given) for seq in batch.column("seq").to_pylist()]
 
     assert found == numbers
+
+
+def test_lake_and_log_hold_messages_of_all_levels(
+    spark: Any, bus: postbus.Bus, url: str, name: str, tmp_path: Path
+) -> None:
+    bus.create_stream(name, partitions=4, max_messages=30)
+    messages = [postbus.Message(key=f"k.{n % 7}", data=n, priority=n % 10) for n in range(120)]
+    published = [int(seq) for seq in bus.publish_many(name, messages[:80])]
+    to_lake(spark, url, name, tmp_path / "lake", batch=30)
+    bus.maintain(name)
+    assert len(list(bus.scan(name))) == 30
+    published += [int(seq) for seq in bus.publish_many(name, messages[80:])]
+
+    whole = read(spark, url, name, includeArchive="true", includePriority="true")
+
+    assert sorted((row.seq, int(row.data), row.priority) for row in whole.collect()) == [
+        (seq, n, n % 10) for n, seq in enumerate(published)
+    ]
+    assert seqs_of(whole.where("key = 'k.3'")) == published[3::7]
+    source = reader(url, name, includeArchive="true", consumer="lake")
+    offset = source.initialOffset()
+    found: list[int] = []
+    while (end := source.latestOffset(offset, ReadAllAvailable())) != offset:
+        found += seqs(source, offset, end)
+        offset = end
+    source.commit(offset)
+    assert sorted(found) == published
+    assert bus.consumer(name, "lake").stats().backlog == 0

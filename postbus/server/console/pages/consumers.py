@@ -107,6 +107,11 @@ def _tiles(visit: Visit, info: ConsumerInfo, stats: ConsumerStats) -> Html:
         ("longest lease", ago(stats.oldest_in_flight_at)),
         ("waiting", count(stats.waiting)),
         ("dead letters", link(number(stats.dead, "bad"), to_dead)) if not info.is_group else None,
+        *(
+            (f"waiting, priority {level}", count(waiting))
+            for level, waiting in sorted(stats.by_priority.items(), reverse=True)
+            if len(stats.by_priority) > 1
+        ),
         ("missed", number(stats.missed_estimate, "warn")) if stats.missed_estimate else None,
         ("expired", count(stats.expired)) if stats.expired else None,
         id="facts",

@@ -13,6 +13,7 @@ from postbus.codec import content
 from postbus.html.markup import Html, join, tag
 from postbus.model.message import Message
 from postbus.model.message import Page as MessagePage
+from postbus.model.partitioning import DEFAULT_PRIORITY
 from postbus.operations import messages as operations
 from postbus.operations.call import Call
 from postbus.server.console import fate
@@ -184,6 +185,7 @@ async def show(visit: Visit) -> Page:
                     ),
                     ("published", join(moment(message.published_at), ", ", ago(message.published_at), " ago")),
                     ("partition", message.partition),
+                    *((("priority", message.priority),) if message.priority != DEFAULT_PRIORITY else ()),
                     *((f"header {name}", tag("code", value)) for name, value in (message.headers or {}).items()),
                 )
             ),

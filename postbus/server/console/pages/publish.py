@@ -11,11 +11,12 @@ from postbus.codec.content import NotEncodable
 from postbus.html.markup import join, tag
 from postbus.model.amounts import seconds_of
 from postbus.model.message import Message, Seq
+from postbus.model.partitioning import DEFAULT_PRIORITY
 from postbus.model.stream import DataType
 from postbus.operations import messages as operations
 from postbus.operations.call import Call, Http, Sql, first
 from postbus.server.console.act import Act, arguments
-from postbus.server.console.forms import button, field, form, text_area
+from postbus.server.console.forms import button, choice, field, form, text_area
 from postbus.server.console.parts import card
 from postbus.server.console.stored import as_stored, text_of
 from postbus.server.console.stream_tabs import tabs
@@ -32,13 +33,14 @@ async def show(visit: Visit) -> Page:
     visit.demand("publish", stream)
     info = await visit.bus.stream_info(stream)
     key, data, headers = "", "{}" if info.data_type == "json" else "", ""
+    priority = str(DEFAULT_PRIORITY)
     if "again" in visit.query:
         visit.demand("consume", stream)
         seq = whole_number(visit.query["again"], "seq", least=1)
         page = await visit.run(as_stored(_one(stream, seq)))
         if page.messages:
             found = page.messages[0]
-            key, data = found.key or "", text_of(found.data)
+            key, data, priority = found.key or "", text_of(found.data), str(found.priority)
             headers = "\n".join(
                 f"{name}: {value}" for name, value in (found.headers or {}).items() if name not in _OF_THE_FIRST
             )
@@ -52,7 +54,8 @@ async def show(visit: Visit) -> Page:
         data_field,
         tag(
             "details",
-            tag("summary", "headers, delay, time to live, dedup id"),
+            tag("summary", "priority, headers, delay, time to live, dedup id"),
+            choice("priority", "Priority", tuple(map(str, range(9, -1, -1))), priority, help="9 goes first."),
             text_area("headers", "Headers, one on a line", headers, rows=3, help="name: value"),
             field("delay", "Delay", placeholder="10m"),
             field("ttl", "Time to live", placeholder="1d"),
@@ -83,6 +86,7 @@ async def publish(visit: Visit) -> Act:
         data=data_of(given.get("data", ""), info.data_type),
         headers=_headers(given.get("headers", "")) or None,
         dedup_id=given.get("dedup_id", "").strip() or None,
+        priority=whole_number(given.get("priority") or DEFAULT_PRIORITY, "priority"),
     )
     delay, ttl = (_length(given.get(name, "")) for name in ("delay", "ttl"))
     call = _call(stream, message, info.data_type, given.get("data", ""), delay, ttl)
@@ -91,6 +95,7 @@ async def publish(visit: Visit) -> Act:
         data=message.data,
         headers=message.headers,
         dedup_id=message.dedup_id,
+        priority=None if message.priority == DEFAULT_PRIORITY else message.priority,
         delay=_short(delay),
         ttl=_short(ttl),
     )
@@ -127,7 +132,7 @@ def _call(
     headers = content.encode_headers(message.headers)
     statement = (
         "select postbus.publish($1, key => $2, data => $3::text, headers => $4::jsonb, bytes => $5, dedup_id => $6, "
-        "deliver_at => clock_timestamp() + $7::interval, ttl => $8)"
+        "deliver_at => clock_timestamp() + $7::interval, ttl => $8, priority => $9)"
     )
     values = (
         stream,
@@ -138,6 +143,7 @@ def _call(
         message.dedup_id,
         delay,
         ttl,
+        message.priority,
     )
     millis = {
         name: None if each is None else round(each.total_seconds() * 1000)

@@ -14,6 +14,7 @@ create or replace function postbus.alter_consumer(
     expire_after interval default null,
     keep_history interval default null,
     dead_letters_to text default null,
+    ageing interval default null,
     -- </consumer settings>
     backoff interval[] default null,
     backoff_factor double precision default null,
@@ -52,7 +53,7 @@ begin
     where u not in (
         'backoff', 'backoff_factor', 'backoff_cap', 'filter_key_pattern', 'filter_headers', 'filter_headers_not', 'filter_data',
         -- <consumer settings: unsettable>
-        'max_deliver', 'retain_dead', 'max_per_key', 'expire_after', 'keep_history', 'dead_letters_to'
+        'max_deliver', 'retain_dead', 'max_per_key', 'expire_after', 'keep_history', 'dead_letters_to', 'ageing'
         -- </consumer settings>
     )
     limit 1;
@@ -100,6 +101,7 @@ begin
         expire_after = case when 'expire_after' = any (unset) then null else coalesce(alter_consumer.expire_after, c.expire_after) end,
         keep_history = case when 'keep_history' = any (unset) then null else coalesce(alter_consumer.keep_history, c.keep_history) end,
         dead_letters_to = case when 'dead_letters_to' = any (unset) then null else coalesce(alter_consumer.dead_letters_to, c.dead_letters_to) end,
+        ageing = case when 'ageing' = any (unset) then null else coalesce(alter_consumer.ageing, c.ageing) end,
         -- </consumer settings>
         backoff = settings.backoff,
         backoff_factor = settings.backoff_factor,

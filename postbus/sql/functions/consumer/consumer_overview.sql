@@ -20,7 +20,8 @@ returns table (
     dead bigint,
     oldest_unread_at timestamptz,
     oldest_in_flight_at timestamptz,
-    timed_out bigint
+    timed_out bigint,
+    by_priority jsonb
 )
 language plpgsql
 volatile
@@ -33,6 +34,7 @@ stream, or for null of all on which the caller has the right to consume. The col
 
 redelivering  how many of the messages in flight were delivered before.
 timed_out     how many deliveries have ended because their lease expired, since the last seek.
+by_priority   how many messages are not delivered yet or waiting, by each priority in use.
 
 Raises   PB403 without the right to consume, PB404 for an unknown stream.
 */
@@ -43,7 +45,7 @@ begin
     return query
     select
         c.stream_name, c.name, c.is_group, c.ordering, c.paused, b.backlog, b.is_exact, b.unread, b.in_flight, b.redelivering, b.waiting, b.dead,
-        b.oldest_unread_at, b.oldest_in_flight_at, b.timed_out
+        b.oldest_unread_at, b.oldest_in_flight_at, b.timed_out, b.by_priority
     from (
         select c.*
         from postbus_data.consumer as c

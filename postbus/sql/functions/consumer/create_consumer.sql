@@ -15,6 +15,7 @@ create or replace function postbus.create_consumer(
     expire_after interval default null,
     keep_history interval default null,
     dead_letters_to text default null,
+    ageing interval default null,
     -- </consumer settings>
     backoff interval[] default '{}',
     backoff_factor double precision default null,
@@ -53,6 +54,7 @@ keep_unread      The stream keeps what it has not finished, whatever its retenti
 expire_after     It is removed when nobody has received from it for this long.
 keep_history     How long history keeps the outcome of each delivery.
 dead_letters_to  A stream that a copy of each new dead letter is published to.
+ageing           A message gains a level of priority each time that it has waited this long.
 -- </consumer settings>
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
@@ -86,6 +88,7 @@ begin
     settings.expire_after := expire_after;
     settings.keep_history := keep_history;
     settings.dead_letters_to := dead_letters_to;
+    settings.ageing := ageing;
     -- </consumer settings>
     settings.backoff := backoff;
     settings.backoff_factor := backoff_factor;

@@ -18,7 +18,7 @@ Messages as a consumer sees them, in order of seq, above after_seq. Changes noth
 
 state    available (can be received), delivered (leased and not settled), waiting (for redelivery) or dead; null for all.
 
-A lease that has expired is shown as available. With a key pattern, a page may hold fewer messages than there are: continue from
+A lease that has expired is shown as available. The reason of an available message says whether it waits for those of a higher priority. With a key pattern, a page may hold fewer messages than there are: continue from
 its last seq, or from after_seq + 10,000 when it was empty.
 
 Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
@@ -52,7 +52,7 @@ begin
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes
+            null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes, postbus.priority_of(d.partition)
         from postbus_data.dead_letter as d
         left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
         where d.consumer_id = reader.id

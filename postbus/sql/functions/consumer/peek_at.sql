@@ -26,6 +26,7 @@ declare
     is_wanted boolean := postbus_data.passes(asked, message) and postbus_data.superseded(asked.stream_id, array[message]) = '{}';
     -- A call within the query would keep Postgres from inlining held_states.
     now_at timestamptz := clock_timestamp();
+    next_priority integer := postbus_data.next_priority(asked);
 begin
     if seq is null or seq < 1 then
         raise exception using errcode = 'PB400', message = format('seq = %s is not at least 1', coalesce(seq::text, 'null'));
@@ -34,7 +35,7 @@ begin
     return query
     select
         d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
-        null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes
+        null::text, null::timestamptz, coalesce(s.deferrals, 0), s.state::text, s.bytes, postbus.priority_of(d.partition)
     from postbus_data.dead_letter as d
     left join postbus_data.saved as s on s.consumer_id = asked.id and s.seq = d.seq
     where d.consumer_id = asked.id
@@ -42,7 +43,7 @@ begin
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, h.state, h.attempts,
-        h.until, h.reason, h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes
+        h.until, h.reason, h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes, postbus.priority_of(message.partition)
     from postbus_data.held_states(asked.id, asked.epoch, now_at) as h
     left join postbus_data.saved as s on s.consumer_id = asked.id and s.seq = h.seq
     where h.partition = message.partition
@@ -50,12 +51,13 @@ begin
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, null, null, null, 0, null, null
+        null, case when postbus.priority_of(message.partition) < next_priority then 'messages of a higher priority go first' end, null, null, 0, null, null,
+        postbus.priority_of(message.partition)
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq
         and is_wanted
-        and message.partition >= asked.partition_base
+        and mod(message.partition, 100000000) >= asked.partition_base
         and seq > coalesce(
             (
                 select p.read_to_seq

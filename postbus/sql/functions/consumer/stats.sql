@@ -13,7 +13,8 @@ returns table (
     oldest_in_flight_at timestamptz,
     expired bigint,
     missed_estimate bigint,
-    rate_estimate double precision
+    rate_estimate double precision,
+    by_priority jsonb
 )
 language plpgsql
 volatile
@@ -38,6 +39,7 @@ in_flight            how many messages are leased and not settled.
 waiting, dead        how many messages have failed or are parked, and how many were given up; 10,000 means that many or more.
 oldest_in_flight_at  when the oldest lease was given.
 expired              how many messages were skipped or buried because their time to live was over, since the last seek.
+by_priority          how many messages are not delivered yet or waiting, by each priority in use, as exact as these. Null for a partition.
 rate_estimate        about how many messages per second were delivered in the last seconds; null for a group.
 missed_estimate      about how many messages retention or a purge removed before the consumer reached them. Seqs without a
                      message do not count; postbus_data.missed_between says what is exact and what is estimated.
@@ -70,8 +72,7 @@ begin
                 and g.number <= postbus_data.layout_segment(layout)
         )
     );
-    for place in 0 .. partition_count - 1 loop
-        partition := postbus_data.layout_base(layout) + place;
+    for partition in select p from postbus_data.segment_partitions(reader.stream_id, postbus_data.layout_base(layout), partition_count) as p order by p loop
         position_seq := null;
         select p.read_to_seq, p.expired_count, p.missed_count into position_seq, expired, missed_estimate
         from postbus_data.position as p
@@ -106,8 +107,8 @@ begin
     position_seq := null;
     expired := total_expired;
     missed_estimate := total_missed;
-    select b.backlog, b.is_exact, b.unread, b.in_flight, b.waiting, b.dead, b.oldest_unread_at, b.oldest_in_flight_at
-    into backlog, backlog_is_exact, lag_estimate, in_flight, waiting, dead, oldest_unread_at, oldest_in_flight_at
+    select b.backlog, b.is_exact, b.unread, b.in_flight, b.waiting, b.dead, b.oldest_unread_at, b.oldest_in_flight_at, b.by_priority
+    into backlog, backlog_is_exact, lag_estimate, in_flight, waiting, dead, oldest_unread_at, oldest_in_flight_at, by_priority
     from postbus_data.count_backlog(reader.id) as b;
     if not reader.is_group then
         swept := postbus_data.sweep_state_of(reader);

@@ -27,7 +27,7 @@ declare
 begin
     return query
     select d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, d.attempts, d.reason, d.died_at,
-        coalesce(s.deferrals, 0), s.state::text, s.bytes
+        coalesce(s.deferrals, 0), s.state::text, s.bytes, postbus.priority_of(d.partition)
     from postbus_data.match_dead(reader.id, seqs, key_pattern, reason_like, after_seq, max_messages) as d
     left join postbus_data.saved as s on s.consumer_id = reader.id and s.seq = d.seq
     order by d.seq;

@@ -18,7 +18,7 @@ as $$
 Give dead letters another chance, oldest first, at most max_messages of them: deliver them to their consumer again with attempts
 counted from 1 and with the state that was saved, or publish them to a stream. See dead_letters for how to choose them.
 
-To limit the rate, call it for a few messages at a time.
+They keep their priority. To limit the rate, call it for a few messages at a time.
 
 Returns  how many were moved. A dead letter whose message was purged cannot go back to the consumer and stays; it can go to a
          stream.
@@ -59,7 +59,7 @@ begin
         for letter in
             select d.* from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = any (moved_seqs) order by d.seq
         loop
-            perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, caller => caller);
+            perform postbus.publish(to_stream, letter.key, letter.data, letter.headers, letter.bytes, source.data_type, priority => postbus.priority_of(letter.partition), caller => caller);
         end loop;
         delete from postbus_data.saved as s where s.consumer_id = reader.id and s.seq = any (moved_seqs);
     else

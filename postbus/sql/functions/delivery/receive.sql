@@ -15,7 +15,7 @@ as $$
 /*
 Lease the next messages of a consumer. No other worker gets them until they are nacked or the lease expires; an ack finishes them.
 
-max_messages   1 to 10,000, in order within each partition.
+max_messages   1 to 10,000, in order within each partition. All are of one priority: the highest that has some, unless the consumer has ageing.
 ack_wait       how long they are leased; null means the consumer's setting.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 
@@ -32,7 +32,8 @@ Locks    the mutex of each partition it takes from, until the transaction ends. 
         s.lease || '-' || m.seq, coalesce(abs(m.attempt), 1), m.seq, s.partition, m.key, m.data, m.bytes, m.headers, m.published_at,
         coalesce((s.saved -> (m.place - 1)::integer ->> 'deferrals')::integer, 0),
         nullif((s.saved -> (m.place - 1)::integer -> 'state')::text, 'null'),
-        decode(s.saved -> (m.place - 1)::integer ->> 'bytes', 'base64')
+        decode(s.saved -> (m.place - 1)::integer ->> 'bytes', 'base64'),
+        postbus.priority_of(s.partition)
     from postbus_data.ack_and_receive_in_any_session(stream, consumer, max_messages, ack_wait, expected_type, null, false, caller) as s
     cross join lateral unnest(s.seqs, s.attempts, s.keys, s.data, s.bytes, s.headers, s.published_at)
         with ordinality as m (seq, attempt, key, data, bytes, headers, published_at, place)

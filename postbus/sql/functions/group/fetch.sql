@@ -29,7 +29,7 @@ begin
         raise exception using errcode = 'PB409', message = format('stream "%s" holds %s, not %s', stream, source.data_type, expected_type);
     end if;
     return query
-    select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, null::text
+    select m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, null::text, postbus.priority_of(m.partition)
     from unnest(
         postbus_data.fetch_messages(source.id, partition, greatest(from_seq, source.start_seq) - 1, to_seq, 10000)
     ) as m

@@ -22,7 +22,7 @@ as $$
 The sessions that hold Postbus's advisory locks, on one stream or on all, the oldest transaction first. Read-only.
 
 purpose   publish (readers wait for it), claim (of a partition), redeliver, sweep, count (near max_ack_pending), share out (a
-          group's partitions), change layout, maintain or schedule.
+          group's partitions), change layout, note urgent (that no urgent messages are left; nobody waits for it), maintain or schedule.
 mode      shared or exclusive. Publishers take shared locks, everything else takes exclusive ones.
 warning   why the lock is probably not one that Postbus took; null if nothing indicates that. Any role can take such a lock, and a
           session that waits for it cannot tell.
@@ -70,7 +70,7 @@ begin
             when n.consumer_name is null and n.key < 0 then 'schedule'
             when n.consumer_name is null then 'maintain'
             when n.key >= 0 then 'claim'
-            else coalesce(('{redeliver,sweep,count,share out,null,change layout}'::text[])[-n.key], 'nothing')
+            else coalesce(('{redeliver,sweep,count,share out,null,change layout,note urgent}'::text[])[-n.key], 'nothing')
         end,
         case when n.consumer_name is not null and n.key >= 0 then n.key end,
         case when n.is_shared then 'shared' else 'exclusive' end,

@@ -17,6 +17,7 @@ The functions that any role with a grant may call: those that take a caller and 
         or p.oid = any (array[
             'postbus.current_caller'::regproc,
             'postbus.partition_of'::regproc,
+            'postbus.priority_of'::regproc,
             'postbus_data.pattern_regex'::regproc,
             'postbus_data.spark_check'::regproc
         ]::oid[])

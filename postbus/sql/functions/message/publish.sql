@@ -8,6 +8,7 @@ create or replace function postbus.publish(
     ttl interval default null,
     deliver_at timestamptz default null,
     dedup_id text default null,
+    priority integer default null,
     caller postbus.caller default postbus.current_caller()
 )
 returns bigint
@@ -24,15 +25,17 @@ headers        a JSON object of strings.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 ttl            how long the message lives after it is published: later, consumers skip it or make it a dead letter.
 deliver_at     keep the message outside the log until this time; null or a past time publishes it now.
+priority       0 to 9, higher first; null means 4. A message of a higher level may overtake others, also those of its key.
 dedup_id       a name for the message: if it was published within the stream's dedup_window, it is not published again.
 
 Returns  the message's seq, or with deliver_at its schedule id. For a duplicate, the negated seq of the message published before
          (0 if that one was scheduled). The same in a stream with one message per key, when the data equals that of the current
          version.
 Raises   PB400 with the reason for an invalid message, PB403 without the right to publish, PB404 for an unknown stream, PB409
-         for another data type or a dedup_id where the stream has no dedup_window, PB413 when the message is too large, PB503
+         for another data type, a dedup_id where the stream has no dedup_window, or another priority than 4 where a consumer reads in
+         order "partition", PB413 when the message is too large, PB503
          when another application holds a lock that the stream needs, PB507 when the stream is full.
-Touches  the current segment of the stream (insert), or scheduled (insert).
+Touches  the current segment of the stream (insert), or scheduled (insert); level (insert) when a priority is used first.
 Locks    the horizon of the stream, shared, until the transaction ends. Publishers do not wait for each other, except those of the
          same dedup_id, or of the same key in a stream with one message per key.
 
@@ -66,14 +69,15 @@ begin
             postbus.publish_many(
                 stream, array[key], case when data is not null then array[data] end, case when headers is not null then array[headers] end,
                 case when bytes is not null then array[bytes] end, expected_type, ttl, deliver_at,
-                case when dedup_id is not null then array[dedup_id] end, caller
+                case when dedup_id is not null then array[dedup_id] end, case when priority is not null then array[priority] end, caller
             )
         )[1];
     end if;
-    if ttl is not null or deliver_at is not null then
+    if ttl is not null or deliver_at is not null or priority is not null then
         perform postbus_data.check_ttl(ttl);
+        perform postbus_data.check_priorities(array[priority], false);
         if deliver_at > clock_timestamp() then
-            return postbus_data.schedule(entry, null, deliver_at, ttl, key, data, headers, bytes);
+            return postbus_data.schedule(entry, null, deliver_at, ttl, key, data, headers, bytes, priority);
         end if;
     end if;
     if entry.data_type = 'json' then
@@ -84,10 +88,14 @@ begin
     if pg_sequence_last_value(to_regclass('postbus_data.layout_' || entry.stream_id::text)) <> entry.layout then
         -- Others may have published to a new layout with lower seqs. Readers finish the old layout first, so this message must
         -- not go there.
-        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, caller => caller);
+        return postbus.publish(stream, key, data, headers, bytes, expected_type, ttl, priority => priority, caller => caller);
     end if;
     partition := postbus_data.layout_base(entry.layout)
         + coalesce(partition, mod(seq, partition_count::bigint)::integer);
+    if priority <> 4 then
+        partition := postbus_data.lane_of(priority) + partition;
+        perform postbus_data.note_levels(entry.stream_id, array[priority], seq);
+    end if;
     if entry.data_type = 'json' then
         execute place using seq, clock_timestamp(), partition, key, content, headers, clock_timestamp() + ttl;
     elsif entry.data_type = 'text' then

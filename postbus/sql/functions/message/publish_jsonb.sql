@@ -7,6 +7,7 @@ create or replace function postbus.publish(
     ttl interval default null,
     deliver_at timestamptz default null,
     dedup_id text default null,
+    priority integer default null,
     caller postbus.caller default postbus.current_caller()
 )
 returns bigint
@@ -20,5 +21,5 @@ Publish one message whose data is of type jsonb. All else is as in the form that
 
 Returns, raises, touches, locks  as publish of text does.
 */
-    select postbus.publish(stream, key, data::text, headers, null::bytea, expected_type, ttl, deliver_at, dedup_id, caller)
+    select postbus.publish(stream, key, data::text, headers, null::bytea, expected_type, ttl, deliver_at, dedup_id, priority, caller)
 $$;

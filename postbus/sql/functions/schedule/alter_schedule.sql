@@ -12,7 +12,8 @@ create or replace function postbus.alter_schedule(
     catch_up text default null,
     max_catch_up integer default null,
     unset text[] default '{}',
-    expected_type text default null
+    expected_type text default null,
+    priority integer default null
 )
 returns void
 language plpgsql
@@ -49,6 +50,7 @@ begin
     settings.ttl := case when 'ttl' = any (unset) then null else coalesce(ttl, settings.ttl) end;
     settings.catch_up := coalesce(catch_up, settings.catch_up);
     settings.max_catch_up := coalesce(max_catch_up, settings.max_catch_up);
+    settings.priority := coalesce(priority, settings.priority);
     perform postbus_data.check_schedule(entry, settings);
     update postbus_data.schedule as s
     set cron = settings.cron,
@@ -61,6 +63,7 @@ begin
         ttl = settings.ttl,
         catch_up = settings.catch_up,
         max_catch_up = settings.max_catch_up,
+        priority = settings.priority,
         created_at = case when every is not null then date_trunc('second', clock_timestamp()) else s.created_at end
     where s.id = settings.id;
     perform postbus_data.refill_schedule(settings.id, keep_due => every is null and not settings.paused);

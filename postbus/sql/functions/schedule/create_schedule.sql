@@ -12,7 +12,8 @@ create or replace function postbus.create_schedule(
     catch_up text default 'latest',
     max_catch_up integer default 100,
     expected_type text default null,
-    exist_ok boolean default false
+    exist_ok boolean default false,
+    priority integer default 4
 )
 returns void
 language plpgsql
@@ -25,7 +26,7 @@ processes run. The times themselves are worked out by the Python library: by a s
 
 cron           five fields (or six, with seconds first), in the time zone. Python checks it; list_schedules shows a problem.
 every          instead of cron: an interval of at least a second, on a grid that begins at this second.
-key, data, headers, bytes, ttl  the message, as for publish. It gets the headers postbus-schedule and postbus-occurrence.
+key, data, headers, bytes, ttl, priority  the message, as for publish. It gets the headers postbus-schedule and postbus-occurrence.
 catch_up       of times that were missed by more than a minute: latest publishes the last one, all up to max_catch_up, skip none.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
 exist_ok       a schedule that exists is left as it is. What is given must be its own.
@@ -53,13 +54,14 @@ begin
     settings.ttl := ttl;
     settings.catch_up := catch_up;
     settings.max_catch_up := max_catch_up;
+    settings.priority := coalesce(priority, 4);
     perform postbus_data.check_schedule(entry, settings);
     insert into postbus_data.schedule as s (
-        stream_id, name, cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up, created_at, filled_until
+        stream_id, name, cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up, created_at, filled_until, priority
     )
     values (
         entry.stream_id, name, cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up,
-        date_trunc('second', clock_timestamp()), clock_timestamp()
+        date_trunc('second', clock_timestamp()), clock_timestamp(), settings.priority
     )
     on conflict do nothing;
     if found then
@@ -68,8 +70,8 @@ begin
     select s.* into existing from postbus_data.schedule as s where s.stream_id = entry.stream_id and s.name = name;
     if not exist_ok
         or (existing.cron, existing.every, existing.time_zone, existing.key, existing.data, existing.bytes, existing.headers, existing.ttl,
-            existing.catch_up, existing.max_catch_up)
-            is distinct from (cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up)
+            existing.catch_up, existing.max_catch_up, existing.priority)
+            is distinct from (cron, every, time_zone, key, data, bytes, headers, ttl, catch_up, max_catch_up, settings.priority)
     then
         raise exception using
             errcode = 'PB409',

@@ -14,7 +14,8 @@ returns table (
     key text,
     data text,
     bytes bytea,
-    headers jsonb
+    headers jsonb,
+    priority integer
 )
 language plpgsql
 stable
@@ -40,7 +41,7 @@ begin
             message = format('max_messages = %s is not between 1 and 10000', coalesce(max_messages::text, 'null'));
     end if;
     return query
-    select s.id, s.deliver_at, s.scheduled_at, s.ttl, s.key, s.data, s.bytes, s.headers
+    select s.id, s.deliver_at, s.scheduled_at, s.ttl, s.key, s.data, s.bytes, s.headers, s.priority
     from postbus_data.scheduled as s
     where s.stream_id = listed
         and s.schedule_id is null

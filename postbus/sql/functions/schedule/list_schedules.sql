@@ -32,7 +32,8 @@ begin
                 ) as r
             ),
             '[]'
-        )
+        ),
+        s.priority
     from postbus_data.schedule as s
     join postbus_data.stream as t on t.id = s.stream_id
     where (only_id is null or s.stream_id = only_id)

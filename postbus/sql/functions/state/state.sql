@@ -56,7 +56,7 @@ begin
             versions,
             string_agg(
                 format(
-                    'select l.seq, l.partition, l.key, %s, l.headers, l.published_at, null::text as resume
+                    'select l.seq, l.partition, l.key, %s, l.headers, l.published_at, null::text as resume, postbus.priority_of(l.partition) as priority
                     from versions as v
                     join %s as l on l.partition = v.partition and l.seq = v.seq
                     where v.segment = %s',

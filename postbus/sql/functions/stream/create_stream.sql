@@ -117,7 +117,9 @@ begin
     -- land below the horizon.
     execute format('create sequence postbus_data.seq_%s minvalue 0 start 0 cache 1', id);
     execute format('create sequence postbus_data.layout_%s cache 1', id);
+    execute format('create sequence postbus_data.urgent_%s minvalue 0 start 0 cache 1', id);
     perform setval(format('postbus_data.seq_%s', id), 0);
+    perform setval(format('postbus_data.urgent_%s', id), 0);
     perform postbus_data.prepare_segment(id, 1, 0, partitions);
     perform postbus_data.set_layout(id, 1, 0, partitions);
     if dedup_window is not null then

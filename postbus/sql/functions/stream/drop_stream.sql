@@ -24,6 +24,8 @@ begin
     );
     execute format('drop sequence postbus_data.seq_%s', dropped);
     execute format('drop sequence postbus_data.layout_%s', dropped);
+    execute format('drop sequence postbus_data.urgent_%s', dropped);
+    delete from postbus_data.level as l where l.stream_id = dropped;
     execute format('drop table if exists postbus_data.state_%s', dropped);
     perform postbus_data.end_dedup(dropped);
     perform postbus.drop_consumer(stream, c.name) from postbus_data.consumer as c where c.stream_id = dropped;

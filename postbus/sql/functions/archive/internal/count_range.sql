@@ -19,12 +19,13 @@ begin
     loop
         execute format(
             'select count(*)
-            from generate_series(%s, %s) as p (n)
+            from postbus_data.segment_partitions(%s, %s, %s) as p (n)
             cross join lateral (
                 select from %s as l where l.partition = p.n and l.seq > $1 and l.seq <= $2
             ) as m',
+            segment.stream_id,
             segment.partition_base,
-            segment.partition_base + segment.partition_count - 1,
+            segment.partition_count,
             postbus_data.log_table(stream_id, segment.number)
         ) into counted using after_seq, to_seq;
         total := total + counted;

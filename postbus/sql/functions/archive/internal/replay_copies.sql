@@ -75,7 +75,7 @@ begin
                 first_kept - 1
             )
             and postbus_data.passes(
-                reader, row(null, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
+                reader, row(null, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null, null)::postbus.delivery
             )
             and not exists (
                 select

@@ -30,6 +30,14 @@ begin
             message = 'a stream with one message per key needs consumers in order "key" or "partition"',
             hint = 'in order "none" a later version could overtake one that is in flight';
     end if;
+    if settings.ordering = 'partition' and not settings.is_group
+        and exists (select from postbus_data.level as l where l.stream_id = settings.stream_id)
+    then
+        raise exception using
+            errcode = 'PB409',
+            message = format('ordering = ''partition'' is not possible: messages of several priorities were published to stream "%s"', settings.stream_name),
+            hint = 'choose order "key" or "none", which know priorities, or a group, which reads all levels side by side';
+    end if;
 
     if num_nonnulls("start", from_seq, from_time) = 0 then
         "start" := 'earliest';
@@ -41,7 +49,7 @@ begin
         filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
         -- <consumer settings: names>
         ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
-        expire_after, keep_history, dead_letters_to
+        expire_after, keep_history, dead_letters_to, ageing
         -- </consumer settings>
     )
     values (
@@ -51,7 +59,7 @@ begin
         -- <consumer settings: values>
         settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
         settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history,
-        settings.dead_letters_to
+        settings.dead_letters_to, settings.ageing
         -- </consumer settings>
     )
     on conflict (stream_name, name) do nothing

@@ -20,7 +20,8 @@ as $$
         'keep_unread', false,
         'expire_after', null,
         'keep_history', null,
-        'dead_letters_to', null
+        'dead_letters_to', null,
+        'ageing', null
         -- </consumer settings>
     )
 $$;

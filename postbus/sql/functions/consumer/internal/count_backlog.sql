@@ -9,7 +9,8 @@ create or replace function postbus_data.count_backlog(
     out dead bigint,
     out oldest_unread_at timestamptz,
     out oldest_in_flight_at timestamptz,
-    out timed_out bigint
+    out timed_out bigint,
+    out by_priority jsonb
 )
 language plpgsql
 stable
@@ -27,6 +28,7 @@ unread               not delivered yet. Messages that the filter, their time to 
 in_flight            leased and not settled; redelivering is how many of them were delivered before.
 waiting              failed, due for redelivery, or parked behind their key; 10,000 means that many or more.
 dead                 given up; 10,000 means that many or more.
+by_priority          by priority in use, how many are unread or waiting: as exact as these, each for itself.
 timed_out            how many deliveries have ended because their lease expired, since the last seek.
 
 Stable, so it has the snapshot of the query that calls it: a message that moves from one state to another meanwhile is counted once.
@@ -40,6 +42,8 @@ declare
     conditions text[] := array['coalesce(l.expires_at > clock_timestamp(), true)'];
     parts integer[];
     replaced integer;
+    lane integer;
+    here bigint;
 begin
     select array_agg(p.n order by p.n), array_agg(greatest(coalesce(place.read_to_seq, reader.start_after), source.start_seq - 1) order by p.n)
     into partitions, after_seqs
@@ -91,15 +95,17 @@ begin
             select count(*)
             from (
                 select
-                from postbus_data.due as d
-                where d.consumer_id = consumer_id
+                from unnest(postbus_data.lanes(reader.stream_id)) as level (lane)
+                join postbus_data.due as d on d.consumer_id = consumer_id
                     and d.epoch = reader.epoch
+                    and d.lane = level.lane
                     and d.n > coalesce(
                         (
                             select r.read_to_n
                             from postbus_data.redelivery_position as r
                             where r.consumer_id = consumer_id
                                 and r.epoch = reader.epoch
+                                and r.lane = level.lane
                             order by r.read_to_n desc
                             limit 1
                         ),
@@ -142,5 +148,41 @@ begin
         0
     );
     backlog := unread + in_flight + waiting;
+    by_priority := jsonb_build_object('4', unread + waiting);
+    if partitions[cardinality(partitions)] < 100000000 then
+        return;
+    end if;
+    by_priority := '{}';
+    foreach lane in array postbus_data.lanes(source.id) loop
+        select c.message_count
+        into here
+        from (
+            select array_agg(p.n order by p.n) as partitions, array_agg(p.after_seq order by p.n) as after_seqs
+            from unnest(partitions, after_seqs) as p (n, after_seq)
+            where p.n between lane and lane + 99999999
+        ) as own
+        cross join lateral postbus_data.count_messages(source.id, own.partitions, own.after_seqs, array_to_string(conditions, ' and '), reader) as c;
+        select here + count(*)
+        into here
+        from (
+            (
+                select from postbus_data.waiting as w where w.consumer_id = consumer_id and w.partition between lane and lane + 99999999 limit 10000
+            )
+            union all
+            (
+                select
+                from postbus_data.parked as p
+                where p.consumer_id = consumer_id
+                    and p.epoch = reader.epoch
+                    and p.partition between lane and lane + 99999999
+                limit 10000
+            )
+            union all
+            (
+                select from postbus_data.due as d where d.consumer_id = consumer_id and d.epoch = reader.epoch and d.lane = lane limit 10000
+            )
+        ) as held;
+        by_priority := by_priority || jsonb_build_object(postbus.priority_of(lane), here);
+    end loop;
 end
 $$;

@@ -15,6 +15,7 @@ as $$
     delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
     delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.urgent_position as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.redelivery_position as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.sweep_state as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.consumer_use as p where p.consumer_id = forget.consumer_id;

@@ -29,7 +29,8 @@ begin
         return query
         select
             m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, h.state, h.attempt, h.until, h.reason,
-            h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes
+            h.ack_id, h.last_delivered_at, coalesce(s.deferrals, 0), s.state::text, s.bytes,
+            postbus.priority_of(m.partition)
         from unnest(held.seqs, held.attempts, held.states, held.untils, held.reasons, held.ack_ids, held.last_delivered)
             as h (seq, attempt, state, until, reason, ack_id, last_delivered_at)
         join unnest(

@@ -11,6 +11,6 @@ as $$
         where g.stream_id = reader.stream_id
             and g.partition_base >= reader.partition_base
     ) as g
-    cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
+    cross join lateral postbus_data.segment_partitions(reader.stream_id, g.partition_base, g.partition_count) as p (n)
     order by p.n
 $$;

@@ -22,6 +22,7 @@ declare
     end_seq bigint;
     place postbus_data.position;
     places postbus_data.position[];
+    partition integer;
     leases bigint[];
     moved postbus_data.consumer;
 begin
@@ -51,8 +52,11 @@ begin
         return reader;
     end if;
     end_seq := postbus_data.horizon_of(reader.stream_id);
-    for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
-        if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition) then
+    for partition in select p from postbus_data.segment_partitions(reader.stream_id, reader.partition_base, reader.partition_count) as p order by p loop
+        -- Levels share the mutex of the partition, but for a group.
+        if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), mod(partition, 100000000))
+            or (reader.is_group and not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition))
+        then
             return reader;
         end if;
         place := postbus_data.position_of(reader, partition);
@@ -89,7 +93,7 @@ begin
     end if;
     foreach place in array places loop
         -- A receive that still looks at an old partition finds nothing to claim.
-        perform postbus_data.advance_position(place, 9223372036854775807);
+        perform postbus_data.write_position(place, 9223372036854775807);
     end loop;
     with unparked as (
         delete from postbus_data.parked as p
@@ -110,10 +114,11 @@ begin
     insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound, leases, expired_count, missed_count)
     select
         reader.id, reader.epoch, p.n, greatest(next_segment.after_seq, reader.start_after), 0,
-        postbus_data.in_flight(reader.id, reader.epoch, null, case when reader.ordering = 'none' then false end), leases,
+        case when p.n < 100000000 then postbus_data.in_flight(reader.id, reader.epoch, null, case when reader.ordering = 'none' then false end) else 0 end,
+        case when p.n < 100000000 then leases end,
         case when p.n = moved.partition_base then (select sum(o.expired_count) from unnest(places) as o) else 0 end,
         case when p.n = moved.partition_base then (select sum(o.missed_count) from unnest(places) as o) else 0 end
-    from generate_series(moved.partition_base, moved.partition_base + moved.partition_count - 1) as p (n);
+    from postbus_data.segment_partitions(moved.stream_id, moved.partition_base, moved.partition_count) as p (n);
     return moved;
 end
 $$;

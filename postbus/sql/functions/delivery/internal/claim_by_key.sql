@@ -6,8 +6,8 @@ as $$
 /*
 In order "key": find the keys of a partition that are not free, and lease messages that waited for a key that has become free.
 
-A key is not free while a lease in flight holds a message of it, while a message of it has failed or is parked, or while a dead
-letter holds it. Failed and parked messages go first, in order of seq, up to the first message of the key that is not due yet.
+A key is not free while a lease in flight holds a message of it, whatever its level, while a message of it and of the same level has failed or is parked,
+or while a dead letter holds it. Failed and parked messages go first, in order of seq, up to the first message of the key that is not due yet.
 
 After a change of the partition count, failed messages of older partitions belong to the partition that their key has now. They
 are leased under the partition that they were published to, and only those of one such partition at a time: when a message
@@ -20,7 +20,9 @@ Touches  lease, position (insert), waiting, parked (delete).
 */
 declare
     place postbus_data.position := claim.place;
-    partition_base integer := postbus_data.layout_base(claim.layout);
+    -- Failed and parked messages hold their keys within their level.
+    lane integer := (claim.place).partition / 100000000 * 100000000;
+    partition_base integer := lane + postbus_data.layout_base(claim.layout);
     in_flight text[];
     origin integer;
     seqs bigint[];
@@ -47,7 +49,7 @@ begin
     if place.parked_from is not null
         or reader.on_dead = 'hold'
         or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition = place.partition)
-        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition < partition_base)
+        or exists (select from postbus_data.waiting as w where w.consumer_id = reader.id and w.partition >= lane and w.partition < partition_base)
     then
         with held as (
             select w.partition, w.seq, w.key, w.attempts, w.due_at <= clock_timestamp() as is_due
@@ -58,8 +60,9 @@ begin
             select w.partition, w.seq, w.key, w.attempts, w.due_at <= clock_timestamp()
             from postbus_data.waiting as w
             where w.consumer_id = reader.id
+                and w.partition >= lane
                 and w.partition < partition_base
-                and postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
+                and lane + postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
             union all
             select p.partition, p.seq, p.key, 0, true
             from postbus_data.parked as p
@@ -73,14 +76,18 @@ begin
             from postbus_data.dead_letter as d
             where reader.on_dead = 'hold'
                 and d.consumer_id + 0 = reader.id
-                and d.partition = place.partition
+                -- Whatever their levels.
+                and d.partition = any (case
+                    when postbus_data.has_levels(claim.layout) then array(select l + place.partition - lane from unnest(postbus_data.lanes(reader.stream_id)) as l)
+                    else array[place.partition]
+                end)
                 and d.key is not null
             union all
             select d.partition, d.seq, d.key, 0, false
             from postbus_data.dead_letter as d
             where reader.on_dead = 'hold'
                 and d.consumer_id + 0 = reader.id
-                and d.partition < partition_base
+                and mod(d.partition, 100000000) < partition_base - lane
                 and d.key is not null
         ),
         by_key as (

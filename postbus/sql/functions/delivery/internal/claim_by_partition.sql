@@ -14,7 +14,8 @@ Touches  lease, position (insert), waiting (delete).
 */
 declare
     place postbus_data.position := claim.place;
-    partition_base integer := postbus_data.layout_base(claim.layout);
+    lane integer := (claim.place).partition / 100000000 * 100000000;
+    partition_base integer := lane + postbus_data.layout_base(claim.layout);
     origin integer;
     seqs bigint[];
     attempts integer[];
@@ -44,8 +45,9 @@ begin
                 select w.partition, w.seq, w.attempts, w.due_at
                 from postbus_data.waiting as w
                 where w.consumer_id = reader.id
+                    and w.partition >= lane
                     and w.partition < partition_base
-                    and postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
+                    and lane + postbus_data.current_partition(claim.layout, w.key, w.seq) = place.partition
             ) as w
         ) as f
     ) as h;

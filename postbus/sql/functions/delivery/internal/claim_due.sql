@@ -1,14 +1,19 @@
-create or replace function postbus_data.claim_due(reader postbus_data.consumer, claim postbus_data.receive_state, wanted integer)
+create or replace function postbus_data.claim_due(
+    reader postbus_data.consumer,
+    claim postbus_data.receive_state,
+    wanted integer,
+    lane integer default 0
+)
 returns postbus_data.receive_state
 language plpgsql
 volatile
 as $$
 /*
-Lease messages of the redelivery log, in the order in which they came due: one lease row for each partition among them. Messages
+Lease messages of the redelivery log of a level, in the order in which they came due: one lease row for each partition among them. Messages
 purged since then are skipped.
 
 Touches  lease, redelivery_position (insert; delete of the last one), due (delete).
-Locks    the mutex of the redelivery log; the claim is busy when another session holds it.
+Locks    the mutex of the redelivery logs; the claim is busy when another session holds it.
 */
 #variable_conflict use_variable
 declare
@@ -25,8 +30,12 @@ begin
     if claim.busy then
         return claim;
     end if;
-    place := postbus_data.redelivery_position_of(reader);
-    bound := place.pending_bound;
+    place := postbus_data.redelivery_position_of(reader, lane);
+    -- The logs of all levels share the quota, and each position knows only what was read from its own.
+    bound := case
+        when postbus_data.has_levels(claim.layout) then postbus_data.in_flight(reader.id, reader.epoch, null, true)
+        else place.pending_bound
+    end;
     if bound + wanted > claim.quota then
         bound := postbus_data.in_flight(reader.id, reader.epoch, null, true);
         wanted := least(wanted, claim.quota - bound);
@@ -46,6 +55,7 @@ begin
             from postbus_data.due as d
             where d.consumer_id = reader.id
                 and d.epoch = reader.epoch
+                and d.lane = lane
                 and d.n > place.read_to_n
             order by d.n
             limit wanted
@@ -74,14 +84,16 @@ begin
     delete from postbus_data.due as d
     where d.consumer_id = reader.id
         and d.epoch = reader.epoch
+        and d.lane = lane
         and d.n > place.read_to_n
         and d.n <= last_n;
     delete from postbus_data.redelivery_position as p
     where p.consumer_id = reader.id
         and p.epoch = reader.epoch
+        and p.lane = lane
         and p.read_to_n = place.read_to_n;
-    insert into postbus_data.redelivery_position (consumer_id, epoch, read_to_n, pending_bound)
-    values (reader.id, reader.epoch, last_n, bound + coalesce(cardinality(claim.messages), 0));
+    insert into postbus_data.redelivery_position (consumer_id, epoch, read_to_n, pending_bound, lane)
+    values (reader.id, reader.epoch, last_n, bound + coalesce(cardinality(claim.messages), 0), lane);
     return claim;
 end
 $$;

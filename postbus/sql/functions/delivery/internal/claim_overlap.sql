@@ -43,7 +43,7 @@ begin
     end if;
     claim.messages := nullif(
         array(
-            select row(prefix || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
+            select row(prefix || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null, null)::postbus.delivery
             from unnest(claim.messages) as m
             where m.seq = any (picked.seqs)
             order by m.seq

@@ -14,15 +14,19 @@ Messages that only another way can lease (failed ones, or those where two segmen
 Hot.
 
 Touches  as claim_by_key, claim_by_partition and claim_overlap, if it calls them.
-Locks    the partition's mutex; the claim is busy when another session holds it.
+Locks    the partition's mutex, which is the same for all levels; the claim is busy when another session holds it.
 
 Mutex, horizon and rows are separate statements, each with a younger snapshot than the one before.
 */
 #variable_conflict use_variable
 declare
     place postbus_data.position;
+    slot postbus_data.position;
     newest integer;
+    lane integer := partition / 100000000 * 100000000;
 begin
+    -- The mutex, and what is in flight, are those of the partition in all levels.
+    partition := partition - lane;
     claim.messages := null;
     claim.wanted := null;
     claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition);
@@ -34,10 +38,26 @@ begin
         from postbus_data.position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
-            and p.partition = partition
+            and p.partition = lane + partition
         order by p.read_to_seq desc
         limit 1
     );
+    if lane > 0 then
+        -- What is in flight is recorded with the default level, see save_slot.
+        slot := postbus_data.position_of(reader, partition);
+        if slot.read_to_seq = 9223372036854775807 then
+            return claim;
+        end if;
+        if place.read_to_seq is null then
+            -- The horizon was read before.
+            place := postbus_data.first_position(
+                reader, lane + partition, greatest(reader.start_after, least(postbus_data.lane_start(reader.stream_id, lane), claim.horizon))
+            );
+        end if;
+        place.leases := slot.leases;
+        place.pending_bound := slot.pending_bound;
+        place.pending_since := slot.pending_since;
+    end if;
     if place.read_to_seq is null then
         place := postbus_data.first_position(reader, partition, reader.start_after);
     elsif place.read_to_seq = 9223372036854775807 then
@@ -77,7 +97,7 @@ begin
     claim.after_seq := greatest(place.read_to_seq, claim.start_seq - 1);
     if claim.start_seq - 1 > place.read_to_seq then
         place.missed_count := place.missed_count + postbus_data.missed_between(
-            reader.stream_id, partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
+            reader.stream_id, lane + partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
         );
     end if;
     if place.horizon <= claim.after_seq then

@@ -63,7 +63,7 @@ begin
                 order by s.deliver_at
                 limit 1
             );
-            wake := next_at <= now_at or scheduled_at <= now_at or postbus_data.has_due(reader.id, reader.epoch)
+            wake := next_at <= now_at or scheduled_at <= now_at or exists (select from unnest(postbus_data.lanes(reader.stream_id)) as lane where postbus_data.has_due(reader.id, reader.epoch, lane))
                 or postbus_data.is_behind(reader)
                 or (next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000));
             next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);

@@ -12,7 +12,7 @@ language plpgsql
 volatile
 as $$
 /*
-How many messages of a partition are in flight, for a position whose pending_bound is used up.
+How many messages of a partition are in flight, of all levels together, for a position whose pending_bound is used up.
 
 leases   the leases of the position, in an order that lists them. Otherwise null: then only first deliveries are counted,
          because failed messages have a quota of their own, and those of partitions below partition_base, of an older layout,
@@ -51,7 +51,7 @@ begin
     where l.consumer_id = consumer_id
         and l.deadline >= coalesce(since, '-infinity'::timestamptz)
         and l.epoch = epoch
-        and (l.partition = partition or l.partition < partition_base)
+        and (mod(l.partition, 100000000) = partition or mod(l.partition, 100000000) < partition_base)
         and l.attempts is null;
 end
 $$;

@@ -8,12 +8,14 @@ Write the function postbus_data.ack_and_receive_<stream id>, which acks and rece
 
 It goes the shortest way when nothing has to be decided about messages of the newest segment, which is nearly always so: those of one partition that has
 enough of them, or else what there is in several (gathering). Few statements, planned once for a session (docs/decisions/0008). Whatever it does not know
-or like it leaves to receive_with_decisions. Written anew when the stream is created or altered and when a new segment is begun.
+or like it leaves to receive_with_decisions. Written anew when the stream is created or altered, when a new segment is begun and
+when a priority is used first.
 */
 declare
     stream postbus_data.stream;
     names jsonb;
     layout bigint := pg_sequence_last_value(to_regclass('postbus_data.layout_' || stream_id));
+    has_levels boolean := postbus_data.has_levels(layout);
 begin
     select s.* into stream from postbus_data.stream as s where s.id = stream_id;
     names := jsonb_build_object(
@@ -30,9 +32,20 @@ begin
         'array_limit', least(1000, 900000000 / stream.max_message_bytes),
         -- Receives of a single partition take turns. Of several, a receive takes one that is free.
         'or_wait', case when postbus_data.layout_count(layout) = 1 then ' or postbus_data.wait_for_partition(reader.id, chosen)' else '' end,
-        'is_plain', not stream.one_message_per_key,
+        -- Groups read levels side by side, by a way of their own.
+        'is_plain', case when stream.one_message_per_key then 'false' when has_levels then 'not c.is_group' else 'true' end,
+        'reader_ageing', case when has_levels then E'\n        c.ageing,' else '' end,
         'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
         'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,
+        -- Redeliveries of urgent messages, by the levels that were in use when this was written.
+        'has_urgent_due', coalesce(
+            (
+                select string_agg(format('postbus_data.has_due(reader.id, reader.epoch, %s)', lane), ' or ')
+                from unnest(postbus_data.lanes(stream_id)) as lane
+                where lane >= 500000000
+            ),
+            'false'
+        ),
         -- Failed messages of an older layout hold their keys too.
         'no_older_failures', case
             when postbus_data.layout_base(layout) > 0 then format(
@@ -44,7 +57,10 @@ begin
     );
     execute postbus_data.render(
         postbus_data.ack_and_receive_template(),
-        names || jsonb_build_object('ack_and_receive_from_many', postbus_data.render(postbus_data.ack_and_receive_from_many_template(), names))
+        names || jsonb_build_object(
+            'ack_and_receive_from_many', postbus_data.render(postbus_data.ack_and_receive_from_many_template(), names),
+            'ack_and_receive_urgent', case when has_levels then postbus_data.render(postbus_data.ack_and_receive_urgent_template(), names) else '' end
+        )
     );
 end
 $$;

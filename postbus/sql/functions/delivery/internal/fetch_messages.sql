@@ -35,7 +35,7 @@ begin
     loop
         exit when cardinality(messages) >= max_messages and messages[max_messages].seq <= segment.after_seq;
         execute 'select b.* from postbus_data.claim_' || stream_id || '_' || segment.number || '(null, $1) as b' into batch using claim;
-        select array_agg(row(null, 1, m.seq, partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery)
+        select array_agg(row(null, 1, m.seq, partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null, null)::postbus.delivery)
         into found_here
         from unnest(batch.seqs, batch.keys, batch.data, batch.bytes, batch.headers, batch.published_at)
             as m (seq, key, data, bytes, headers, published_at);

@@ -58,7 +58,7 @@ begin
     if source is null then
         return null;
     end if;
-    execute 'select array_agg(row($4 || m.seq, m.attempt, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
+    execute 'select array_agg(row($4 || m.seq, m.attempt, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null, null)::postbus.delivery
         order by m.seq) from (' || source || ') as m'
     into messages
     using seqs, attempts, partition, prefix, live_only;

@@ -4,7 +4,7 @@ language sql
 volatile
 as $$
 /*
-Whether a partition has nothing in flight, in the orders "key" and "partition". A guess: it does not take the partition's mutex.
+Whether a partition has nothing in flight of any level, in the orders "key" and "partition". A guess: it does not take the partition's mutex.
 */
     select not exists (
         select
@@ -13,7 +13,7 @@ Whether a partition has nothing in flight, in the orders "key" and "partition". 
             from postbus_data.position as p
             where p.consumer_id = reader.id
                 and p.epoch = reader.epoch
-                and p.partition = is_idle.partition
+                and p.partition = mod(is_idle.partition, 100000000)
             order by p.read_to_seq desc
             limit 1
         ) as p

@@ -9,5 +9,9 @@ has not come to the new ones yet.
 */
     select (pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id)) >> 35 << 35)
         | (reader.partition_base::bigint << 11)
-        | reader.partition_count
+        | mod(
+            reader.partition_count
+            + case when postbus_data.has_levels(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id))) then 1024 else 0 end,
+            2048
+        )
 $$;

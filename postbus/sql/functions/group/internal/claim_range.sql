@@ -75,7 +75,7 @@ begin
             if last_seq > place.read_to_seq and (place.read_to_seq = reader.start_after or last_seq - place.read_to_seq >= wanted * partition_count) then
                 -- So that it does not look new, or full, the next time.
                 place.leases := null;
-                perform postbus_data.advance_position(place, last_seq);
+                perform postbus_data.write_position(place, last_seq);
             end if;
             return claimed;
         end if;
@@ -93,7 +93,7 @@ begin
             clock_timestamp(), claimed.deadline
         );
     end if;
-    perform postbus_data.advance_position(place, greatest(place.read_to_seq, seqs[cardinality(seqs)]));
+    perform postbus_data.write_position(place, greatest(place.read_to_seq, seqs[cardinality(seqs)]));
     claimed.from_seq := seqs[1];
     claimed.to_seq := seqs[cardinality(seqs)];
     claimed.message_count := cardinality(seqs);

@@ -19,6 +19,12 @@ begin_with  the partition to look at first; null for a random one, so that none 
 declare
     partition_base integer := reader.partition_base;
     partition_count integer := reader.partition_count;
+    -- Levels are partitions like others: a worker that reads a partition reads it in all levels, in turn.
+    lanes integer[] := case
+        when postbus_data.has_levels(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id))) then postbus_data.lanes(reader.stream_id)
+        else '{0}'
+    end;
+    first_lane integer := floor(random() * cardinality(lanes));
     start_seq bigint := (select s.start_seq from postbus_data.stream as s where s.id = reader.stream_id);
     first integer := case
         when begin_with - partition_base between 0 and partition_count - 1 then begin_with - partition_base
@@ -52,10 +58,10 @@ begin
     end if;
     loop
         busy_ones := '{}';
-        for step in 0 .. partition_count - 1 loop
+        for step in 0 .. partition_count * cardinality(lanes) - 1 loop
             exit when remaining <= 0;
-            partition := partition_base + mod(first + step, partition_count);
-            continue when not partition = any (owned) or not partition = any (awaited);
+            partition := lanes[1 + mod(first_lane + step / partition_count, cardinality(lanes))] + partition_base + mod(first + step, partition_count);
+            continue when not mod(partition, 100000000) = any (owned) or not partition = any (awaited);
             if not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition) then
                 busy_ones := busy_ones || partition;
                 continue;

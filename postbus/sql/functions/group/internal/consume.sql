@@ -33,7 +33,7 @@ begin
         select b.*
         from postbus_data.as_batches(
             array(
-                select row(coalesce(claimed.token, '0000000000000000') || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null)::postbus.delivery
+                select row(coalesce(claimed.token, '0000000000000000') || '-' || m.seq, 1, m.seq, m.partition, m.key, m.data, m.bytes, m.headers, m.published_at, 0, null, null, null)::postbus.delivery
                 from unnest(messages) as m
             )
         ) as b;

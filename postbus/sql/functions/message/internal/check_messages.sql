@@ -5,7 +5,8 @@ create or replace function postbus_data.check_messages(
     data text[],
     headers jsonb[],
     bytes bytea[],
-    dedup_ids text[]
+    dedup_ids text[],
+    priorities integer[] default null
 )
 returns json[]
 language plpgsql
@@ -16,7 +17,7 @@ Refuse a batch with a message that the stream does not accept: PB400 with the pl
 Returns  the data as JSON, if the stream holds JSON.
 */
 begin
-    perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids);
+    perform postbus_data.check_batch(message_count, keys, data, headers, bytes, dedup_ids, priorities);
     if postbus_data.tokens_are_valid(array_to_string(keys, '.')) is false
         or (
             select max(length(m.key)) > 255

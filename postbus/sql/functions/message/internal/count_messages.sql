@@ -19,7 +19,7 @@ as $$
 How many messages a stream holds in these partitions, each above its seq. It counts up to 1,000 of them one by one; if there are more, it
 estimates from the first messages of each partition, taking the rest to be as dense.
 
-partitions  in ascending order; after_seqs has the seq for each.
+partitions  in ascending order, of one level or more; after_seqs has the seq for each.
 condition   on l, a row of the log, which may name the reader as $4.
 
 Returns  is_exact: they were all counted. oldest_at: when the oldest of those that it looked at was published.
@@ -53,7 +53,7 @@ begin
         select postbus_data.log_table(g.stream_id, g.number) as log
         from postbus_data.segment as g
         where g.stream_id = stream_id
-            and g.partition_base >= partitions[1]
+            and g.partition_base >= mod(partitions[1], 100000000)
             and (g.sealed_at is null or g.last_seq > lowest_seq)
         order by g.number
     loop
@@ -89,7 +89,7 @@ begin
             max(coalesce(g.last_seq, g.rolled_at_seq, newest_seq)) over (partition by g.partition_base) as end_seq
         from postbus_data.segment as g
         where g.stream_id = stream_id
-            and g.partition_base >= partitions[1]
+            and g.partition_base >= mod(partitions[1], 100000000)
             and (g.sealed_at is null or g.last_seq > lowest_seq)
         order by g.number
     loop

@@ -13,6 +13,7 @@ takes one index probe for each partition.
 declare
     segment record;
     message postbus.delivery;
+    lanes integer[] := postbus_data.lanes(stream_id);
 begin
     for segment in
         select g.number, g.partition_base, g.partition_count, s.data_type = 'bytes' as has_bytes
@@ -25,13 +26,13 @@ begin
         execute format(
             'select null::text, null::integer, l.seq, l.partition, l.key, %s, l.headers, l.published_at
             from postbus_data.log_%s_%s as l
-            where l.partition = any (array(select generate_series($1, $2))) and l.seq = $3',
+            where l.partition = any (array(select u.lane + n from unnest($1) as u (lane) cross join generate_series($2, $3) as n)) and l.seq = $4',
             case when segment.has_bytes then 'null::text, l.data' else 'l.data::text, null::bytea' end,
             stream_id,
             segment.number
         )
         into message
-        using segment.partition_base, segment.partition_base + segment.partition_count - 1, seq;
+        using lanes, segment.partition_base, segment.partition_base + segment.partition_count - 1, seq;
         exit when message.seq is not null;
     end loop;
     if message.seq is null then

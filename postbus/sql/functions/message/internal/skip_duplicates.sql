@@ -54,8 +54,9 @@ begin
     elsif cardinality(chosen) < message_count then
         select
             array_agg(batch.keys[c] order by c), array_agg(batch.data[c] order by c), array_agg(batch.contents[c] order by c),
-            array_agg(batch.headers[c] order by c), array_agg(batch.bytes[c] order by c), array_agg(batch.seqs[c] order by c)
-        into batch.keys, batch.data, batch.contents, batch.headers, batch.bytes, batch.seqs
+            array_agg(batch.headers[c] order by c), array_agg(batch.bytes[c] order by c), array_agg(batch.seqs[c] order by c),
+            case when batch.priorities is not null then array_agg(batch.priorities[c] order by c) end
+        into batch.keys, batch.data, batch.contents, batch.headers, batch.bytes, batch.seqs, batch.priorities
         from unnest(chosen) as c;
     end if;
     return batch;

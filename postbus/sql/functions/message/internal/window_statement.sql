@@ -13,8 +13,8 @@ as $$
 /* The statement that read_window executes; null when no segment holds such seqs. */
     select string_agg(
         format(
-            'select m.seq, m.partition, m.key, %s, %s, m.headers, m.published_at, null::text
-            from generate_series(%s, %s) as p (n)
+            'select m.seq, m.partition, m.key, %s, %s, m.headers, m.published_at, null::text, postbus.priority_of(m.partition)
+            from unnest(%L::integer[]) as p (n)
             cross join lateral (
                 select l.* from %s as l where l.partition = p.n and l.seq > $1 and l.seq <= $2 offset 0
             ) as m
@@ -24,8 +24,7 @@ as $$
                 and ($6 is null or m.published_at < $6)',
             case when source.data_type = 'bytes' then 'null::text' else 'm.data::text' end,
             case when source.data_type = 'bytes' then 'm.data' else 'null::bytea' end,
-            part.first,
-            part.last,
+            part.partitions,
             postbus_data.log_table(g.stream_id, g.number)
         ),
         ' union all '
@@ -33,14 +32,17 @@ as $$
     ) || ' order by 1' || case when backwards then ' desc' else '' end || ' limit ' || max_messages
     from postbus_data.segment as g
     cross join lateral (
-        select
-            coalesce(filter.partition, g.partition_base + chosen.offset, g.partition_base) as first,
-            coalesce(filter.partition, g.partition_base + chosen.offset, g.partition_base + g.partition_count - 1) as last
-        from (select postbus.partition_of(filter.key, g.partition_count) as offset) as chosen
+        select array_agg(p.n) as partitions
+        from postbus_data.segment_partitions(g.stream_id, g.partition_base, g.partition_count) as p (n)
+        where (filter.partition is null or p.n = filter.partition)
+            and (
+                filter.partition is not null
+                or filter.key is null
+                or mod(p.n, 100000000) = g.partition_base + postbus.partition_of(filter.key, g.partition_count)
+            )
     ) as part
     where g.stream_id = source.id
         and g.after_seq < to_seq
         and (g.last_seq > window_statement.after_seq or g.sealed_at is null)
-        and part.first >= g.partition_base
-        and part.last < g.partition_base + g.partition_count
+        and part.partitions is not null
 $$;

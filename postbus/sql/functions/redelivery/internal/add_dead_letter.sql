@@ -36,7 +36,7 @@ begin
             'postbus-dead-attempts', attempts::text, 'postbus-dead-reason', left(reason, 1000)
         ));
         begin
-            perform postbus.publish(reader.dead_letters_to, message.key, message.data, headers, message.bytes);
+            perform postbus.publish(reader.dead_letters_to, message.key, message.data, headers, message.bytes, priority => postbus.priority_of(message.partition));
         exception
             when sqlstate 'PB400' or sqlstate 'PB404' or sqlstate 'PB409' or sqlstate 'PB413' or sqlstate 'PB507' then
                 reason := concat_ws('; ', reason, format('no copy in stream "%s": %s', reader.dead_letters_to, sqlerrm));

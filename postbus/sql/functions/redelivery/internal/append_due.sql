@@ -4,24 +4,32 @@ language plpgsql
 volatile
 as $$
 /*
-Move messages that are due to the redelivery log, those that came due since the last sweep in order of their seqs.
+Move messages that are due to the redelivery log of their level, those that came due since the last sweep in order of their seqs.
 
 Its caller holds the sweep mutex until it commits, so rows become visible in the order of their numbers.
 
 Returns  how many were moved.
 Touches  waiting (delete), due (insert).
 */
+#variable_conflict use_variable
 declare
+    lanes integer[] := postbus_data.lanes(reader.stream_id);
+    -- The last number in each of them.
+    last_ns bigint[];
     last_n bigint;
+    lane integer;
     moved integer;
 begin
-    select d.n into last_n
-    from postbus_data.due as d
-    where d.consumer_id = reader.id
-        and d.epoch = reader.epoch
-    order by d.n desc
-    limit 1;
-    last_n := greatest(last_n, (postbus_data.redelivery_position_of(reader)).read_to_n);
+    foreach lane in array lanes loop
+        select d.n into last_n
+        from postbus_data.due as d
+        where d.consumer_id = reader.id
+            and d.epoch = reader.epoch
+            and d.lane = lane
+        order by d.n desc
+        limit 1;
+        last_ns := last_ns || greatest(last_n, (postbus_data.redelivery_position_of(reader, lane)).read_to_n);
+    end loop;
 
     with ripe as materialized (
         select w.consumer_id, w.partition, w.seq, w.due_at
@@ -41,8 +49,11 @@ begin
             and w.seq = r.seq
         returning w.partition, w.seq, w.attempts, w.due_at, w.token
     )
-    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts, token)
-    select reader.id, reader.epoch, last_n + row_number() over (order by t.seq), t.partition, t.seq, t.attempts, t.token
+    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts, token, lane)
+    select
+        reader.id, reader.epoch,
+        last_ns[array_position(lanes, t.partition / 100000000 * 100000000)] + row_number() over (partition by t.partition / 100000000 order by t.seq),
+        t.partition, t.seq, t.attempts, t.token, t.partition / 100000000 * 100000000
     from taken as t;
     get diagnostics moved = row_count;
     return moved;

@@ -36,15 +36,16 @@ begin
             'select count(*), min(m.seq)
             from (
                 select m.seq
-                from generate_series(%s, %s) as p (n)
+                from postbus_data.segment_partitions(%s, %s, %s) as p (n)
                 cross join lateral (
                     select l.seq from %s as l where l.partition = p.n and l.seq between $1 and $2 order by l.seq desc limit $3
                 ) as m
                 order by m.seq desc
                 limit $3
             ) as m',
+            segment.stream_id,
             segment.partition_base,
-            segment.partition_base + segment.partition_count - 1,
+            segment.partition_count,
             postbus_data.log_table(stream.id, segment.number)
         ) into found_count, lowest using stream.start_seq, horizon, remaining;
         remaining := remaining - found_count;

@@ -21,7 +21,9 @@ begin
             and p.partition = place
         order by p.read_to_seq desc
         limit 1;
-        read_to_seq := coalesce(read_to_seq, reader.start_after);
+        read_to_seq := coalesce(
+            read_to_seq, greatest(reader.start_after, least(horizon, postbus_data.lane_start(reader.stream_id, place / 100000000 * 100000000)))
+        );
         if read_to_seq < edge - 1 then
             edge := least(edge, (postbus_data.fetch_messages(reader.stream_id, place, read_to_seq, edge - 1, 1))[1].seq);
         end if;

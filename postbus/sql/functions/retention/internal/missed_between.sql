@@ -9,7 +9,8 @@ as $$
 How many messages of a partition with after_seq < seq < start_seq are gone from the stream. Seqs without a message do not count.
 
 Exact for segments that were dropped whole, and for up to 1,000 messages of each segment that still exists. Above that, and for
-part of a dropped segment, it is an estimate that assumes evenly spread messages. Segments dropped before counts were kept are
+part of a dropped segment, it is an estimate that assumes evenly spread messages. Messages of dropped segments count as those of the default level, whatever
+theirs was. Segments dropped before counts were kept are
 left out.
 
 It runs with the rights of its owner, so that no role needs rights on dropped.
@@ -35,7 +36,7 @@ begin
         where g.stream_id = stream_id
             and (g.last_seq is null or g.last_seq > after_seq)
             and g.after_seq < start_seq - 1
-            and partition between g.partition_base and g.partition_base + g.partition_count - 1
+            and mod(partition, 100000000) between g.partition_base and g.partition_base + g.partition_count - 1
     loop
         execute 'select count(*) from (select from ' || postbus_data.log_table(stream_id, segment.number)
             || ' as l where l.partition = $1 and l.seq > $2 and l.seq < $3 limit 1001) as m'

@@ -42,7 +42,7 @@ begin
     loop
         begin
             if due.schedule_id is null then
-                perform postbus.publish(stream_name, due.key, due.data, due.headers, due.bytes, ttl => due.ttl);
+                perform postbus.publish(stream_name, due.key, due.data, due.headers, due.bytes, ttl => due.ttl, priority => due.priority);
                 published := published + 1;
             else
                 select s.* into recurring from postbus_data.schedule as s where s.id = due.schedule_id;

@@ -15,6 +15,7 @@ begin
         when settings.time_zone is null or length(settings.time_zone) not between 1 and 100 then 'time_zone is missing'
         when (settings.catch_up in ('latest', 'skip', 'all')) is not true
             then format('catch_up = %L is not one of latest, skip, all', settings.catch_up)
+        when settings.priority not between 0 and 9 then format('priority = %s is not between 0 and 9', settings.priority)
         when (settings.max_catch_up between 1 and 1000) is not true
             then format('max_catch_up = %s is not between 1 and 1000', settings.max_catch_up)
     end;

@@ -18,7 +18,7 @@ begin
             'postbus-schedule', wanted.name,
             'postbus-occurrence', to_char(occurrence at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
         )),
-        wanted.bytes, ttl => wanted.ttl
+        wanted.bytes, ttl => wanted.ttl, priority => wanted.priority
     );
     insert into postbus_data.schedule_run (schedule_id, occurrence, seq) values (wanted.id, occurrence, abs(seq));
     delete from postbus_data.schedule_run as r

@@ -6,7 +6,8 @@ create or replace function postbus_data.schedule(
     key text,
     data text,
     headers jsonb,
-    bytes bytea
+    bytes bytea,
+    priority integer default null
 )
 returns bigint
 language plpgsql
@@ -28,8 +29,8 @@ begin
     if not isfinite(deliver_at) then
         raise exception using errcode = 'PB400', message = format('deliver_at = %s is not a time', deliver_at);
     end if;
-    insert into postbus_data.scheduled (stream_id, deliver_at, ttl, key, data, bytes, headers)
-    values (entry.stream_id, deliver_at, ttl, key, data, bytes, headers)
+    insert into postbus_data.scheduled (stream_id, deliver_at, ttl, key, data, bytes, headers, priority)
+    values (entry.stream_id, deliver_at, ttl, key, data, bytes, headers, coalesce(priority, 4))
     returning id into new_id;
     return new_id;
 end

@@ -3,6 +3,6 @@ returns integer
 language sql
 immutable parallel safe
 as $$
-/* How many partitions publishers write to, as a layout register says: see set_layout. Written to be inlined. */
-    select (layout & 2047)::integer
+/* How many partitions publishers write to, as a layout register says: see pack_layout. Written to be inlined. */
+    select (((layout - 1) & 1023) + 1)::integer
 $$;

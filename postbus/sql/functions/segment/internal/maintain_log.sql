@@ -23,6 +23,7 @@ begin
     end if;
     step_count := postbus_data.repair_layout(stream_id) + postbus_data.seal_segments(stream_id, sequence);
     step_count := step_count + postbus_data.advance_segment(stream_id, sequence);
+    step_count := step_count + postbus_data.refresh_levels(stream_id);
     step_count := step_count + postbus_data.maintain_dedup(stream_id, sequence);
     step_count := step_count + postbus_data.expire_consumers(stream_id);
     step_count := step_count + postbus_data.apply_retention(stream_id);

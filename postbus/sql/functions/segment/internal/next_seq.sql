@@ -26,12 +26,13 @@ begin
         begin
             execute format(
                 'select min(m.seq)
-                from generate_series(%s, %s) as p (n)
+                from postbus_data.segment_partitions(%s, %s, %s) as p (n)
                 cross join lateral (
                     select l.seq from %s as l where l.partition = p.n and l.seq > $1 order by l.seq limit 1
                 ) as m',
+                segment.stream_id,
                 segment.partition_base,
-                segment.partition_base + segment.partition_count - 1,
+                segment.partition_count,
                 postbus_data.log_table(stream_id, segment.number)
             ) into candidate using after_seq;
         exception when undefined_table then

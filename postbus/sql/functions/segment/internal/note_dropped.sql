@@ -4,7 +4,7 @@ language plpgsql
 volatile
 as $$
 /*
-Record how many messages of each partition a sealed segment holds that is about to be dropped.
+Record how many messages of each partition, of all levels together, a sealed segment holds that is about to be dropped.
 
 Touches  the segment's table (read), dropped (insert; update and delete of the oldest).
 */
@@ -17,7 +17,7 @@ begin
     execute format(
         'select array_agg(coalesce(c.count, 0) order by p.n)
         from generate_series(0, %s) as p (n)
-        left join (select l.partition, count(*) as count from %s as l group by l.partition) as c on c.partition = p.n + %s',
+        left join (select mod(l.partition, 100000000) as partition, count(*) as count from %s as l group by 1) as c on c.partition = p.n + %s',
         segment.partition_count - 1, postbus_data.log_table(stream_id, number), segment.partition_base
     ) into counts;
     insert into postbus_data.dropped (stream_id, number, partition_base, after_seq, last_seq, counts)

@@ -22,12 +22,13 @@ begin
         begin
             execute format(
                 'select max(m.seq)
-                from generate_series(%s, %s) as p (n)
+                from postbus_data.segment_partitions(%s, %s, %s) as p (n)
                 cross join lateral (
                     select l.seq from %s as l where l.partition = p.n and l.seq <= $1 order by l.seq desc limit 1
                 ) as m',
+                segment.stream_id,
                 segment.partition_base,
-                segment.partition_base + segment.partition_count - 1,
+                segment.partition_count,
                 postbus_data.log_table(stream_id, segment.number)
             ) into candidate using up_to_seq;
         exception when undefined_table then

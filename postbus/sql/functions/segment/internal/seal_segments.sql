@@ -40,12 +40,13 @@ begin
     loop
         execute format(
             'select max(m.seq) as seq, max(m.published_at) as published_at
-            from generate_series(%s, %s) as p (n)
+            from postbus_data.segment_partitions(%s, %s, %s) as p (n)
             cross join lateral (
                 select l.seq, l.published_at from %s as l where l.partition = p.n order by l.seq desc limit 1
             ) as m',
+            segment.stream_id,
             segment.partition_base,
-            segment.partition_base + segment.partition_count - 1,
+            segment.partition_count,
             postbus_data.log_table(stream_id, segment.number)
         ) into last_message;
         update postbus_data.segment as s

@@ -32,7 +32,7 @@ begin
         begin
             execute format(
                 'select min(m.seq)
-                from generate_series(%s, %s) as p (n)
+                from postbus_data.segment_partitions(%s, %s, %s) as p (n)
                 cross join lateral (
                     select l.seq
                     from %s as l
@@ -40,8 +40,9 @@ begin
                     order by l.seq
                     limit 1
                 ) as m',
+                segment.stream_id,
                 segment.partition_base,
-                segment.partition_base + segment.partition_count - 1,
+                segment.partition_count,
                 postbus_data.log_table(stream_id, segment.number)
             ) into candidate using early_seq, at;
         exception when undefined_table then

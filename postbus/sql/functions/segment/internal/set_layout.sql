@@ -3,14 +3,18 @@ returns void
 language plpgsql
 as $$
 /*
-Point publishers at a segment and its partitions, at once and for every snapshot.
+Point publishers at a segment and its partitions, at once and for every snapshot. A stream that has levels keeps them.
 
-The register is one number: 29 bits of segment, 24 of base, 11 of count. Publishers unpack it with shifts by 35 and 11.
+The register is one number, see pack_layout. Its caller holds the stream's maintenance mutex, or has just created the stream.
 */
+declare
+    register regclass := to_regclass('postbus_data.layout_' || stream_id);
 begin
     perform setval(
-        to_regclass('postbus_data.layout_' || stream_id),
-        (segment::bigint << 35) | (partition_base::bigint << 11) | partition_count
+        register,
+        postbus_data.pack_layout(
+            segment, partition_base, partition_count, coalesce(postbus_data.has_levels(pg_sequence_last_value(register)), false)
+        )
     );
 end
 $$;

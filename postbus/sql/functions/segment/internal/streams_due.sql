@@ -32,6 +32,7 @@ sizes and ages come from the catalog and from the newest segment's row.
             or g.open_count > 1
             or g.has_purged
             or s.roll_due
+            or postbus_data.levels_are_stale(s.id)
             or s.one_message_per_key and g.newest > 1
             or exists (select from postbus_data.kept as k where k.stream_id = s.id)
             or exists (

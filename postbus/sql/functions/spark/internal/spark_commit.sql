@@ -22,6 +22,7 @@ declare
     reader postbus_data.consumer;
     partition_base integer;
     moved bigint;
+    place integer;
 begin
     perform postbus_data.permitted_stream(caller, stream, 'consume');
     if not exists (
@@ -42,8 +43,8 @@ begin
             hint = 'give the streaming query its own consumer';
     end if;
     loop
-        for place in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
-            perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), place);
+        for place in select p from postbus_data.segment_partitions(reader.stream_id, reader.partition_base, reader.partition_count) as p order by p loop
+            perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), mod(place, 100000000));
             insert into postbus_data.position (consumer_id, epoch, partition, read_to_seq, horizon, pending_bound)
             select reader.id, reader.epoch, place, spark_commit.seq, spark_commit.seq, 0
             where not exists (

@@ -25,7 +25,7 @@ begin
         select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, staged.message_count) as d;
         perform postbus_data.insert_messages(
             entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,
-            staged.hashes
+            staged.hashes, staged.priorities
         );
         return;
     end if;
@@ -33,7 +33,7 @@ begin
         staged.data := staged.contents::text[];
     end if;
     if staged.deliver_at is null then
-        perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes);
+        perform postbus.publish_many(stream, staged.keys, staged.data, staged.headers, staged.bytes, priorities => staged.priorities);
         return;
     end if;
     for part in
@@ -42,11 +42,12 @@ begin
             array_agg(m.key order by m.place) as keys,
             array_agg(m.data order by m.place) as data,
             array_agg(m.headers order by m.place) as headers,
-            array_agg(m.bytes order by m.place) as bytes
+            array_agg(m.bytes order by m.place) as bytes,
+            array_agg(m.priority order by m.place) as priorities
         from (
             select u.*, case when u.deliver_at > clock_timestamp() then u.deliver_at end as due_at
-            from unnest(staged.keys, staged.data, staged.headers, staged.bytes, staged.deliver_at)
-                with ordinality as u (key, data, headers, bytes, deliver_at, place)
+            from unnest(staged.keys, staged.data, staged.headers, staged.bytes, staged.deliver_at, staged.priorities)
+                with ordinality as u (key, data, headers, bytes, deliver_at, priority, place)
         ) as m
         group by m.due_at
         order by m.due_at nulls first
@@ -57,7 +58,8 @@ begin
             case when staged.data is not null then part.data end,
             part.headers,
             case when staged.bytes is not null then part.bytes end,
-            deliver_at => part.due_at
+            deliver_at => part.due_at,
+            priorities => case when staged.priorities is not null then part.priorities end
         );
     end loop;
 end

@@ -25,7 +25,7 @@ begin
                         (get_byte(sha256(convert_to(u.key, ''UTF8'')), 0) << 16) | (get_byte(sha256(convert_to(u.key, ''UTF8'')), 1) << 8)
                         | get_byte(sha256(convert_to(u.key, ''UTF8'')), 2),
                         $4
-                    ) + $3 as partition
+                    ) + $3 + postbus_data.lane_of(coalesce($1.priorities[u.place], 4)) as partition
                 from unnest($1.keys, $1.seqs, $1.headers) with ordinality as u (key, seq, headers, place)
             ) as m
             join unnest($1.answers) with ordinality as a (answer, place) using (place)

@@ -28,7 +28,7 @@ begin
     partitions := array(
         select p.n
         from (select distinct g.partition_base, g.partition_count from postbus_data.segment as g where g.stream_id = stream_id) as g
-        cross join lateral generate_series(g.partition_base, g.partition_base + g.partition_count - 1) as p (n)
+        cross join lateral postbus_data.segment_partitions(stream_id, g.partition_base, g.partition_count) as p (n)
         order by p.n
     );
     select c.message_count, c.is_exact
