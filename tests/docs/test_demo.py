@@ -27,7 +27,7 @@ def test_the_demo_has_traffic_to_look_at_and_ends_with_ctrl_c() -> None:
             published = until(lambda: busy(port), "orders are published and billed", seconds=60)
         finally:
             demo.send_signal(signal.SIGINT)
-            said = demo.communicate(timeout=60)[0]
+            said = demo.communicate(timeout=120)[0]
     assert published > 10
     assert f"The shop is open: http://localhost:{port}/" in said
     assert "Traceback" not in said, said
