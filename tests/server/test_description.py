@@ -21,6 +21,10 @@ from tests.server.serving import Api, serving
 
 schemathesis.openapi.format("cron", st.sampled_from(["30 2 * * MON-FRI", "@daily", "*/5 * * * * *"]))
 schemathesis.openapi.format("time-zone", st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
+schemathesis.openapi.format(
+    "webhook-url", st.sampled_from(["https://example.com/hook", "https://example.com:8443/?a=b"])
+)
+schemathesis.openapi.format("header-name", st.sampled_from(["X-Tenant", "Authorization", "api-key"]))
 schemathesis.openapi.format("jsonpath", st.sampled_from(['$.a == "b"', "$.size > 3", "exists($.a)"]))
 
 SCHEMA = schemathesis.openapi.from_dict(
@@ -43,6 +47,7 @@ def prepare(api: Api) -> None:
     api.post("/api/streams", {"name": "orders", "partitions": 2})
     api.post("/api/streams/orders/consumers", {"name": "billing"})
     api.post("/api/streams/orders/groups", {"name": "readers"})
+    api.post("/api/streams/orders/consumers/billing/push", {"url": "https://example.com/hook"})
     api.post("/api/streams/orders/schedules", {"name": "nightly", "cron": "@daily", "data": 1})
     api.post("/api/streams/orders/messages", {"messages": [{"key": "orders.a", "data": 1}]})
 

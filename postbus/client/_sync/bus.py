@@ -22,9 +22,10 @@ from postbus.db.url import without_password
 from postbus.maintenance._sync.background import BackgroundUpkeep
 from postbus.maintenance._sync.upkeep import Upkeep
 from postbus.model.consumer import ConsumerInfo, Start
+from postbus.model.push import PushInfo
 from postbus.model.settings import ConsumerSettings
 from postbus.model.stream import DataType
-from postbus.operations import consumers, groups
+from postbus.operations import consumers, groups, push
 
 if TYPE_CHECKING:
     from postbus.db.own_connections import OwnConnection
@@ -58,6 +59,10 @@ class Bus(Streams, Publishing, Reading, Applying):
     def schedules(self) -> Schedules:
         """The recurring schedules."""
         return Schedules(self._transport)
+
+    def list_pushes(self) -> list[PushInfo]:
+        """The endpoints of all push consumers, and how they do."""
+        return self._transport.run(push.list_all())
 
     def check(self) -> None:
         """Check that the bus can be used.
