@@ -39,6 +39,10 @@ class AwaitableBus:
     def schedules(self) -> AwaitablePart:
         return AwaitablePart(self._bus.schedules)
 
+    @property
+    def webhook_sources(self) -> AwaitablePart:
+        return AwaitablePart(self._bus.webhook_sources)
+
     def __getattr__(self, name: str) -> Any:
         return _awaitable(getattr(self._bus, name))
 
@@ -70,6 +74,10 @@ class AwaitableConsumer:
 
     def __init__(self, consumer: postbus.Consumer) -> None:
         self._consumer = consumer
+
+    @property
+    def push(self) -> AwaitablePart:
+        return AwaitablePart(self._consumer.push)
 
     def __getattr__(self, name: str) -> Any:
         return _awaitable(getattr(self._consumer, name))

@@ -45,6 +45,7 @@ ENTRIES: Final[dict[str, _Entry]] = {
     "receive": _Entry("deliveries", "receive", help="Receive messages; the same as: postbus consumer receive."),
     "queue": _Entry("queues", help="Queues: add, list, show, remove, send, receive, ack."),
     "push": _Entry("push", help="Endpoints of push consumers: list them; send to them."),
+    "source": _Entry("sources", help="Sources: what feeds streams from outside."),
     "group": _Entry("groups", help="Groups, read by position: add, list, show, remove, claim, fetch, commit."),
     "dead": _Entry("dead", help="Dead letters: list, redrive, discard."),
     "schedule": _Entry("schedule", help="Recurring schedules; messages that are scheduled once."),

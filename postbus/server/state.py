@@ -15,6 +15,7 @@ from postbus.server.maintenance import Maintenance
 from postbus.server.metrics import Metrics
 from postbus.server.name_cache import NameCache
 from postbus.server.pushing import Pushing
+from postbus.server.receiving import Receiving
 from postbus.server.settings import Settings
 
 # How long to wait for Postgres at the start, so that the first request succeeds. Then the server starts in any case.
@@ -34,6 +35,7 @@ class AppState:
         self.long_polls = LongPolls()
         self.metrics = Metrics(self.connection)
         self.push_guard = PushGuard(settings.push_allowed, allow_http=settings.push_allow_http)
+        self.receiving = Receiving(settings, self.connection, self.coalescer, self.metrics)
         self.stopping = False
         self._pushing = Pushing(settings, self.push_guard) if settings.push else None
         self._maintenance = Maintenance(self.connection, settings.services_lock) if settings.services else None

@@ -16178,7 +16178,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 /* The webhook sources, or only that with a name, in order of their names, with the last requests that they refused. Secrets are not shown. */
     select
-        s.name, t.name, s.kind, cardinality(s.secrets), s.options - array['password', 'verify_token'], s.key_template, s.id_from, s.keep_headers,
+        s.name, t.name, s.kind, cardinality(s.secrets), s.options - array['verify_token', 'client_state'], s.key_template, s.id_from, s.keep_headers,
         s.dedup, s.max_body_bytes, s.max_rate, s.paused, s.created_at,
         coalesce(
             (
@@ -16941,7 +16941,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (20, 'webhooks') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('a10ae89016a128da')
+insert into postbus_data.installation (functions_digest) values ('42f0adf70fbac9cb')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

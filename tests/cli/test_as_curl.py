@@ -238,6 +238,16 @@ def test_the_printed_curl_command_does_what_the_command_does(
     assert [each["name"] for each in theirs[0]["data"]] == [each["name"] for each in ours] == ["test", "billing"]
     step("token", "rm", str(ours[1]["id"]))
 
+    step("stream", "edit", "orders", "--dedup-window", "3d")
+    ours, theirs = step("source", "webhook", "add", "gh", "orders", "--kind", "github", "--max-body", "5M")
+    assert (ours[0]["secret"][:6], theirs[0]["data"]["secret"][:6]) == ("whsec_", "whsec_")
+    step("source", "webhook", "edit", "gh", "--max-rate", "10", "--pause")
+    ours, theirs = step("source", "webhook", "info", "gh")
+    assert theirs[0]["data"]["max_rate"] == ours[0]["max_rate"] == 10
+    ours, theirs = step("source", "webhook", "ls")
+    assert len(theirs[0]["data"]) == len(ours) == 1
+    step("source", "webhook", "rm", "gh", "--yes")
+
     push = ("orders", "billing")
     ours, theirs = step("consumer", "push", "set", *push, "https://example.com/hook", "-H", "X-A=1", "--timeout", "5s")
     assert (ours[0]["secret"][:6], theirs[0]["data"]["secret"][:6]) == ("whsec_", "whsec_")

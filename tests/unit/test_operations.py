@@ -15,11 +15,22 @@ from postbus.codec.rows import Unfilled
 from postbus.model.group import Claim
 from postbus.model.message import Message, Scheduled
 from postbus.model.settings import ConsumerChanges, ConsumerSettings, StreamChanges, StreamSettings, settings_of
-from postbus.operations import consumers, dead_letters, deliveries, groups, messages, push, schedules, streams, tokens
+from postbus.operations import (
+    consumers,
+    dead_letters,
+    deliveries,
+    groups,
+    messages,
+    push,
+    schedules,
+    streams,
+    tokens,
+    webhook_sources,
+)
 from postbus.operations.call import Call, Route
 from postbus.server.endpoints import ALL
 
-ROOMS = (consumers, dead_letters, deliveries, groups, messages, push, schedules, streams, tokens)
+ROOMS = (consumers, dead_letters, deliveries, groups, messages, push, schedules, streams, tokens, webhook_sources)
 CLAIM = Claim(partition=0, from_seq=1, to_seq=2, message_count=2, token="t", deadline=None)
 NOW = datetime.now(UTC)
 BY_NAME: dict[str, Any] = {
@@ -29,6 +40,7 @@ BY_NAME: dict[str, Any] = {
     "retry_schedule": [1.0],
     "permanent_statuses": [400],
     "fields": {},
+    "options": {},
     "claims": [CLAIM],
     "ids": ["0123456789abcdef"],
     "session": timedelta(seconds=30),
@@ -86,6 +98,8 @@ ONLY_POSTGRES = (
     push.take_probe,
     push.take_turns,
     push.take_tests,
+    webhook_sources.to_receive,
+    webhook_sources.note_refusal,
 )
 ALL_OPERATIONS = [function for room in ROOMS for function in operations(room)]
 

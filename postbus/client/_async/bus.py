@@ -15,6 +15,7 @@ from postbus.client._async.reading import AsyncReading
 from postbus.client._async.schedules import AsyncSchedules
 from postbus.client._async.streams import AsyncStreams
 from postbus.client._async.tokens import AsyncTokens
+from postbus.client._async.webhook_sources import AsyncWebhookSources
 from postbus.codec.settings import given
 from postbus.db.url import without_password
 from postbus.maintenance._async.background import AsyncBackgroundUpkeep
@@ -57,6 +58,11 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
     def schedules(self) -> AsyncSchedules:
         """The recurring schedules."""
         return AsyncSchedules(self._transport)
+
+    @property
+    def webhook_sources(self) -> AsyncWebhookSources:
+        """The webhook sources."""
+        return AsyncWebhookSources(self._transport)
 
     async def list_pushes(self) -> list[PushInfo]:
         """The endpoints of all push consumers, and how they do."""

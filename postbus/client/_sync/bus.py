@@ -17,6 +17,7 @@ from postbus.client._sync.reading import Reading
 from postbus.client._sync.schedules import Schedules
 from postbus.client._sync.streams import Streams
 from postbus.client._sync.tokens import Tokens
+from postbus.client._sync.webhook_sources import WebhookSources
 from postbus.codec.settings import given
 from postbus.db.url import without_password
 from postbus.maintenance._sync.background import BackgroundUpkeep
@@ -59,6 +60,11 @@ class Bus(Streams, Publishing, Reading, Applying):
     def schedules(self) -> Schedules:
         """The recurring schedules."""
         return Schedules(self._transport)
+
+    @property
+    def webhook_sources(self) -> WebhookSources:
+        """The webhook sources."""
+        return WebhookSources(self._transport)
 
     def list_pushes(self) -> list[PushInfo]:
         """The endpoints of all push consumers, and how they do."""

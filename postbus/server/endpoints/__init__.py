@@ -16,6 +16,7 @@ from postbus.server.endpoints import (
     state,
     streams,
     tokens,
+    webhook_sources,
 )
 
 # The API's description lists them in this order.
@@ -30,6 +31,7 @@ ALL: list[Endpoint] = [
         dead_letters,
         scheduled,
         schedules,
+        webhook_sources,
         state,
         groups,
         overviews,

@@ -7,7 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 /* The webhook sources, or only that with a name, in order of their names, with the last requests that they refused. Secrets are not shown. */
     select
-        s.name, t.name, s.kind, cardinality(s.secrets), s.options - array['password', 'verify_token'], s.key_template, s.id_from, s.keep_headers,
+        s.name, t.name, s.kind, cardinality(s.secrets), s.options - array['verify_token', 'client_state'], s.key_template, s.id_from, s.keep_headers,
         s.dedup, s.max_body_bytes, s.max_rate, s.paused, s.created_at,
         coalesce(
             (
