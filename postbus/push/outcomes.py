@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final, Literal
 
 from postbus.http.outgoing import OutgoingAnswer, OutgoingFailure
+from postbus.model.delivery import Delivery
 from postbus.model.push import PushEndpoint
 
 Kind = Literal["ack", "fail", "dead", "return"]
@@ -91,6 +92,30 @@ def of_failure(
     if is_resting:
         return Outcome("return", failure.reason, timedelta(), is_failure=True)
     return Outcome("fail", failure.reason, delay_after(endpoint, attempt, chance), is_failure=True)
+
+
+def of_named(
+    named: Sequence[Delivery] | None,
+    deliveries: Sequence[Delivery],
+    endpoint: PushEndpoint,
+    attempt: int,
+    chance: random.Random,
+) -> tuple[Sequence[Delivery], Outcome]:
+    """Which messages of a batch have failed though its request has not, and what that means for them.
+
+    Args:
+        named: Those that the answer named; None if it named what was not in the batch.
+        deliveries: All of them.
+        endpoint: The endpoint.
+        attempt: Which attempt it was.
+        chance: For the delay.
+    """
+    if named is None:
+        delay = delay_after(endpoint, attempt, chance)
+        return deliveries, Outcome("fail", "named failures that were not in the batch", delay, is_failure=True)
+    if not named:
+        return (), ACKED
+    return named, Outcome("fail", "named as failed by the answer", delay_after(endpoint, attempt, chance))
 
 
 def delay_after(endpoint: PushEndpoint, attempt: int, chance: random.Random) -> timedelta | None:

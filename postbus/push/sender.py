@@ -18,7 +18,7 @@ from postbus.model.push import PushEndpoint, PushTarget
 from postbus.operations import push as operations
 from postbus.push import requests
 from postbus.push.lanes import lanes_of
-from postbus.push.outcomes import ACKED, Outcome, of_answer, of_failure
+from postbus.push.outcomes import ACKED, Outcome, of_answer, of_failure, of_named
 from postbus.push.reporter import Reporter
 from postbus.push.settlement import Settlement
 from postbus.push.slots import Slots
@@ -34,6 +34,7 @@ _LOOK_SECONDS: Final = 1.0
 # Settings of the consumer may change without a new version of its endpoint.
 _RELOAD_SECONDS: Final = 60.0
 _RESTING: Final = "the endpoint rests"
+_WORDS: Final = {"ack": "acked", "fail": "failed", "dead": "dead", "return": "returned"}
 
 
 class Sender:
@@ -309,7 +310,8 @@ class Sender:
             outcome = of_failure(failure, endpoint, attempt, is_resting=is_resting, chance=self._chance)
         seconds = time.monotonic() - started
         if is_batch and answer is not None and outcome is ACKED:
-            failed, outcome = self._partly(endpoint, deliveries, answer, outcome, attempt)
+            named = requests.failed_items(endpoint, deliveries, answer.body)
+            failed, outcome = of_named(named, deliveries, endpoint, attempt, self._chance)
         self._note(endpoint, deliveries, failed, outcome, answer, seconds)
         self._tell(deliveries, outcome, is_probe=is_probe)
         if is_probe:
@@ -318,24 +320,6 @@ class Sender:
             await self._settle(failed, outcome, is_probe=is_probe)
         self._settlement.ack([each for each in deliveries if outcome.kind == "ack" or each not in failed])
         return outcome.kind == "ack"
-
-    def _partly(
-        self, endpoint: PushEndpoint, deliveries: list[Delivery], answer: OutgoingAnswer, outcome: Outcome, attempt: int
-    ) -> tuple[Sequence[Delivery], Outcome]:
-        """Which messages of a batch have failed though the request has not."""
-        named = requests.failed_items(endpoint, deliveries, answer.body)
-        if named is None:
-            said = OutgoingAnswer(500, answer.body, None, answer.address)
-            failed = of_answer(said, endpoint, attempt, is_resting=False, chance=self._chance)
-            return deliveries, Outcome(
-                "fail", "named failures that were not in the batch", failed.delay, is_failure=True
-            )
-        if not named:
-            return (), outcome
-        failed = of_answer(
-            OutgoingAnswer(500, b"", None, None), endpoint, attempt, is_resting=False, chance=self._chance
-        )
-        return named, Outcome("fail", "named as failed by the answer", failed.delay)
 
     def _note(
         self,
@@ -346,13 +330,14 @@ class Sender:
         answer: OutgoingAnswer | None,
         seconds: float,
     ) -> None:
-        words = {"ack": "acked", "fail": "failed", "dead": "dead", "return": "returned"}
         for each in deliveries:
             kind = outcome.kind if outcome.kind == "ack" or each in failed else "ack"
+            if kind == "fail" and each.is_last_attempt:
+                kind = "dead"
             if kind == "ack" and not endpoint.keep_successes:
                 continue
             self._reporter.attempted(
-                words[kind],
+                _WORDS[kind],
                 seconds,
                 delivery=each,
                 status=None if answer is None else answer.status,

@@ -6,6 +6,7 @@ Nothing of a request is parsed before it is verified, except the handshakes that
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from postbus.server.auth import Bucket
 from postbus.server.bodies import read_body
 from postbus.server.coalescer import Coalescer
 from postbus.server.connection import Connection
+from postbus.server.fields import NAME_PATTERN
 from postbus.server.metrics import Metrics
 from postbus.server.problems import Problem
 from postbus.server.requests import Request, Response
@@ -38,6 +40,7 @@ _MOST_REMEMBERED: Final = 10_000
 _LATER: Final = {"retry-after": "5"}
 _ACCEPTED: Final = b'{"data":{"accepted":true,"duplicate":false}}'
 _DUPLICATE: Final = b'{"data":{"accepted":true,"duplicate":true}}'
+_is_name: Final = re.compile(NAME_PATTERN).fullmatch
 _SHIELD: Final = {"x-content-type-options": "nosniff"}
 
 
@@ -65,13 +68,15 @@ class Receiving:
     async def answer(self, request: Request) -> Response:
         """The answer to a request for a source."""
         name = request.parameters["source"]
+        if not _is_name(name):
+            raise _unknown(name)
         try:
             async with asyncio.timeout(_PATIENCE):
                 known = await self._find(name)
         except (errors.Error, TimeoutError):
             raise Problem(503, "unavailable", "Postgres cannot be used now", headers=_LATER) from None
         if known.source is None:
-            raise Problem(404, "not_found", f'webhook source "{name[:80]}" does not exist')
+            raise _unknown(name)
         try:
             return await self._receive(name, known.source, known, request)
         except Problem as problem:
@@ -160,6 +165,10 @@ class _Unverified(Problem):
             401, "not_verified", "the request is not signed as it should be", hint="see the source's settings"
         )
         self.reason = reason
+
+
+def _unknown(name: str) -> Problem:
+    return Problem(404, "not_found", f'webhook source "{name[:80]}" does not exist')
 
 
 def _event_of(source: ReceivingSource, incoming: Incoming) -> Event | handshakes.Reply:
