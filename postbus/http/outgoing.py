@@ -40,12 +40,14 @@ class OutgoingAnswer:
         body: The whole body if it is short, else its beginning.
         retry_after: The header of that name.
         address: The address that the request was sent to.
+        is_whole: The body is all that was sent.
     """
 
     status: int
     body: bytes
     retry_after: str | None
     address: str | None
+    is_whole: bool = True
 
     @property
     def beginning(self) -> bytes:
@@ -62,9 +64,10 @@ class OutgoingFailure(Exception):
     """
 
     def __init__(self, trouble: Trouble, reason: str) -> None:
-        super().__init__(reason)
+        # What an endpoint has sent may be part of it, and Postgres takes no NUL.
+        self.reason = "".join(each if each.isprintable() else "?" for each in reason)
+        super().__init__(self.reason)
         self.trouble = trouble
-        self.reason = reason
 
 
 class CheckingResolver(AbstractResolver):
@@ -191,10 +194,15 @@ async def _answer(response: aiohttp.ClientResponse) -> OutgoingAnswer:
     except (TimeoutError, aiohttp.ClientError):
         # The status has arrived, and it says how it went.
         pass
-    if not response.content.at_eof():
+    is_whole = response.content.at_eof() and response.content.exception() is None
+    if not is_whole:
         response.close()
     return OutgoingAnswer(
-        response.status, b"".join(parts), response.headers.get("retry-after"), None if peer is None else str(peer[0])
+        response.status,
+        b"".join(parts),
+        response.headers.get("retry-after"),
+        None if peer is None else str(peer[0]),
+        is_whole,
     )
 
 

@@ -104,7 +104,7 @@ def of_named(
     """Which messages of a batch have failed though its request has not, and what that means for them.
 
     Args:
-        named: Those that the answer named; None if it named what was not in the batch.
+        named: Those that the answer named; None if it cannot be understood.
         deliveries: All of them.
         endpoint: The endpoint.
         attempt: Which attempt it was.
@@ -112,7 +112,7 @@ def of_named(
     """
     if named is None:
         delay = delay_after(endpoint, attempt, chance)
-        return deliveries, Outcome("fail", "named failures that were not in the batch", delay, is_failure=True)
+        return deliveries, Outcome("fail", "its answer cannot be understood", delay, is_failure=True)
     if not named:
         return (), ACKED
     return named, Outcome("fail", "named as failed by the answer", delay_after(endpoint, attempt, chance))

@@ -134,6 +134,10 @@ class Sender:
                     _log.warning("%s/%s: nothing is sent: %s", *self._place, error.message)
                 problem = error.message
                 await asyncio.sleep(_LOOK_SECONDS)
+            except Exception:
+                # Unexpected, but a sender that stopped would never send again.
+                _log.exception("%s/%s: nothing is sent", *self._place)
+                await asyncio.sleep(_LOOK_SECONDS)
 
     async def _turn(self) -> None:
         if time.monotonic() >= self._reload_at:
@@ -310,7 +314,7 @@ class Sender:
             outcome = of_failure(failure, endpoint, attempt, is_resting=is_resting, chance=self._chance)
         seconds = time.monotonic() - started
         if is_batch and answer is not None and outcome is ACKED:
-            named = requests.failed_items(endpoint, deliveries, answer.body)
+            named = requests.failed_items(endpoint, deliveries, answer.body) if answer.is_whole else None
             failed, outcome = of_named(named, deliveries, endpoint, attempt, self._chance)
         self._note(endpoint, deliveries, failed, outcome, answer, seconds)
         self._tell(deliveries, outcome, is_probe=is_probe)

@@ -57,6 +57,9 @@ class PushService:
                 if error.message != problem:
                     _log.warning("endpoints cannot be looked up: %s", error.message)
                 problem = error.message
+            except Exception:
+                # Unexpected, but a service that stopped would never report it, nor recover.
+                _log.exception("endpoints cannot be looked up")
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _turn(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from postbus.http.guard import Guard
-from postbus.http.outgoing import Outgoing, OutgoingFailure
+from postbus.http.outgoing import Outgoing, OutgoingAnswer, OutgoingFailure
 from tests.push.receiver import Receiver, receiving
 
 
@@ -120,7 +121,7 @@ async def test_no_more_of_an_answer_is_read_than_is_of_use() -> None:
         http = Outgoing(Guard(["127.0.0.0/8"]))
         answer = await http.post(endless.url, {}, b"", 5)
         await http.close()
-    assert (len(answer.body), len(answer.beginning)) == (64 * 1024, 1024)
+    assert (len(answer.body), len(answer.beginning), answer.is_whole) == (64 * 1024, 1024, False)
 
 
 async def test_why_there_is_no_answer_is_told_without_the_url() -> None:
@@ -141,3 +142,30 @@ async def test_a_connection_that_was_closed_while_idle_is_replaced(secret: Recei
     assert (await http.post(secret.url, {}, b"2", 3)).status == 200
     await http.close()
     assert [each.body for each in secret.requests] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *(b"", b"\x00\xff garbage\r\n\r\n", b"HTTP/1.1 \x00\x00\r\n\r\n", b"HTTP/9.9 200 OK\r\n\r\n"),
+        *(b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000, b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n"),
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)
+async def test_whatever_an_endpoint_says_the_reason_can_be_stored(sent: bytes) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1000)
+        writer.write(sent)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as odd:
+        http = Outgoing(Guard(["127.0.0.0/8"]))
+        url = f"http://127.0.0.1:{odd.sockets[0].getsockname()[1]}/"
+        (found,) = await asyncio.gather(http.post(url, {}, b"{}", 2), return_exceptions=True)
+        if isinstance(found, OutgoingFailure):
+            assert found.trouble in ("broken", "timeout")
+            assert found.reason.isprintable()
+        else:
+            assert isinstance(found, OutgoingAnswer)
+            assert not found.is_whole
+        await http.close()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
+
+from standardwebhooks import Webhook, WebhookVerificationError
 
 import postbus
 from tests.push.conftest import eventually, sending
@@ -168,3 +171,60 @@ async def test_a_test_message_is_sent_and_its_result_is_shown(
 
     assert (result.status, result.outcome, result.answer, result.address) == (418, "test", b"teapot", "127.0.0.1")
     assert endpoint.requests[0].json["type"] == "postbus.test"
+
+
+async def test_a_new_secret_signs_beside_the_old_one_until_that_ends(
+    bus: postbus.AsyncBus, fresh_url: str, endpoint: Receiver
+) -> None:
+    await bus.create_stream("orders")
+    consumer = await bus.create_consumer("orders", "hook")
+    old = await consumer.push.set(endpoint.url)
+
+    def verified_by(secret: str | None) -> bool:
+        last = endpoint.requests[-1]
+        with contextlib.suppress(WebhookVerificationError):
+            Webhook(secret or "").verify(last.body, last.headers)
+            return True
+        return False
+
+    async with sending(fresh_url):
+        new = await consumer.push.rotate_secret(keep_old_for=4)
+        # Senders look once a second.
+        await asyncio.sleep(1.5)
+        await bus.publish("orders", key="a", data=1)
+        await eventually(lambda: endpoint.requests, "it is sent")
+        assert (verified_by(old), verified_by(new)) == (True, True)
+        await asyncio.sleep(4.5)
+        await bus.publish("orders", key="a", data=2)
+        await eventually(lambda: len(endpoint.requests) == 2, "it is sent")
+        assert (verified_by(old), verified_by(new)) == (False, True)
+
+
+async def test_a_batch_whose_answer_is_cut_off_is_sent_again(
+    bus: postbus.AsyncBus, fresh_url: str, endpoint: Receiver
+) -> None:
+    consumer = await pushed(bus, endpoint, partitions=1, mode="batch", order="none", retry_schedule=[0.1])
+    endpoint.answer = lambda _: (200, {}, b" " * 100_000) if len(endpoint.requests) == 1 else 200
+    await bus.publish_many("orders", [postbus.Message(data=n) for n in range(3)])
+
+    async with sending(fresh_url):
+        await eventually(lambda: is_done(consumer), "all are done")
+    assert len(endpoint.requests) == 2
+    assert len({each.id for each in endpoint.requests}) == 1
+
+
+async def test_messages_of_text_and_bytes_are_sent_as_they_are(
+    bus: postbus.AsyncBus, fresh_url: str, endpoint: Receiver
+) -> None:
+    for data_type, data in (("text", "é"), ("bytes", b"\xff\x00")):
+        await bus.create_stream(data_type, data_type=data_type)  # type: ignore[arg-type]
+        consumer = await bus.create_consumer(data_type, "hook")
+        await consumer.push.set(endpoint.url)
+        await bus.publish(data_type, data=data, headers={"content-type": "image/png"})
+
+    async with sending(fresh_url):
+        await eventually(lambda: len(endpoint.requests) == 2, "both are sent")
+    assert {each.body: each.headers["content-type"] for each in endpoint.requests} == {
+        "é".encode(): "text/plain; charset=utf-8",
+        b"\xff\x00": "image/png",
+    }
