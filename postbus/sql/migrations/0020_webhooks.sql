@@ -117,6 +117,16 @@ create table postbus_data.push_attempt_6 partition of postbus_data.push_attempt 
 -- Attempts of every eighth day.
 create table postbus_data.push_attempt_7 partition of postbus_data.push_attempt for values in (7);
 
+-- They have no key. Rows can be deleted even where a publication includes all tables.
+alter table postbus_data.push_attempt_0 replica identity full;
+alter table postbus_data.push_attempt_1 replica identity full;
+alter table postbus_data.push_attempt_2 replica identity full;
+alter table postbus_data.push_attempt_3 replica identity full;
+alter table postbus_data.push_attempt_4 replica identity full;
+alter table postbus_data.push_attempt_5 replica identity full;
+alter table postbus_data.push_attempt_6 replica identity full;
+alter table postbus_data.push_attempt_7 replica identity full;
+
 -- The endpoint of a push consumer, without its secrets; see postbus.list_pushes.
 create type postbus.push_info as (
     stream text,
