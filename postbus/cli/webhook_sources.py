@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from postbus.cli import output
-from postbus.cli.global_options import Commands
-from postbus.cli.options import NewName, StreamName, Yes, confirm, open_bus, size
+from postbus.cli import options, output
+from postbus.cli.consumer_settings import asked
+from postbus.cli.global_options import Commands, current
+from postbus.cli.options import Yes, complete_stream, confirm, open_bus, size
 from postbus.model.errors import InvalidInput
 from postbus.model.webhook import WEBHOOK_KINDS, WebhookKind, WebhookSourceInfo
 
 app = Commands("Webhook sources: requests to /api/webhook/NAME of a server become messages.")
+MaybeNewName = Annotated[str | None, typer.Argument(help="Its name: letters, digits, _ and -.")]
+MaybeStreamName = Annotated[str | None, typer.Argument(help="The stream's name.", autocompletion=complete_stream)]
 Name = Annotated[str, typer.Argument(help="The source's name.")]
 Secret = Annotated[
     list[str] | None,
@@ -36,13 +39,15 @@ IdFrom = Annotated[
 KeepHeader = Annotated[list[str] | None, typer.Option(help="A header that goes along; may be repeated.")]
 MaxBody = Annotated[str | None, typer.Option("--max-body", help="The largest body, such as 1M.")]
 MaxRate = Annotated[float | None, typer.Option(help="Requests per second that each process accepts.")]
+# Others let you choose it, and then one is made.
+_GIVEN_BY_SENDER: Final = ("stripe", "shopify", "slack", "basic")
 
 
 @app.command("add")
 def add(
-    name: NewName,
-    stream: StreamName,
-    kind: Annotated[str, typer.Option(help=f"Who sends: {', '.join(WEBHOOK_KINDS)}.")],
+    name: MaybeNewName = None,
+    stream: MaybeStreamName = None,
+    kind: Annotated[str | None, typer.Option(help=f"Who sends: {', '.join(WEBHOOK_KINDS)}.")] = None,
     secret: Secret = None,
     option: Option = None,
     key: Key = None,
@@ -54,17 +59,21 @@ def add(
     max_body: MaxBody = None,
     max_rate: MaxRate = None,
 ) -> None:
-    """Receive webhooks: let requests to /api/webhook/NAME become messages of a stream, once they are verified.
+    """Let requests to /api/webhook/NAME become messages, once they are verified. On a terminal it asks for what is missing.
 
     Example: postbus source webhook add stripe payments --kind stripe --secret -
     """
+    name, stream, chosen = _asked(name, stream, kind)
+    secrets = _secrets(secret)
+    if not secrets and chosen in _GIVEN_BY_SENDER and options.can_ask():
+        secrets = [typer.prompt("Secret that the sender shows", hide_input=True, err=True)]
     more: dict[str, Any] = {} if max_body is None else {"max_body_bytes": size(max_body)}
     with open_bus() as bus:
         made = bus.webhook_sources.create(
             name,
             stream,
-            kind=_kind(kind),
-            secrets=_secrets(secret),
+            kind=chosen,
+            secrets=secrets,
             options=_options(option),
             key=key,
             id_from=id_from,
@@ -177,6 +186,31 @@ def _shown(found: WebhookSourceInfo) -> dict[str, Any]:
         "paused": found.paused,
         "last_refused": None if last is None else f"{output.cell(last.refused_at)}: {last.reason}",
     }
+
+
+def _asked(name: str | None, stream: str | None, kind: str | None) -> tuple[str, str, WebhookKind]:
+    """The name, stream and kind of a new source: asked for, on a terminal, where they were not given.
+
+    Raises:
+        InvalidInput: One is missing, and there is no terminal to ask on; or the kind is not known.
+    """
+    given = {"name of the source": name, "stream": stream, "kind": kind}
+    missing = [what for what, value in given.items() if value is None]
+    if missing and (current().as_curl or not options.can_ask()):
+        raise InvalidInput(f"the {missing[0]} is missing", "postbus source webhook add github events --kind github")
+    if name is None:
+        name = asked("Name, the end of its URL", _given, default=None)
+    if stream is None:
+        stream = asked("Stream", _given, default=None)
+    if kind is None:
+        return name, stream, asked(f"Who sends ({', '.join(WEBHOOK_KINDS)})", _kind, default=None)
+    return name, stream, _kind(kind)
+
+
+def _given(answer: str) -> str:
+    if not answer:
+        raise InvalidInput("it is needed")
+    return answer
 
 
 def _kind(text: str) -> WebhookKind:
