@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import gzip
 import hashlib
 import hmac
-import json
 import secrets
-import time
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from gidgethub.sansio import validate_event
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from slack_sdk.signature import SignatureVerifier
-from standardwebhooks import Webhook
-from stripe import WebhookSignature
 
+from tests.server.senders import BODY, SECRET, SENDERS, Headers, Source, mac, now, signed_by_github, signed_by_slack
 from tests.server.serving import Api, serving
 from tests.waiting import until
-
-SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
-Headers = dict[str, str]
 
 
 @pytest.fixture
@@ -33,118 +21,6 @@ def stream(api: Api) -> str:
     name = f"events-{secrets.token_hex(6)}"
     api.data("POST", "/api/streams", {"name": name, "dedup_window_ms": 3 * 86_400_000})
     return name
-
-
-class Source:
-    """A source, and what it has published."""
-
-    def __init__(self, api: Api, stream: str, kind: str, **settings: Any) -> None:
-        self.api, self.stream = api, stream
-        self.name = f"{kind}-{secrets.token_hex(4)}"
-        given = {"name": self.name, "stream": stream, "kind": kind, **settings}
-        if kind != "none":
-            given.setdefault("secrets", [SECRET])
-        api.data("POST", "/api/webhook-sources", given)
-
-    def send(self, body: bytes, headers: Headers | None = None, path: str = "", method: str = "POST") -> Any:
-        return self.api.request(method, f"/api/webhook/{self.name}{path}", content=body, headers=headers)
-
-    def alter(self, **settings: Any) -> None:
-        self.api.data("PATCH", f"/api/webhook-sources/{self.name}", settings)
-        time.sleep(1.1)
-
-    @property
-    def messages(self) -> list[Any]:
-        found: list[Any] = self.api.data("GET", f"/api/streams/{self.stream}/messages")
-        return found
-
-    @property
-    def refusals(self) -> list[Any]:
-        found: list[Any] = self.api.data("GET", f"/api/webhook-sources/{self.name}")["last_refusals"]
-        return found
-
-
-def now() -> int:
-    return int(time.time())
-
-
-def mac(key: bytes, signed: bytes) -> bytes:
-    return hmac.digest(key, signed, hashlib.sha256)
-
-
-def signed_by_standard(body: bytes, at: int | None = None) -> Headers:
-    at = at or now()
-    signature = Webhook(SECRET).sign("msg_1", datetime.fromtimestamp(at, UTC), body.decode())
-    return {"webhook-id": "msg_1", "webhook-timestamp": str(at), "webhook-signature": f"v1a,x {signature} v1,AAAA"}
-
-
-def signed_by_svix(body: bytes, at: int | None = None) -> Headers:
-    return {name.replace("webhook", "svix"): value for name, value in signed_by_standard(body, at).items()}
-
-
-def signed_by_stripe(body: bytes, at: int | None = None) -> Headers:
-    at = at or now()
-    signature = WebhookSignature._compute_signature(f"{at}.{body.decode()}", SECRET)
-    return {"Stripe-Signature": f"t={at},v1={'0' * 64},v1={signature},v0=x"}
-
-
-def signed_by_github(body: bytes, at: int | None = None) -> Headers:
-    signature = "sha256=" + hmac.new(SECRET.encode(), msg=body, digestmod="sha256").hexdigest()
-    headers = {"content-type": "application/json", "x-github-event": "push", "x-github-delivery": "d1"}
-    signed = {**headers, "x-hub-signature-256": signature}
-    # GitHub's own rules, by gidgethub.
-    validate_event(body, signature=signature, secret=SECRET)
-    return signed
-
-
-def signed_by_slack(body: bytes, at: int | None = None) -> Headers:
-    at = at or now()
-    signature = SignatureVerifier(SECRET).generate_signature(timestamp=str(at), body=body)
-    return {"X-Slack-Request-Timestamp": str(at), "X-Slack-Signature": signature or ""}
-
-
-def signed_by_shopify(body: bytes, at: int | None = None) -> Headers:
-    signature = base64.b64encode(mac(SECRET.encode(), body)).decode()
-    return {"X-Shopify-Hmac-Sha256": signature, "X-Shopify-Topic": "orders/create", "X-Shopify-Webhook-Id": "w1"}
-
-
-def signed_in_another_way(body: bytes, at: int | None = None) -> Headers:
-    at = at or now()
-    signature = hmac.digest(SECRET.encode(), f"{at}:".encode() + body, "sha512").hex()
-    return {"X-Signature": f"v2={signature}", "X-Time": str(at), "X-Event": "e1"}
-
-
-def with_a_password(body: bytes, at: int | None = None) -> Headers:
-    return {"Authorization": "Basic " + base64.b64encode(f"ada:{SECRET}".encode()).decode()}
-
-
-def with_a_token(body: bytes, at: int | None = None) -> Headers:
-    return {"X-Token": SECRET}
-
-
-OTHER = {
-    "options": {
-        "header": "X-Signature",
-        "prefix": "v2=",
-        "algorithm": "sha512",
-        "template": "{timestamp}:{body}",
-        "timestamp_header": "X-Time",
-    },
-    "id_from": "header:X-Event",
-}
-SENDERS: dict[str, tuple[str, Any, dict[str, Any], str | None]] = {
-    "standard": ("standard", signed_by_standard, {}, "user.created.msg_1"),
-    "svix": ("standard", signed_by_svix, {}, "user.created.msg_1"),
-    "stripe": ("stripe", signed_by_stripe, {}, "user.created.evt_1"),
-    "github": ("github", signed_by_github, {}, "push.d1"),
-    "slack": ("slack", signed_by_slack, {}, "user.created.Ev1"),
-    "shopify": ("shopify", signed_by_shopify, {}, "orders/create.w1"),
-    "other": ("hmac", signed_in_another_way, OTHER, "user.created.e1"),
-    "basic": ("basic", with_a_password, {"options": {"username": "ada"}}, None),
-    "header": ("header", with_a_token, {"options": {"header": "X-Token"}}, None),
-}
-# Spaces, an order of keys and a number that no encoder would write so.
-BODY = b'{ "type":"user.created", "id" : "evt_1","event_id":"Ev1", "amount": 1.50 , "none":null, "name":"\\u00e9"}'
 
 
 @pytest.mark.parametrize("sender", SENDERS)
@@ -208,7 +84,7 @@ def test_what_was_altered_or_lacks_its_signature_is_refused(api: Api, stream: st
     for name in SIGNATURES & signed.keys():
         value = signed[name]
         middle = len(value) // 2
-        other = "A" if value[middle] != "A" else "B"
+        other = "A" if value[middle] not in "aA" else "B"
         altered = (
             f"{value[:middle]}{other}{value[middle + 1 :]}",
             "NaN",
@@ -374,71 +250,3 @@ def test_pages_of_other_sites_cannot_send_to_a_source_that_verifies_nobody(api: 
     assert plain.send(b"1", tunnel).status_code == 403
     # Who signs is no page; tunnels bring requests by other names.
     assert github.send(BODY, {**signed_by_github(BODY), **tunnel}).status_code == 200
-
-
-@pytest.fixture(scope="module")
-def fuzzed(url: str) -> Any:
-    with serving(url) as api:
-        stream = f"fuzz-{secrets.token_hex(6)}"
-        api.data("POST", "/api/streams", {"name": stream})
-        sources = []
-        for kind, _, more, _ in SENDERS.values():
-            sources.append(Source(api, stream, kind, dedup=False, **more))
-        sources.append(Source(api, stream, "none", dedup=False, options={"handshake": "zoom"}))
-        yield sources
-
-
-HEADER_NAMES = sorted(
-    {name.lower() for _, sign, _, _ in SENDERS.values() for name in sign(BODY)}
-    | {"content-encoding", "ce-type", "ce-id", "webhook-request-origin", "aeg-event-type"}
-)
-ODD = st.one_of(
-    st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=60),
-    st.sampled_from(
-        ["gzip", "deflate", "v1,", "t=1,v1=", "sha256=", "Basic ", "Basic ====", str(now()), "1e400", "-1", "٣"]
-    ),
-).map(lambda text: text.strip().encode("utf-8").decode("latin-1"))
-
-
-QUERIES = [
-    "",
-    "?validationToken=%00",
-    "?challenge=%ff%fe",
-    "?hub.verify_token=%C3%A9&hub.challenge=1",
-    "?" + "a&" * 200,
-]
-
-
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(
-    place=st.integers(0, 9),
-    body=st.one_of(
-        st.binary(max_size=200),
-        st.recursive(
-            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-            max_leaves=10,
-        ).map(lambda value: json.dumps(value).encode("utf-8", "surrogatepass")),
-        st.sampled_from(
-            [b'{"a": "\\u0000"}', b'{"a": "\\ud800"}', b'{"type": {}, "id": []}', b"\x1f\x8b\x08", b"[1e999]"]
-        ),
-    ),
-    headers=st.dictionaries(st.sampled_from(HEADER_NAMES), ODD, max_size=5),
-    is_signed=st.booleans(),
-    method=st.sampled_from(["POST", "POST", "POST", "GET", "OPTIONS"]),
-    query=st.sampled_from(QUERIES),
-)
-def test_whatever_is_sent_there_is_no_internal_error(
-    fuzzed: list[Source], place: int, body: bytes, headers: Headers, is_signed: bool, method: str, query: str
-) -> None:
-    source = fuzzed[place]
-    if is_signed and place < len(SENDERS):
-        _, sign, _, _ = list(SENDERS.values())[place]
-        # The senders' libraries sign text only.
-        with contextlib.suppress(ValueError):
-            headers = {**headers, **sign(body)}
-    raw = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
-    answer = source.api.client.request(
-        method, f"{source.api.url}/api/webhook/{source.name}{query}", content=body, headers=raw
-    )
-    assert answer.status_code < 500, (answer.text, body, headers)
