@@ -17,6 +17,7 @@ from postbus.model.errors import Error
 from postbus.model.push import PushEndpoint, PushTarget
 from postbus.operations import push as operations
 from postbus.push import requests
+from postbus.push.budget import Budget
 from postbus.push.lanes import lanes_of
 from postbus.push.outcomes import ACKED, Outcome, of_answer, of_failure, of_named
 from postbus.push.reporter import Reporter
@@ -44,9 +45,11 @@ class Sender:
         transport: Reaches Postgres.
         http: Sends requests.
         target: The endpoint.
+        budget: What all senders of the process may hold.
     """
 
-    def __init__(self, transport: AsyncPostgresTransport, http: Outgoing, target: PushTarget) -> None:
+    def __init__(self, transport: AsyncPostgresTransport, http: Outgoing, target: PushTarget, budget: Budget) -> None:
+        self._budget = budget
         self._transport = transport
         self._http = http
         self._place = (target.stream, target.consumer)
@@ -151,7 +154,7 @@ class Sender:
             return
         room = self._room(endpoint)
         if room <= 0:
-            await self._wait_for_change(_WAIT_SECONDS)
+            await self._wait_for_change(_LOOK_SECONDS if self._budget.is_full else _WAIT_SECONDS)
             return
         self._may_have_more = False
         if await self._receive(endpoint, room) or self._may_have_more:
@@ -174,6 +177,8 @@ class Sender:
 
     def _room(self, endpoint: PushEndpoint) -> int:
         """How many messages to receive: as many again as are being sent, so that no slot has to wait for Postgres."""
+        if self._budget.is_full:
+            return 0 if self._held else 1
         each = endpoint.batch_size if endpoint.mode == "batch" else 1
         most = 2 * endpoint.concurrency * each
         if endpoint.max_rate is not None:
@@ -200,6 +205,7 @@ class Sender:
         self._waiting.note_received()
         self._settlement.opened(batch)
         self._held += len(batch)
+        self._budget.take(batch)
         lease_ends = received_at + max(endpoint.ack_wait, needed).total_seconds()
         for lane in lanes_of(endpoint, batch):
             self._lane_count += 1
@@ -251,15 +257,16 @@ class Sender:
             except Exception:
                 _log.exception("%s/%s: message %d", *self._place, deliveries[0].seq)
                 sent = False
-            self._left(len(deliveries))
+            self._left(deliveries)
             if not sent:
                 rest = [each for following in lane[place + 1 :] for each in following]
                 await self._settlement.give_back(rest, timedelta(), "an earlier message is not done")
-                self._left(len(rest))
+                self._left(rest)
                 return
 
-    def _left(self, count: int) -> None:
-        self._held -= count
+    def _left(self, deliveries: Sequence[Delivery]) -> None:
+        self._held -= len(deliveries)
+        self._budget.give_back(deliveries)
         self._changed.set()
 
     async def _send_in_turn(

@@ -12,6 +12,7 @@ from postbus.http.guard import Guard
 from postbus.http.outgoing import Outgoing
 from postbus.model.errors import Error
 from postbus.operations import push as operations
+from postbus.push.budget import Budget
 from postbus.push.sender import Sender
 from postbus.transport._async.postgres import AsyncPostgresTransport
 
@@ -27,12 +28,16 @@ class PushService:
         bus: A bus over Postgres. Its connections are used for nothing that takes long.
         guard: Decides where requests may be sent.
         http: Sends requests instead.
+        most_bytes: About how much data of messages it holds at most.
     """
 
-    def __init__(self, bus: postbus.AsyncBus, guard: Guard, *, http: Outgoing | None = None) -> None:
+    def __init__(
+        self, bus: postbus.AsyncBus, guard: Guard, *, http: Outgoing | None = None, most_bytes: int | None = None
+    ) -> None:
         self._bus = bus
         self._http = http or Outgoing(guard)
         self._senders: dict[int, Sender] = {}
+        self._budget = Budget() if most_bytes is None else Budget(most_bytes)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -69,7 +74,7 @@ class PushService:
         found = {each.consumer_id: each for each in await transport.run(operations.targets())}
         for consumer_id, target in found.items():
             if consumer_id not in self._senders:
-                self._senders[consumer_id] = Sender(transport, self._http, target)
+                self._senders[consumer_id] = Sender(transport, self._http, target, self._budget)
             self._senders[consumer_id].note(target)
         for consumer_id in self._senders.keys() - found.keys():
             await self._senders.pop(consumer_id).stop(0)

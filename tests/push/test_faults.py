@@ -10,6 +10,8 @@ import psycopg
 import pytest
 
 import postbus
+from postbus.http.guard import Guard
+from postbus.push.service import PushService
 from tests.push.conftest import eventually, sending
 from tests.push.receiver import Receiver
 from tests.push.test_sending import is_done, pushed
@@ -209,3 +211,23 @@ async def test_an_address_that_is_not_allowed_pauses_the_endpoint_and_loses_noth
     async with sending(fresh_url):
         await eventually(lambda: is_done(consumer), "it is sent")
     assert [each.attempt for each in endpoint.requests] == [1]
+
+
+async def test_large_messages_of_many_endpoints_are_sent_though_few_fit_into_memory(
+    bus: postbus.AsyncBus, fresh_url: str, endpoint: Receiver
+) -> None:
+    await bus.create_stream("orders", partitions=1)
+    consumers = [await bus.create_consumer("orders", f"hook-{n}", order="none") for n in range(5)]
+    for consumer in consumers:
+        await consumer.push.set(endpoint.url)
+    await bus.publish_many("orders", [postbus.Message(data="x" * 100_000) for _ in range(10)])
+
+    async with await postbus.connect_async(fresh_url, pool_size=4, upkeep=False) as own:
+        service = PushService(own, Guard(["127.0.0.0/8"]), most_bytes=150_000)
+        service.start()
+        for consumer in consumers:
+            await eventually(lambda consumer=consumer: is_done(consumer), "all are sent", 30)  # type: ignore[misc]
+        assert not service._budget.is_full
+        assert service._budget._held_bytes == 0
+        await service.stop()
+    assert len(endpoint.requests) == 50
