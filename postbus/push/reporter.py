@@ -48,6 +48,9 @@ class Reporter:
 
     def succeeded(self) -> None:
         self._successes += 1
+        # Only what has failed since then counts as in a row.
+        self._unreachable = 0
+        self._failed_seqs = []
         self._report_soon()
 
     def failed(self, seqs: list[int], error: str, *, is_unreachable: bool) -> None:

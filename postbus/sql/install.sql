@@ -10404,8 +10404,8 @@ It rests after five failures in a row of different messages, after it could not 
 requests within a minute failed, or when it asked for that. A rest takes 5 s, then 10 s, … up to 5 minutes; then one request is sent,
 and if that fails it rests again. It is paused when nothing has succeeded for 5 days, or for a reason that the report gives.
 
-report  successes: how many succeeded since the last report; failures; failed_seqs: their messages; unreachable: how many did not reach it;
-        error: the last one; rest: how many seconds it asked for; is_probe: this was the one request after a rest; pause: why nothing more may be sent to it;
+report  successes: how many succeeded since the last report; failures; failed_seqs: the messages that failed since the last success; unreachable:
+        how often it was not reached since then; error: the last one; rest: how many seconds it asked for; is_probe: this was the one request after a rest; pause: why nothing more may be sent to it;
         attempts: what push_attempt holds, durations in seconds and answers in base64.
 
 Returns  for how many seconds it rests (0: it does not), and whether it is paused.
@@ -10420,7 +10420,6 @@ declare
     failures integer := coalesce((report ->> 'failures')::integer, 0);
     is_probe boolean := coalesce((report ->> 'is_probe')::boolean, false);
     asked_for double precision := (report ->> 'rest')::double precision;
-    opens boolean := false;
     why text;
 begin
     if report ? 'attempts' then
@@ -16951,7 +16950,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (20, 'webhooks') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('42f0adf70fbac9cb')
+insert into postbus_data.installation (functions_digest) values ('cf5cde18b116c561')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import postbus
 from postbus.http.guard import Guard
 from postbus.push.service import PushService
 from tests.push.conftest import eventually, sending
-from tests.push.receiver import Receiver
+from tests.push.receiver import Received, Receiver
 from tests.push.test_sending import is_done, pushed
 
 
@@ -231,3 +232,26 @@ async def test_large_messages_of_many_endpoints_are_sent_though_few_fit_into_mem
         assert service._budget._held_bytes == 0
         await service.stop()
     assert len(endpoint.requests) == 50
+
+
+async def test_an_endpoint_that_fails_now_and_then_handles_the_messages_of_a_key_in_order(
+    bus: postbus.AsyncBus, fresh_url: str, endpoint: Receiver
+) -> None:
+    consumer = await pushed(bus, endpoint, concurrency=8, retry_schedule=[0.05])
+    chance = random.Random(7)
+    handled: dict[str | None, list[int]] = {}
+
+    def answer(request: Received) -> int:
+        if chance.random() < 0.15:
+            return 500
+        handled.setdefault(request.key, []).append(request.seq)
+        return 200
+
+    endpoint.answer = answer
+    seqs = await bus.publish_many("orders", [postbus.Message(key=f"k.{n % 40}", data=n) for n in range(600)])
+
+    async with sending(fresh_url), sending(fresh_url):
+        await eventually(lambda: is_done(consumer), "all are handled", 60)
+
+    assert all(found == sorted(found) for found in handled.values())
+    assert sorted(seq for found in handled.values() for seq in found) == seqs

@@ -10,8 +10,8 @@ It rests after five failures in a row of different messages, after it could not 
 requests within a minute failed, or when it asked for that. A rest takes 5 s, then 10 s, … up to 5 minutes; then one request is sent,
 and if that fails it rests again. It is paused when nothing has succeeded for 5 days, or for a reason that the report gives.
 
-report  successes: how many succeeded since the last report; failures; failed_seqs: their messages; unreachable: how many did not reach it;
-        error: the last one; rest: how many seconds it asked for; is_probe: this was the one request after a rest; pause: why nothing more may be sent to it;
+report  successes: how many succeeded since the last report; failures; failed_seqs: the messages that failed since the last success; unreachable:
+        how often it was not reached since then; error: the last one; rest: how many seconds it asked for; is_probe: this was the one request after a rest; pause: why nothing more may be sent to it;
         attempts: what push_attempt holds, durations in seconds and answers in base64.
 
 Returns  for how many seconds it rests (0: it does not), and whether it is paused.
@@ -26,7 +26,6 @@ declare
     failures integer := coalesce((report ->> 'failures')::integer, 0);
     is_probe boolean := coalesce((report ->> 'is_probe')::boolean, false);
     asked_for double precision := (report ->> 'rest')::double precision;
-    opens boolean := false;
     why text;
 begin
     if report ? 'attempts' then
