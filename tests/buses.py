@@ -43,6 +43,10 @@ class AwaitableBus:
     def schedules(self) -> AwaitablePart:
         return AwaitablePart(self._bus.schedules)
 
+    @property
+    def webhook_sources(self) -> AwaitablePart:
+        return AwaitablePart(self._bus.webhook_sources)
+
     def __getattr__(self, name: str) -> Any:
         return _awaitable(getattr(self._bus, name))
 
@@ -74,6 +78,10 @@ class AwaitableConsumer:
 
     def __init__(self, consumer: postbus.Consumer) -> None:
         self._consumer = consumer
+
+    @property
+    def push(self) -> AwaitablePart:
+        return AwaitablePart(self._consumer.push)
 
     def __getattr__(self, name: str) -> Any:
         return _awaitable(getattr(self._consumer, name))

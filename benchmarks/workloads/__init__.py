@@ -24,6 +24,9 @@ from benchmarks.workloads import (
     publish_depth,
     publish_single,
     publish_streams,
+    push,
+    push_beside,
+    push_memory,
     queue_steady,
     read_pages,
     receive,
@@ -41,6 +44,7 @@ from benchmarks.workloads import (
     spark_write,
     stats_at_size,
     urgent,
+    webhooks,
     workers,
 )
 from benchmarks.workloads.base import Bench, Workload
@@ -78,6 +82,10 @@ WORKLOADS: Final = {
         server_single.WORKLOAD,
         server_latency.WORKLOAD,
         server_polls.WORKLOAD,
+        push.WORKLOAD,
+        push_beside.WORKLOAD,
+        push_memory.WORKLOAD,
+        webhooks.WORKLOAD,
         spark_read.WORKLOAD,
         spark_write.WORKLOAD,
         spark_micro_batch.WORKLOAD,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from postbus.cli import as_curl, consumer_settings, deliveries, options, output, standing
+from postbus.cli import as_curl, consumer_push, consumer_settings, deliveries, options, output, standing
 from postbus.cli.consumer_settings import Start
 from postbus.cli.global_options import Commands, current
 from postbus.cli.options import (
@@ -29,6 +29,7 @@ MaybeStreamName = Annotated[str | None, typer.Argument(help="The stream's name."
 MaybeNewName = Annotated[str | None, typer.Argument(help="Its name: letters, digits, _ and -.")]
 
 app = Commands("Consumers: add, list, show, change, receive, seek.")
+app.add_typer(consumer_push.app, name="push")
 
 
 @app.command("add")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, cast, get_args
 import typer
 
 import postbus
+from postbus.cli.push import PushAllow, PushAllowHttp
 from postbus.cli.target import postgres_url, target_to_serve
 from postbus.db.url import without_password
 from postbus.model.errors import Error, InvalidInput, Unavailable
@@ -20,7 +21,7 @@ from postbus.server.settings import DEFAULT_PORT
 if TYPE_CHECKING:
     from postbus.server.settings import Settings
 
-_SERVER_PACKAGES: Final = ("httptools", "prometheus_client", "uvicorn")
+_SERVER_PACKAGES: Final = ("aiohttp", "httptools", "prometheus_client", "ssrfguard", "uvicorn")
 
 
 def up(
@@ -52,6 +53,11 @@ def up(
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="A TLS certificate, as a PEM file.")] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", help="The certificate's key, as a PEM file.")] = None,
+    push: Annotated[
+        bool, typer.Option("--push/--no-push", help="Send the messages of push consumers to their endpoints.")
+    ] = True,
+    push_allow: PushAllow = None,
+    push_allow_http: PushAllowHttp = False,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="Write a line to stderr for each request.")
     ] = True,
@@ -71,8 +77,10 @@ def up(
         raise postbus.Error("the server is not installed", "run: pip install 'postbus[server]'")
     from postbus.db import migrations
     from postbus.db.embedded import EmbeddedServer
+    from postbus.http.guard import Guard
     from postbus.server.settings import ConsoleMode, Settings
 
+    Guard(push_allow or ())
     if log_format not in (None, "text", "json"):
         raise InvalidInput(f'"{log_format}" is not a format of the log', "it is text or json")
 
@@ -90,6 +98,9 @@ def up(
             tls_certificate=tls_cert,
             tls_key=tls_key,
             workers=workers,
+            push=push,
+            push_allowed=tuple(push_allow or ()),
+            push_allow_http=push_allow_http,
             access_log=access_log,
             console=cast("ConsoleMode", console),
             log_text=log_format == "text" or (log_format is None and sys.stderr.isatty()),

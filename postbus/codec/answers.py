@@ -51,6 +51,9 @@ def _understood(parse: Callable[_Parameters, _Value]) -> Callable[_Parameters, _
     return understand
 
 
+understood = _understood
+
+
 @_understood
 def stream_info(found: Mapping[str, Any]) -> StreamInfo:
     return StreamInfo(

@@ -165,11 +165,12 @@ def text_array(values: Sequence[str]) -> TextArray:
 def backoff_parameters(backoff: Backoff) -> tuple[TextArray, float | None, timedelta | None, float]:
     """A backoff as delays, factor, cap and jitter."""
     if isinstance(backoff, Exponential):
-        return _intervals([backoff.first]), backoff.factor, as_timedelta(backoff.cap), backoff.jitter
-    return _intervals(backoff), None, None, 0.0
+        return intervals([backoff.first]), backoff.factor, as_timedelta(backoff.cap), backoff.jitter
+    return intervals(backoff), None, None, 0.0
 
 
-def _intervals(delays: Sequence[float | timedelta]) -> TextArray:
+def intervals(delays: Sequence[float | timedelta]) -> TextArray:
+    """Durations as texts, which become an array of intervals."""
     return text_array([encode_interval(as_timedelta(delay) or timedelta()) for delay in delays])
 
 
@@ -193,3 +194,16 @@ def filter_parameters(filter: Filter | str | None) -> tuple[str | None, str | No
 
 def bigint_array(numbers: Sequence[int] | None) -> BigintArray | None:
     return None if numbers is None else BigintArray(numbers)
+
+
+def headers_text(headers: Mapping[str, str] | None) -> str | None:
+    """Headers as the text of a JSON object.
+
+    Raises:
+        InvalidInput: They cannot be encoded.
+    """
+    try:
+        encoded = content.encode_headers(headers)
+    except NotEncodable as error:
+        raise InvalidInput(f"the headers are not allowed: {error}") from error
+    return None if encoded is None else encoded.decode()

@@ -144,6 +144,11 @@ def batch(data_type: DataType, rows: Sequence[Row]) -> Batch:
     return Batch(tuple(deliveries), rows[0][0] if rows else 0, tuple(leases))
 
 
+def raw_batch(_: DataType, rows: Sequence[Row]) -> Batch:
+    """The deliveries of a receive with their data as it is stored: the text of JSON is not decoded."""
+    return batch("text", rows)
+
+
 def _state(value: Any, encoded: bytes | str | None) -> Any:
     """What was saved with a message: a JSON value or bytes. No bytes are "" in JSON."""
     return value if encoded is None else encoded or b""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from postbus.model.errors import Error
-from postbus.server import logs, openapi, problems
+from postbus.server import logs, openapi, problems, receiving
 from postbus.server.console.console import Console
 from postbus.server.dispatch import Dispatcher
 from postbus.server.endpoint import Endpoint
@@ -41,6 +41,8 @@ class Application:
         for path, answer in others.items():
             for method in ("GET", "HEAD"):
                 self._router.add(method, path, answer)
+        for method in ("GET", "POST", "OPTIONS"):
+            self._router.add(method, receiving.PATH, state.receiving.answer)
 
     async def answer(self, request: Request) -> Response:
         """The response to a request, whatever happens."""

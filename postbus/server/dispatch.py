@@ -10,16 +10,14 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from postbus.server import browsers, problems
+from postbus.server.bodies import read_body
 from postbus.server.endpoint import Call, Endpoint
 from postbus.server.problems import Problem, not_in_scope
-from postbus.server.requests import Disconnected, Request
+from postbus.server.requests import Request
 
 if TYPE_CHECKING:
     from postbus.server.state import AppState
 
-# The server reads a body that is too large to its end, up to this many times the limit, and discards it: a client that is still
-# sending when the connection is closed may never see the response. A client that sends Expect gets the response at once.
-_DRAINED: Final = 4
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -143,43 +141,6 @@ def _with_integers(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: each if name == "data" else _with_integers(each) for name, each in value.items()}
     return value
-
-
-async def read_body(request: Request, limit: int) -> bytes:
-    """Read the body, unless it is too large.
-
-    Raises:
-        Problem: 413.
-        Disconnected: The client went away.
-    """
-    length = request.headers.get(b"content-length", b"0")
-    if length.isdigit() and int(length) > limit and (int(length) > _DRAINED * limit or b"expect" in request.headers):
-        raise _too_large(limit)
-    parts: list[bytes] = []
-    size = 0
-    while size <= _DRAINED * limit:
-        event = await request.receive()
-        if event["type"] == "http.disconnect":
-            raise Disconnected
-        part = event["body"]
-        size += len(part)
-        if size <= limit:
-            parts.append(part)
-        if not event["more_body"]:
-            break
-    if size > limit:
-        raise _too_large(limit)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _too_large(limit: int) -> Problem:
-    return Problem(
-        413,
-        "too_large",
-        f"the body is larger than {limit} bytes",
-        hint="send fewer messages at once",
-        headers={"connection": "close"},
-    )
 
 
 # What users of other APIs, and of this library, may write.

@@ -50,6 +50,12 @@ _SETTLED: Final = {
     "terminated": "Messages made dead letters by requests to this server.",
 }
 
+_PUSH: Final = {
+    "postbus_push_resting": "1 while the endpoint of the consumer rests after failures.",
+    "postbus_push_paused": "1 while nothing is sent to the endpoint of the consumer until somebody resumes it.",
+    "postbus_push_failing_seconds": "Since when nothing has succeeded, in seconds; 0 if the last request succeeded.",
+}
+
 _PIPELINE: Final = {
     "postbus_pipeline_running": "1 while the pipeline is running.",
     "postbus_pipeline_failed": "1 if its last run failed or disappeared.",
@@ -62,6 +68,7 @@ _PIPELINE: Final = {
 
 
 Settled = Literal["acked", "failed", "terminated"]
+WebhookOutcome = Literal["published", "duplicate", "handshake", "refused", "unavailable"]
 
 
 class Metrics:
@@ -86,6 +93,9 @@ class Metrics:
         self._published = Counter("postbus_messages_published", "Messages published.", ["stream"], registry=target)
         self._received = Counter(
             "postbus_messages_received", "Messages delivered.", ["stream", "consumer"], registry=target
+        )
+        self._webhooks = Counter(
+            "postbus_webhooks_received", "Requests to webhook sources.", ["source", "outcome"], registry=target
         )
         self._settled = {
             name: Counter(f"postbus_messages_{name}", text, ["stream", "consumer"], registry=target)
@@ -126,6 +136,9 @@ class Metrics:
             child = self._settled[outcome].labels(stream, consumer)
             self._of_consumers[outcome, stream, consumer] = child
         child.inc(count)
+
+    def count_webhook(self, source: str, outcome: WebhookOutcome) -> None:
+        self._webhooks.labels(source, outcome).inc()
 
     async def exposition(self, accept: str) -> tuple[bytes, str]:
         """The page for Prometheus, and its content type."""
@@ -183,7 +196,22 @@ async def _look(bus: postbus.AsyncBus) -> list[Metric]:
         values = (stream.message_estimate, stream.bytes, stream.segment_count, stream.last_seq, stream.scheduled)
         for gauge, value in zip(stream_gauges, values, strict=True):
             gauge.add_metric([stream.name], value)
-    return [*stream_gauges, *await _look_at_consumers(bus), *await _look_at_pipelines(bus)]
+    return [*stream_gauges, *await _look_at_consumers(bus), *await _look_at_pushes(bus), *await _look_at_pipelines(bus)]
+
+
+async def _look_at_pushes(bus: postbus.AsyncBus) -> list[Metric]:
+    gauges = [GaugeMetricFamily(name, text, labels=["stream", "consumer"]) for name, text in _PUSH.items()]
+    now = datetime.now(UTC)
+    for endpoint in await bus.list_pushes():
+        failing_since = endpoint.first_failure_at
+        values = (
+            float(endpoint.state == "resting"),
+            float(endpoint.state == "paused"),
+            0.0 if failing_since is None else max(0.0, (now - failing_since).total_seconds()),
+        )
+        for gauge, value in zip(gauges, values, strict=True):
+            gauge.add_metric([endpoint.stream, endpoint.consumer], value)
+    return list(gauges)
 
 
 async def _look_at_pipelines(bus: postbus.AsyncBus) -> list[Metric]:

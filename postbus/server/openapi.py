@@ -14,6 +14,7 @@ from postbus.server.endpoints import ALL
 from postbus.server.endpoints.messages import NewMessage
 from postbus.server.fields import NAME_PATTERN, Key
 from postbus.server.problems import ErrorAnswer
+from postbus.server.receiving import description as receiving_description
 
 _TEMPLATE: Final = "#/components/schemas/{name}"
 _ERROR_REF: Final = {"$ref": _TEMPLATE.format(name="ErrorAnswer")}
@@ -26,6 +27,7 @@ _STATUS_TEXT: Final = {
     408: "The body did not arrive.",
     409: "It conflicts with the current state.",
     413: "The body or a message is too large.",
+    415: "The body is in a form that the stream cannot hold.",
     422: "A setting is invalid.",
     429: "The token is used too often.",
     503: "Postgres cannot be used now.",
@@ -36,6 +38,7 @@ _PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "stream": {"schema": _NAME, "description": "A stream's name, or its id"},
     "consumer": {"schema": _NAME, "description": "A consumer's name, or its id"},
     "schedule": {"schema": _NAME, "description": "A schedule's name"},
+    "source": {"schema": _NAME, "description": "A webhook source's name"},
     "group": {"schema": _NAME, "description": "A group's name, or its id"},
     "worker": {"schema": _NAME, "description": "A worker's name, which it chooses"},
     "id": {"schema": {"type": "string", "pattern": "^[0-9]{1,9}$"}, "description": "A token's id"},
@@ -79,6 +82,7 @@ def _paths(by_type: dict[str, Any], components: dict[str, Any], *, is_open: bool
         "/health": {"get": _probe("health", "Report whether requests can be served, or why not.", (200, 503))},
         "/health/live": {"get": _probe("live", "Report that the server is running.", (200,))},
     }
+    paths["/api/webhook/{source}"] = receiving_description(_path_parameters("/{source}"), _error)
     for endpoint in ALL:
         paths.setdefault(endpoint.route.path, {})[endpoint.route.method.lower()] = _operation(
             endpoint, by_type, components, is_open=is_open

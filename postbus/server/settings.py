@@ -37,6 +37,9 @@ class Settings:
         console: Whether there are pages for browsers, and whether they may change anything.
         services: Sweep and maintain.
         services_lock: Of the processes that name this file, one sweeps and maintains.
+        push: Send the messages of push consumers to their endpoints.
+        push_allowed: Networks and names of hosts to which requests may be sent though they are private, and by http too.
+        push_allow_http: Send requests by http to any endpoint.
     """
 
     url: str
@@ -60,6 +63,9 @@ class Settings:
     console: ConsoleMode = "on"
     services: bool = True
     services_lock: Path | None = None
+    push: bool = True
+    push_allowed: tuple[str, ...] = ()
+    push_allow_http: bool = False
 
     @property
     def is_open(self) -> bool:

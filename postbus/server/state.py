@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+from postbus.http.guard import Guard as PushGuard
 from postbus.server.auth import Guard
 from postbus.server.coalescer import Coalescer
 from postbus.server.connection import Connection
@@ -13,6 +14,8 @@ from postbus.server.long_poll import LongPolls
 from postbus.server.maintenance import Maintenance
 from postbus.server.metrics import Metrics
 from postbus.server.name_cache import NameCache
+from postbus.server.pushing import Pushing
+from postbus.server.receiving import Receiving
 from postbus.server.settings import Settings
 
 # How long to wait for Postgres at the start, so that the first request succeeds. Then the server starts in any case.
@@ -31,7 +34,10 @@ class AppState:
         self.coalescer = Coalescer(self.connection, coalesce=settings.coalesce, seconds=settings.request_timeout)
         self.long_polls = LongPolls()
         self.metrics = Metrics(self.connection)
+        self.push_guard = PushGuard(settings.push_allowed, allow_http=settings.push_allow_http)
+        self.receiving = Receiving(settings, self.connection, self.coalescer, self.metrics)
         self.stopping = False
+        self._pushing = Pushing(settings, self.push_guard) if settings.push else None
         self._maintenance = Maintenance(self.connection, settings.services_lock) if settings.services else None
 
     async def start(self) -> None:
@@ -41,6 +47,8 @@ class AppState:
             await asyncio.wait_for(self.connection.attempted.wait(), _FIRST_ATTEMPT_SECONDS)
         if self._maintenance is not None:
             self._maintenance.start()
+        if self._pushing is not None:
+            self._pushing.start()
 
     def begin_stop(self) -> None:
         """End all long polls, which answer with what they have."""
@@ -51,6 +59,8 @@ class AppState:
         self.begin_stop()
         if self._maintenance is not None:
             await self._maintenance.stop()
+        if self._pushing is not None:
+            await self._pushing.stop()
         self.deadlines.stop()
         self.metrics.stop()
         await self.connection.close()

@@ -30,6 +30,8 @@ TABLES = (
     "types",
     "token",
     "role",
+    "push",
+    "webhook",
     "upkeep",
     "task",
 )

@@ -1143,6 +1143,231 @@ select
     )::postbus.caller as caller
 from postbus_data.caller_key as k;
 
+-- A row is the endpoint of a push consumer: its messages are sent there as HTTP requests. Any number of processes send for it.
+create table postbus_data.push (
+    consumer_id integer primary key references postbus_data.consumer on delete cascade,
+    url text not null,
+    -- Sent with each request: strings by name.
+    headers jsonb not null,
+    -- What a body holds: the data of a message (raw), with its type and time (standard), with its key (sequin), or of several (batch).
+    mode text collate "C" not null check (mode in ('raw', 'standard', 'sequin', 'batch')),
+    batch_size integer not null,
+    timeout interval not null,
+    -- How many requests a process has open at once.
+    concurrency integer not null,
+    -- Requests per second, of all processes together; null: no limit.
+    max_rate double precision,
+    -- How long a message waits after its first, second, … failure; the last repeats. Empty: as its order suggests.
+    retry_schedule interval[] not null,
+    -- Answers after which a message becomes a dead letter at once.
+    permanent_statuses integer[] not null,
+    keep_successes boolean not null,
+    -- Why nothing is sent until it is resumed; null: it is sent.
+    paused_reason text,
+    created_at timestamptz not null default clock_timestamp(),
+    -- Counts changes, so that processes notice them.
+    version integer not null default 1
+);
+
+-- A row is a secret that the requests to an endpoint are signed with: the newest one, and older ones until they end.
+create table postbus_data.push_secret (
+    consumer_id integer not null references postbus_data.push on delete cascade,
+    n integer not null,
+    secret text not null,
+    created_at timestamptz not null default clock_timestamp(),
+    -- Null: no end.
+    valid_until timestamptz,
+    primary key (consumer_id, n)
+);
+
+-- A row says how an endpoint does: the newest one counts. Insert-only, like position: under the endpoint's mutex, a report inserts the
+-- next row and deletes the last one.
+create table postbus_data.push_state (
+    consumer_id integer not null references postbus_data.push on delete cascade,
+    n bigint not null,
+    -- It rests until then, and then one process sends one request to find out more. Null: it does not rest.
+    rests_until timestamptz,
+    rest_reason text,
+    -- How many rests in a row there were.
+    rest_count integer not null default 0,
+    -- The process that sends that one request says until then how it went.
+    probe_until timestamptz,
+    -- Requests and failures since the window began, which is a minute long.
+    window_started_at timestamptz,
+    window_requests integer not null default 0,
+    window_failures integer not null default 0,
+    -- Since the last success: the first messages that failed, and how often the endpoint could not be reached.
+    failed_seqs bigint[] not null default '{}',
+    unreachable_count integer not null default 0,
+    first_failure_at timestamptz,
+    last_failure_at timestamptz,
+    last_success_at timestamptz,
+    last_error text,
+    -- With max_rate: when the next request has its turn.
+    next_turn_at timestamptz,
+    primary key (consumer_id, n)
+);
+
+-- A row is a test message that somebody has asked for and no process has sent yet.
+create table postbus_data.push_test (
+    consumer_id integer not null references postbus_data.push on delete cascade,
+    id bigint generated always as identity,
+    requested_at timestamptz not null default clock_timestamp(),
+    primary key (consumer_id, id)
+);
+
+-- A row is an attempt to send a message, or a test. Days take turns in eight tables, so that nothing is deleted row by row: each is emptied
+-- before its next turn, and an attempt is kept for six days at least.
+create table postbus_data.push_attempt (
+    -- The number of the day modulo 8.
+    slot smallint not null,
+    consumer_id integer not null,
+    -- Null for a test.
+    seq bigint,
+    test_id bigint,
+    attempt integer not null,
+    attempted_at timestamptz not null,
+    -- acked, failed, dead, returned (the attempt does not count), or test.
+    outcome text collate "C" not null,
+    -- Null: there was no answer.
+    status integer,
+    duration interval not null,
+    error text,
+    -- The address that it was sent to.
+    address text,
+    -- The first KiB of the answer.
+    answer bytea
+) partition by list (slot);
+
+-- To find the newest attempts of an endpoint, and those of a message.
+create index push_attempt_time on postbus_data.push_attempt (consumer_id, attempted_at);
+create index push_attempt_seq on postbus_data.push_attempt (consumer_id, seq, attempted_at);
+
+-- Attempts of every eighth day.
+create table postbus_data.push_attempt_0 partition of postbus_data.push_attempt for values in (0);
+-- Attempts of every eighth day.
+create table postbus_data.push_attempt_1 partition of postbus_data.push_attempt for values in (1);
+-- Attempts of every eighth day.
+create table postbus_data.push_attempt_2 partition of postbus_data.push_attempt for values in (2);
+-- Attempts of every eighth day.
+create table postbus_data.push_attempt_3 partition of postbus_data.push_attempt for values in (3);
+-- Attempts of every eighth day.
+create table postbus_data.push_attempt_4 partition of postbus_data.push_attempt for values in (4);
+-- Attempts of every eighth day.
+create table postbus_data.push_attempt_5 partition of postbus_data.push_attempt for values in (5);
+-- Attempts of every eighth day.
+create table postbus_data.push_attempt_6 partition of postbus_data.push_attempt for values in (6);
+-- Attempts of every eighth day.
+create table postbus_data.push_attempt_7 partition of postbus_data.push_attempt for values in (7);
+
+-- They have no key. Rows can be deleted even where a publication includes all tables.
+alter table postbus_data.push_attempt_0 replica identity full;
+alter table postbus_data.push_attempt_1 replica identity full;
+alter table postbus_data.push_attempt_2 replica identity full;
+alter table postbus_data.push_attempt_3 replica identity full;
+alter table postbus_data.push_attempt_4 replica identity full;
+alter table postbus_data.push_attempt_5 replica identity full;
+alter table postbus_data.push_attempt_6 replica identity full;
+alter table postbus_data.push_attempt_7 replica identity full;
+
+-- The endpoint of a push consumer, without its secrets; see postbus.list_pushes.
+create type postbus.push_info as (
+    stream text,
+    consumer text,
+    url text,
+    header_names text[],
+    mode text,
+    batch_size integer,
+    timeout interval,
+    concurrency integer,
+    max_rate double precision,
+    retry_schedule interval[],
+    permanent_statuses integer[],
+    keep_successes boolean,
+    secret_count integer,
+    -- active, resting or paused.
+    state text,
+    reason text,
+    rests_until timestamptz,
+    first_failure_at timestamptz,
+    last_failure_at timestamptz,
+    last_success_at timestamptz,
+    last_error text,
+    created_at timestamptz
+);
+
+-- An attempt to send a message; see postbus.push_attempts.
+create type postbus.push_attempt as (
+    seq bigint,
+    test_id bigint,
+    attempt integer,
+    attempted_at timestamptz,
+    outcome text,
+    status integer,
+    duration interval,
+    error text,
+    address text,
+    answer bytea
+);
+
+-- A row is a webhook source: requests to /api/webhook/<name> become messages of a stream, once they are verified.
+create table postbus_data.webhook_source (
+    id integer generated always as identity primary key,
+    name text collate "C" not null unique,
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    -- Who sends, and so how a request is verified: standard, stripe, github, shopify, slack, hmac, basic, header or none.
+    kind text collate "C" not null
+        check (kind in ('standard', 'stripe', 'github', 'shopify', 'slack', 'hmac', 'basic', 'header', 'none')),
+    -- Any of them verifies a request; several while one is replaced.
+    secrets text[] not null,
+    -- What else its kind needs, such as the name of a header.
+    options jsonb not null,
+    -- What the key of a message is made from.
+    key_template text not null,
+    -- Where the id of an event is: header:NAME, json:/POINTER or sha256. Null: where its kind has it.
+    id_from text,
+    -- Which headers go along, in lower case.
+    keep_headers text[] not null,
+    -- An event whose id was seen within the stream's dedup window is not published again.
+    dedup boolean not null,
+    max_body_bytes integer not null,
+    -- Requests per second to a process; null: no limit.
+    max_rate double precision,
+    paused boolean not null default false,
+    created_at timestamptz not null default clock_timestamp()
+);
+
+-- A row is a request that a webhook source refused. The last fifty stay.
+create table postbus_data.webhook_refusal (
+    source_id integer not null references postbus_data.webhook_source on delete cascade,
+    n bigint generated always as identity,
+    refused_at timestamptz not null default clock_timestamp(),
+    status integer not null,
+    reason text not null,
+    -- How many were refused since the last row.
+    refused_count integer not null,
+    primary key (source_id, n)
+);
+
+-- A webhook source, without its secrets; see postbus.list_webhook_sources.
+create type postbus.webhook_source_info as (
+    name text,
+    stream text,
+    kind text,
+    secret_count integer,
+    options jsonb,
+    key_template text,
+    id_from text,
+    keep_headers text[],
+    dedup boolean,
+    max_body_bytes integer,
+    max_rate double precision,
+    paused boolean,
+    created_at timestamptz,
+    -- The last ten, newest first: objects with refused_at, status, reason and refused_count.
+    last_refusals jsonb
+);
+
 -- The one row says which process of the library does the upkeep, and when somebody last maintained the logs.
 create table postbus_data.upkeep (
     singleton boolean primary key default true check (singleton),
@@ -2723,8 +2948,9 @@ count          held while leasing messages close to max_ack_pending
 share out      held while sharing out the partitions of a group
 change layout  held while waiting for all old partitions, to move to the new ones
 note urgent    held while noting that no urgent messages are left
+push           held while changing what is known of the consumer's endpoint
 */
-    select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 when 'note urgent' then -7 end
+    select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 when 'note urgent' then -7 when 'push' then -8 end
 $$;
 
 create or replace function postbus_data.consumer_lock_class(consumer_id integer)
@@ -8753,7 +8979,7 @@ begin
         from pg_class as c
         where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
             and (
-                c.relkind in ('r', 'v')
+                c.relkind in ('r', 'p', 'v')
                 -- Those of identity columns go with their tables.
                 or (c.relkind = 'S' and not exists (select from pg_depend as d where d.objid = c.oid and d.deptype = 'i'))
             )
@@ -10803,6 +11029,902 @@ aside_count     what it could not publish in all its runs, and has put into anot
     from postbus_data.pipeline as p
     join postbus_data.stream as s on s.id = p.stream_id
     order by p.name
+$$;
+
+create or replace function postbus.drop_push(stream text, consumer text)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Remove the endpoint of a consumer, with its secrets. The consumer stays where it is, and its messages can be received.
+
+Raises   PB404 for an unknown stream or consumer, or one without an endpoint.
+Touches  push, push_secret, push_state, push_test (delete).
+*/
+declare
+    dropped integer := (postbus_data.push_of(stream, consumer)).consumer_id;
+begin
+    delete from postbus_data.push as p where p.consumer_id = dropped;
+end
+$$;
+
+create or replace function postbus_data.add_push_attempts(consumer_id integer, attempts jsonb)
+returns void
+language sql
+volatile
+as $$
+/*
+Keep attempts to send messages to an endpoint.
+
+attempts  objects with seq or test_id, attempt, attempted_at, outcome, status, duration in seconds, error, address, answer in base64.
+
+Touches  push_attempt (insert).
+*/
+    insert into postbus_data.push_attempt (
+        slot, consumer_id, seq, test_id, attempt, attempted_at, outcome, status, duration, error, address, answer
+    )
+    select
+        postbus_data.push_slot(clock_timestamp()), add_push_attempts.consumer_id, a.seq, a.test_id, a.attempt, clock_timestamp(), a.outcome,
+        a.status, make_interval(secs => a.duration), left(a.error, 500), a.address, decode(a.answer, 'base64')
+    from jsonb_to_recordset(attempts) as a (
+        seq bigint, test_id bigint, attempt integer, outcome text, status integer, duration double precision, error text, address text,
+        answer text
+    )
+$$;
+
+create or replace function postbus_data.check_push(wanted postbus_data.push)
+returns void
+language plpgsql
+as $$
+/* Raise PB400 for settings that an endpoint cannot have. Whether its address may be used depends on the process that sends. */
+declare
+    problem text;
+begin
+    problem := case
+        when wanted.url is null then 'url is missing'
+        when length(wanted.url) > 2000 then 'url has more than 2000 characters'
+        when wanted.url !~ '^https?://[^\s/?#@\\]+([/?#][^\s\\]*)?$'
+            then 'url is not one of http or https, or has a user name, spaces or backslashes'
+        when jsonb_typeof(wanted.headers) <> 'object' or wanted.headers @? 'strict $.* ? (@.type() != "string")'
+            then 'headers are not strings by name'
+        when exists (
+            select
+            from jsonb_each_text(wanted.headers) as h
+            where h.key !~ '^[A-Za-z0-9!#$%&''*+.^_|~-]{1,100}$'
+                or h.value !~ '^[ -~]*$'
+                or length(h.value) > 4000
+        ) then 'headers have a name or value that HTTP does not allow'
+        when exists (
+            select
+            from jsonb_object_keys(wanted.headers) as h (name)
+            where lower(h.name) in (
+                'connection', 'content-encoding', 'content-length', 'content-type', 'expect', 'host', 'keep-alive', 'te', 'trailer',
+                'transfer-encoding', 'upgrade'
+            )
+                or lower(h.name) like 'webhook-%'
+                or lower(h.name) like 'postbus-%'
+        ) then 'headers have a name that Postbus sets itself'
+        when (wanted.mode in ('raw', 'standard', 'sequin', 'batch')) is not true
+            then format('mode = %L is not one of raw, standard, sequin, batch', wanted.mode)
+        when wanted.batch_size not between 1 and 1000 then format('batch_size = %s is not between 1 and 1000', wanted.batch_size)
+        when wanted.timeout not between interval '1 second' and interval '120 seconds'
+            then format('timeout = %s is not between 1 and 120 seconds', wanted.timeout)
+        when wanted.concurrency not between 1 and 1000 then format('concurrency = %s is not between 1 and 1000', wanted.concurrency)
+        when wanted.max_rate is not null and (wanted.max_rate between 0.001 and 1000000) is not true
+            then format('max_rate = %s is not between 0.001 and 1000000', wanted.max_rate)
+        when cardinality(wanted.retry_schedule) > 100 then 'retry_schedule has more than 100 delays'
+        when exists (
+            select from unnest(wanted.retry_schedule) as d where (d between interval '0' and interval '30 days') is not true
+        ) then 'retry_schedule has a delay that is not between 0 and 30 days'
+        when exists (select from unnest(wanted.permanent_statuses) as s where (s between 300 and 599) is not true)
+            then 'permanent_statuses has a status that is not between 300 and 599'
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_push_secret(secret text)
+returns void
+language plpgsql
+as $$
+/* Raise PB400 for what is not a secret of Standard Webhooks. The message does not repeat it. */
+begin
+    if (secret ~ '^whsec_[A-Za-z0-9+/]{32,86}={0,2}$') is not true then
+        raise exception using
+            errcode = 'PB400',
+            message = 'secret is not whsec_ and the base64 of 24 to 64 bytes',
+            hint = 'the library makes one: leave it out';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.empty_push_attempts()
+returns integer
+language plpgsql
+volatile
+set lock_timeout = '500ms'
+as $$
+/*
+Empty the tables of attempts whose next turn comes, or is there and still has attempts of eight days ago.
+
+Returns  how many.
+Touches  push_attempt (truncate of a table).
+Locks    that table, exclusively; a table that somebody reads is put off.
+*/
+declare
+    now_at timestamptz := clock_timestamp();
+    day integer;
+    oldest timestamptz;
+    emptied integer := 0;
+begin
+    for day in 0 .. 1 loop
+        execute format(
+            'select min(a.attempted_at) from (select attempted_at from postbus_data.push_attempt_%s limit 1) as a',
+            postbus_data.push_slot(now_at + make_interval(days => day))
+        ) into oldest;
+        if oldest < now_at - interval '6 days 12 hours' then
+            begin
+                execute format('truncate postbus_data.push_attempt_%s', postbus_data.push_slot(now_at + make_interval(days => day)));
+                emptied := emptied + 1;
+            exception when lock_not_available then
+                raise warning 'attempts of % are removed later: they are being read', oldest::date;
+            end;
+        end if;
+    end loop;
+    return emptied;
+end
+$$;
+
+create or replace function postbus_data.lock_push_state(consumer_id integer)
+returns postbus_data.push_state
+language plpgsql
+volatile
+as $$
+/*
+How an endpoint does, for a change of it: read after its mutex was taken, which is held until the transaction ends. Row n 0 if nothing is
+known.
+*/
+declare
+    state postbus_data.push_state;
+begin
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(consumer_id), postbus_data.consumer_lock('push'));
+    state := postbus_data.push_state_of(consumer_id);
+    if state.n is null then
+        state.consumer_id := consumer_id;
+        state.n := 0;
+        state.rest_count := 0;
+        state.window_requests := 0;
+        state.window_failures := 0;
+        state.failed_seqs := '{}';
+        state.unreachable_count := 0;
+    end if;
+    return state;
+end
+$$;
+
+create or replace function postbus_data.push_of(stream text, consumer text)
+returns postbus_data.push
+language plpgsql
+as $$
+/* The endpoint of a consumer, locked until the transaction ends. Raises PB404 for an unknown stream or consumer, or one without an endpoint. */
+declare
+    endpoint postbus_data.push;
+    reader_id integer := (postbus_data.find_consumer(stream, consumer)).id;
+begin
+    select p.* into endpoint from postbus_data.push as p where p.consumer_id = reader_id for update;
+    if endpoint.consumer_id is null then
+        raise exception using
+            errcode = 'PB404',
+            message = format('consumer "%s" of stream "%s" has no endpoint', consumer, stream),
+            hint = format('set one: select postbus.set_push(%L, %L, ''https://…'')', stream, consumer);
+    end if;
+    return endpoint;
+end
+$$;
+
+create or replace function postbus_data.push_slot(at timestamptz)
+returns smallint
+language sql
+immutable parallel safe
+as $$
+/* Which table of attempts has those of a day, by UTC. */
+    select mod(floor(extract(epoch from at) / 86400)::bigint, 8)::smallint
+$$;
+
+create or replace function postbus_data.push_state_of(consumer_id integer)
+returns postbus_data.push_state
+language sql
+stable
+as $$
+/* How an endpoint does: the newest row; null if nothing is known. */
+    select s
+    from postbus_data.push_state as s
+    where s.consumer_id = push_state_of.consumer_id
+    order by s.n desc
+    limit 1
+$$;
+
+create or replace function postbus_data.push_targets()
+returns table (
+    consumer_id integer, stream text, consumer text, version integer, is_active boolean, is_resting boolean, rest_seconds double precision,
+    has_test boolean
+)
+language sql
+volatile
+as $$
+/* What whoever sends has to know about all endpoints, once a second: the rest is asked for when the version has changed. */
+    select
+        p.consumer_id, c.stream_name, c.name, p.version, p.paused_reason is null and not c.paused,
+        s.rests_until is not null,
+        coalesce(greatest(extract(epoch from greatest(s.rests_until, s.probe_until) - clock_timestamp()), 0), 0)::double precision,
+        exists (select from postbus_data.push_test as t where t.consumer_id = p.consumer_id)
+    from postbus_data.push as p
+    join postbus_data.consumer as c on c.id = p.consumer_id
+    left join lateral postbus_data.push_state_of(p.consumer_id) as s on true
+$$;
+
+create or replace function postbus_data.push_to_send(consumer_id integer)
+returns table (
+    stream_id integer, data_type text, ordering text, ack_wait interval, has_backoff boolean, url text, headers jsonb, mode text,
+    batch_size integer, timeout interval, concurrency integer, max_rate double precision, retry_schedule interval[],
+    permanent_statuses integer[], keep_successes boolean, secrets text[], secrets_change_in double precision
+)
+language sql
+volatile
+as $$
+/*
+An endpoint for whoever sends, with its secrets, newest first, and in how many seconds the first of them ends; no row if there is none.
+*/
+    select
+        c.stream_id, s.data_type, c.ordering, c.ack_wait, cardinality(c.backoff) > 0, p.url, p.headers, p.mode, p.batch_size, p.timeout, p.concurrency,
+        p.max_rate, p.retry_schedule, p.permanent_statuses, p.keep_successes,
+        array(
+            select k.secret
+            from postbus_data.push_secret as k
+            where k.consumer_id = p.consumer_id
+                and (k.valid_until is null or k.valid_until > clock_timestamp())
+            order by k.n desc
+        ),
+        (
+            select extract(epoch from min(k.valid_until) - clock_timestamp())::double precision
+            from postbus_data.push_secret as k
+            where k.consumer_id = p.consumer_id
+                and k.valid_until > clock_timestamp()
+        )
+    from postbus_data.push as p
+    join postbus_data.consumer as c on c.id = p.consumer_id
+    join postbus_data.stream as s on s.id = c.stream_id
+    where p.consumer_id = push_to_send.consumer_id
+$$;
+
+create or replace function postbus_data.report_push(consumer_id integer, report jsonb)
+returns table (rest_seconds double precision, is_paused boolean)
+language plpgsql
+volatile
+as $$
+/*
+Record how requests to an endpoint went, and decide whether it rests.
+
+It rests after five failures in a row of different messages, after it could not be reached three times in a row, when half of ten or more
+requests within a minute failed, or when it asked for that. A rest takes 5 s, then 10 s, … up to 5 minutes; then one request is sent,
+and if that fails it rests again. It is paused when nothing has succeeded for 5 days, or for a reason that the report gives.
+
+report  successes: how many succeeded since the last report; failures; failed_seqs: the messages that failed since the last success; unreachable:
+        how often it was not reached since then; error: the last one; rest: how many seconds it asked for; is_probe: this was the one request after a rest; pause: why nothing more may be sent to it;
+        attempts: what push_attempt holds, durations in seconds and answers in base64.
+
+Returns  for how many seconds it rests (0: it does not), and whether it is paused.
+Touches  push_state (insert, delete), push_attempt (insert), push, waiting (update).
+Locks    the endpoint's mutex, if what is known of it changes.
+*/
+#variable_conflict use_variable
+declare
+    now_at timestamptz := clock_timestamp();
+    state postbus_data.push_state;
+    successes integer := coalesce((report ->> 'successes')::integer, 0);
+    failures integer := coalesce((report ->> 'failures')::integer, 0);
+    is_probe boolean := coalesce((report ->> 'is_probe')::boolean, false);
+    asked_for double precision := (report ->> 'rest')::double precision;
+    why text;
+begin
+    if report ? 'attempts' then
+        perform postbus_data.add_push_attempts(consumer_id, report -> 'attempts');
+    end if;
+    state := postbus_data.push_state_of(consumer_id);
+    if failures > 0 or is_probe or asked_for is not null or report ? 'pause' or state.window_failures > 0 or cardinality(state.failed_seqs) > 0
+        or state.unreachable_count > 0 or state.last_success_at is null or state.last_success_at < now_at - interval '10 seconds'
+    then
+        state := postbus_data.lock_push_state(consumer_id);
+        if (state.window_started_at > now_at - interval '1 minute') is not true then
+            state.window_started_at := now_at;
+            state.window_requests := 0;
+            state.window_failures := 0;
+        end if;
+        state.window_requests := state.window_requests + successes + failures;
+        state.window_failures := state.window_failures + failures;
+        if successes > 0 then
+            state.failed_seqs := '{}';
+            state.unreachable_count := 0;
+            state.first_failure_at := null;
+            state.last_success_at := now_at;
+            if is_probe then
+                state.rests_until := null;
+                state.rest_reason := null;
+                state.rest_count := 0;
+                state.window_requests := 0;
+                state.window_failures := 0;
+                -- Former ones were put off until after this one.
+                update postbus_data.waiting as w
+                set due_at = now_at
+                where w.consumer_id + 0 = consumer_id
+                    and w.due_at > now_at
+                    and w.due_at < now_at + interval '10 minutes'
+                    and w.reason like 'probe: %';
+            end if;
+        end if;
+        if failures > 0 then
+            state.first_failure_at := coalesce(state.first_failure_at, now_at);
+            state.last_failure_at := now_at;
+            state.last_error := left(report ->> 'error', 500);
+            state.failed_seqs := array(
+                select distinct f.seq
+                from (
+                    select unnest(state.failed_seqs)
+                    union all
+                    select q.seq::bigint from jsonb_array_elements_text(coalesce(report -> 'failed_seqs', '[]')) as q (seq)
+                ) as f (seq)
+                order by f.seq
+                limit 5
+            );
+            state.unreachable_count := state.unreachable_count + coalesce((report ->> 'unreachable')::integer, 0);
+            why := case
+                when is_probe then 'it still fails'
+                when state.unreachable_count >= 3 then 'it cannot be reached'
+                when cardinality(state.failed_seqs) >= 5 then 'five messages in a row failed'
+                when state.window_requests >= 10 and 2 * state.window_failures >= state.window_requests then 'half of its requests fail'
+            end;
+        end if;
+        if is_probe then
+            state.probe_until := null;
+        end if;
+        if asked_for is not null then
+            state.rests_until := greatest(state.rests_until, now_at + make_interval(secs => asked_for));
+            state.rest_reason := 'it asked to be left alone';
+        elsif why is not null and (is_probe or state.rests_until is null) then
+            state.rest_count := state.rest_count + 1;
+            -- With a factor from 0.8 to 1.2, so that not all endpoints of a host are tried at once.
+            state.rests_until := now_at
+                + least(interval '5 seconds' * 2 ^ least(state.rest_count - 1, 10), interval '5 minutes') * (0.8 + 0.4 * random());
+            state.rest_reason := concat_ws(': ', why, state.last_error);
+        end if;
+        perform postbus_data.store_push_state(state);
+        if report ? 'pause' or state.first_failure_at < now_at - interval '5 days' then
+            update postbus_data.push as p
+            set paused_reason = coalesce(left(report ->> 'pause', 500), 'nothing has succeeded for 5 days'),
+                version = p.version + 1
+            where p.consumer_id = consumer_id
+                and p.paused_reason is null;
+        end if;
+    end if;
+    rest_seconds := case when state.rests_until is null then 0 else greatest(extract(epoch from state.rests_until - now_at), 0.001) end;
+    is_paused := exists (select from postbus_data.push as p where p.consumer_id = consumer_id and p.paused_reason is not null);
+    return next;
+end
+$$;
+
+create or replace function postbus_data.store_push_state(state postbus_data.push_state)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Store how an endpoint does, in place of what was read by lock_push_state; nothing if the endpoint was removed meanwhile.
+
+Touches  push_state (insert, delete).
+*/
+begin
+    -- A locked row cannot be removed before the new one refers to it.
+    perform from postbus_data.push as p where p.consumer_id = state.consumer_id for key share;
+    if not found then
+        return;
+    end if;
+    delete from postbus_data.push_state as s where s.consumer_id = state.consumer_id and s.n = state.n;
+    state.n := state.n + 1;
+    insert into postbus_data.push_state select (state).*;
+end
+$$;
+
+create or replace function postbus_data.take_push_probe(consumer_id integer, give_back boolean default false)
+returns boolean
+language plpgsql
+volatile
+as $$
+/*
+Take the one request that an endpoint gets after a rest: of all processes, one at a time sends it, and then reports how it went.
+
+give_back  there was nothing to send: another process may take it.
+
+Returns  whether the caller may send.
+Touches  push_state (insert, delete).
+Locks    the endpoint's mutex.
+*/
+declare
+    state postbus_data.push_state := postbus_data.lock_push_state(consumer_id);
+    timeout interval := (select p.timeout from postbus_data.push as p where p.consumer_id = take_push_probe.consumer_id);
+begin
+    if give_back then
+        state.probe_until := null;
+    elsif (state.rests_until <= clock_timestamp()) is not true or state.probe_until > clock_timestamp() or timeout is null then
+        return false;
+    else
+        state.probe_until := clock_timestamp() + timeout + interval '15 seconds';
+    end if;
+    perform postbus_data.store_push_state(state);
+    return true;
+end
+$$;
+
+create or replace function postbus_data.take_push_tests(consumer_id integer)
+returns setof bigint
+language sql
+volatile
+as $$
+/*
+Take the tests that were asked for: of all processes, one sends each.
+
+Touches  push_test (delete).
+*/
+    delete from postbus_data.push_test as t
+    where t.consumer_id = take_push_tests.consumer_id
+        and t.id in (
+            select o.id from postbus_data.push_test as o where o.consumer_id = take_push_tests.consumer_id for update skip locked
+        )
+    returning t.id
+$$;
+
+create or replace function postbus_data.take_push_turns(consumer_id integer, max_rate double precision, wanted integer)
+returns table (granted integer, wait_seconds double precision)
+language plpgsql
+volatile
+as $$
+/*
+Take turns to send requests to an endpoint with a limited rate, which all processes share. Up to a second's worth may be taken at once.
+
+Returns  how many requests may be sent now; if none, after how many seconds one may.
+Touches  push_state (insert, delete).
+Locks    the endpoint's mutex.
+*/
+declare
+    state postbus_data.push_state := postbus_data.lock_push_state(consumer_id);
+    now_at timestamptz := clock_timestamp();
+    ahead double precision;
+begin
+    -- The next turn, in turns from now; a burst may be so many turns ahead.
+    ahead := greatest(coalesce(extract(epoch from state.next_turn_at - now_at) * max_rate, 0), 0);
+    granted := least(wanted, greatest(floor(greatest(max_rate, 1) - ahead), 0));
+    if granted = 0 then
+        wait_seconds := (ahead - greatest(max_rate, 1) + 1) / max_rate;
+        return next;
+        return;
+    end if;
+    wait_seconds := 0;
+    state.next_turn_at := now_at + make_interval(secs => (ahead + granted) / max_rate);
+    perform postbus_data.store_push_state(state);
+    return next;
+end
+$$;
+
+create or replace function postbus.list_pushes(
+    stream text default null,
+    consumer text default null,
+    caller postbus.caller default postbus.current_caller()
+)
+returns setof postbus.push_info
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Endpoints of push consumers and how they do: of all streams that the caller may consume, of one, or that of one consumer. The values of
+headers and the secrets are not shown.
+
+Raises   PB403 without the right to consume, PB404 for an unknown stream or consumer.
+*/
+#variable_conflict use_variable
+declare
+    only_id integer := case
+        when consumer is not null then (postbus_data.permitted_consumer(caller, stream, consumer)).id
+    end;
+    only_stream integer := case when stream is not null then postbus_data.permitted_stream(caller, stream, 'consume') end;
+begin
+    return query
+    select
+        c.stream_name, c.name, p.url,
+        array(select h.name from jsonb_object_keys(p.headers) as h (name) order by h.name),
+        p.mode, p.batch_size, p.timeout, p.concurrency, p.max_rate, p.retry_schedule, p.permanent_statuses, p.keep_successes,
+        (
+            select count(*)
+            from postbus_data.push_secret as k
+            where k.consumer_id = p.consumer_id
+                and (k.valid_until is null or k.valid_until > clock_timestamp())
+        )::integer,
+        case
+            when p.paused_reason is not null or c.paused then 'paused'
+            when s.rests_until is not null then 'resting'
+            else 'active'
+        end,
+        case
+            when p.paused_reason is not null then p.paused_reason
+            when c.paused then 'the consumer is paused'
+            when s.rests_until is not null then s.rest_reason
+        end,
+        s.rests_until, s.first_failure_at, s.last_failure_at, s.last_success_at, s.last_error, p.created_at
+    from postbus_data.push as p
+    join postbus_data.consumer as c on c.id = p.consumer_id
+    left join lateral postbus_data.push_state_of(p.consumer_id) as s on true
+    where (only_id is null or c.id = only_id)
+        and (only_stream is null or c.stream_id = only_stream)
+        and (only_stream is not null or postbus_data.has_right(caller, c.stream_id, 'consume'))
+    order by c.stream_name, c.name;
+end
+$$;
+
+create or replace function postbus.pause_push(stream text, consumer text, reason text default 'paused')
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Send nothing more to the endpoint of a consumer until it is resumed. Its messages wait; none is lost.
+
+Raises   PB404 for an unknown stream or consumer, or one without an endpoint.
+Touches  push (update).
+*/
+declare
+    paused_id integer := (postbus_data.push_of(stream, consumer)).consumer_id;
+begin
+    update postbus_data.push as p
+    set paused_reason = left(coalesce(nullif(reason, ''), 'paused'), 200),
+        version = p.version + 1
+    where p.consumer_id = paused_id;
+end
+$$;
+
+create or replace function postbus.push_attempts(
+    stream text,
+    consumer text,
+    seq bigint default null,
+    test_id bigint default null,
+    outcome text default null,
+    before_time timestamptz default null,
+    max_attempts integer default 100,
+    caller postbus.caller default postbus.current_caller()
+)
+returns setof postbus.push_attempt
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Attempts to send the messages of a consumer to its endpoint, newest first. They are kept for six days at least; those that succeeded only with
+keep_successes.
+
+seq          only those of a message.
+test_id      only that of a test.
+outcome      only those that were acked, failed, dead (the message became a dead letter), returned (it does not count) or test.
+before_time  only those before this time; for the next page, the last attempted_at.
+
+Raises   PB400 for an argument out of range, PB403 without the right to consume, PB404 for an unknown stream or consumer.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
+begin
+    if (max_attempts between 1 and 10000) is not true then
+        raise exception using errcode = 'PB400', message = format('max_attempts = %s is not between 1 and 10000', max_attempts);
+    elsif (outcome in ('acked', 'failed', 'dead', 'returned', 'test')) is false then
+        raise exception using
+            errcode = 'PB400', message = format('outcome = %L is not one of acked, failed, dead, returned, test', outcome);
+    end if;
+    return query
+    select a.seq, a.test_id, a.attempt, a.attempted_at, a.outcome, a.status, a.duration, a.error, a.address, a.answer
+    from postbus_data.push_attempt as a
+    where a.consumer_id = reader.id
+        and a.attempted_at < coalesce(before_time, 'infinity')
+        and a.attempted_at > clock_timestamp() - interval '7 days'
+        and (seq is null or a.seq = seq)
+        and (test_id is null or a.test_id = test_id)
+        and (outcome is null or a.outcome = outcome)
+    order by a.attempted_at desc
+    limit max_attempts;
+end
+$$;
+
+create or replace function postbus.resend_push(
+    stream text,
+    consumer text,
+    seq bigint default null,
+    failed_since timestamptz default null,
+    max_messages integer default 1000
+)
+returns integer
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Send a message again, or those that have failed since a time and wait or are dead letters, oldest first. To limit the rate, call it for a
+few messages at a time.
+
+seq           a message: also one that was sent before, or that waits for its next attempt.
+failed_since  instead: all that failed at or after this time.
+
+Returns  how many are sent again.
+Raises   PB400 unless one of the two is given, or for an argument out of range; PB404 for an unknown stream or consumer, or one without an
+         endpoint; PB412 outside READ COMMITTED.
+Touches  dead_letter (delete), waiting (insert, update), kept (insert).
+*/
+#variable_conflict use_variable
+declare
+    endpoint postbus_data.push := postbus_data.push_of(stream, consumer);
+    chosen bigint[];
+    sent integer := 0;
+    moved integer;
+begin
+    if num_nonnulls(seq, failed_since) <> 1 then
+        raise exception using errcode = 'PB400', message = 'give either seq or failed_since';
+    elsif (max_messages between 1 and 10000) is not true then
+        raise exception using errcode = 'PB400', message = format('max_messages = %s is not between 1 and 10000', max_messages);
+    end if;
+    select array_agg(d.seq)
+    into chosen
+    from (
+        select d.seq
+        from postbus_data.dead_letter as d
+        where d.consumer_id + 0 = endpoint.consumer_id
+            and (seq is null or d.seq = seq)
+            and (failed_since is null or d.died_at >= failed_since)
+        order by d.seq
+        limit max_messages
+    ) as d;
+    if chosen is not null then
+        sent := postbus.redrive(stream, consumer, seqs => chosen, max_messages => max_messages);
+    end if;
+    update postbus_data.waiting as w
+    set due_at = clock_timestamp()
+    where w.consumer_id = endpoint.consumer_id
+        and w.due_at > clock_timestamp()
+        and w.seq in (
+            select o.seq
+            from postbus_data.waiting as o
+            where o.consumer_id = endpoint.consumer_id
+                and o.due_at > clock_timestamp()
+                and (seq is null or o.seq = seq)
+                and (failed_since is null or o.failed_at >= failed_since)
+            order by o.seq
+            limit max_messages - sent
+        );
+    get diagnostics moved = row_count;
+    sent := sent + moved;
+    if seq is not null and sent = 0 then
+        sent := (select r.replayed from postbus.replay(stream, consumer, from_seq => seq, to_seq => seq) as r);
+    end if;
+    return sent;
+end
+$$;
+
+create or replace function postbus.resume_push(stream text, consumer text)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Send to the endpoint of a consumer again, at once, if it is paused or rests. What is known of its failures is forgotten.
+
+Raises   PB404 for an unknown stream or consumer, or one without an endpoint.
+Touches  push (update), push_state (delete).
+Locks    the endpoint's mutex.
+*/
+declare
+    resumed_id integer := (postbus_data.push_of(stream, consumer)).consumer_id;
+begin
+    update postbus_data.push as p
+    set paused_reason = null,
+        version = p.version + 1
+    where p.consumer_id = resumed_id;
+    perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(resumed_id), postbus_data.consumer_lock('push'));
+    delete from postbus_data.push_state as s where s.consumer_id = resumed_id;
+end
+$$;
+
+create or replace function postbus.rotate_push_secret(
+    stream text,
+    consumer text,
+    secret text,
+    keep_old_for interval default interval '1 day'
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Sign requests with a new secret, and for a while with the old ones too, so that a receiver can change at any time between.
+
+secret        whsec_ and the base64 of 24 to 64 bytes.
+keep_old_for  how long the old ones are still used, up to 30 days; 0 ends them at once.
+
+Raises   PB400 for an invalid value, PB404 for an unknown stream or consumer, or one without an endpoint.
+Touches  push (update), push_secret (insert, update, delete).
+*/
+#variable_conflict use_variable
+declare
+    endpoint postbus_data.push := postbus_data.push_of(stream, consumer);
+begin
+    perform postbus_data.check_push_secret(secret);
+    if (keep_old_for between interval '0' and interval '30 days') is not true then
+        raise exception using errcode = 'PB400', message = format('keep_old_for = %s is not between 0 and 30 days', keep_old_for);
+    end if;
+    update postbus_data.push_secret as s
+    set valid_until = least(s.valid_until, clock_timestamp() + keep_old_for)
+    where s.consumer_id = endpoint.consumer_id;
+    delete from postbus_data.push_secret as s where s.consumer_id = endpoint.consumer_id and s.valid_until <= clock_timestamp();
+    insert into postbus_data.push_secret (consumer_id, n, secret)
+    select
+        endpoint.consumer_id,
+        coalesce((select max(s.n) from postbus_data.push_secret as s where s.consumer_id = endpoint.consumer_id), 0) + 1,
+        secret;
+    update postbus_data.push as p set version = p.version + 1 where p.consumer_id = endpoint.consumer_id;
+end
+$$;
+
+create or replace function postbus.set_push(
+    stream text,
+    consumer text,
+    url text default null,
+    headers jsonb default null,
+    mode text default null,
+    batch_size integer default null,
+    timeout interval default null,
+    concurrency integer default null,
+    max_rate double precision default null,
+    retry_schedule interval[] default null,
+    permanent_statuses integer[] default null,
+    keep_successes boolean default null,
+    secret text default null
+)
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Send the messages of a consumer to an endpoint, or change how. What is null stays as it is, and at first takes its default. Servers, and
+whoever runs `postbus push run`, send; the url is checked against their settings when they do.
+
+url                 https://…, without a user name; needed at first.
+headers             sent with each request: strings by name.
+mode                raw (the data as it is, by default), standard, sequin or batch.
+batch_size          in mode batch: how many messages a request has at most; 1 to 1,000, by default 100.
+timeout             for an answer: 1 to 120 seconds, by default 20. The consumer's ack_wait becomes 15 seconds more, if it is less.
+concurrency         how many requests a process has open at once: 1 to 1,000, by default 10.
+max_rate            requests per second, of all processes together; 0: no limit.
+retry_schedule      how long a message waits after its first, second, … failure; the last repeats. Empty: as its order suggests.
+permanent_statuses  answers after which a message becomes a dead letter at once, such as {400,422}.
+keep_successes      keep attempts that succeeded, too, and not only failures.
+secret              what requests are signed with: whsec_ and the base64 of 24 to 64 bytes. It is used only if the endpoint is new.
+
+Returns  whether the endpoint is new.
+Raises   PB400 for an invalid value, PB404 for an unknown stream or consumer, PB409 for a group.
+Touches  push, push_secret (insert, update), push_state (delete) when the url changes, consumer (update).
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    wanted postbus_data.push;
+    existing postbus_data.push;
+begin
+    if reader.is_group then
+        raise exception using
+            errcode = 'PB409',
+            message = format('"%s" of stream "%s" is a group, which reads by position', consumer, stream),
+            hint = 'create a consumer for the endpoint';
+    end if;
+    select p.* into existing from postbus_data.push as p where p.consumer_id = reader.id for update;
+    wanted.consumer_id := reader.id;
+    wanted.url := coalesce(url, existing.url);
+    wanted.headers := coalesce(headers, existing.headers, '{}');
+    wanted.mode := coalesce(mode, existing.mode, 'raw');
+    wanted.batch_size := coalesce(batch_size, existing.batch_size, 100);
+    wanted.timeout := coalesce(timeout, existing.timeout, interval '20 seconds');
+    wanted.concurrency := coalesce(concurrency, existing.concurrency, 10);
+    wanted.max_rate := case when max_rate is null then existing.max_rate when max_rate <> 0 then max_rate end;
+    wanted.retry_schedule := coalesce(retry_schedule, existing.retry_schedule, '{}');
+    wanted.permanent_statuses := coalesce(permanent_statuses, existing.permanent_statuses, '{}');
+    wanted.keep_successes := coalesce(keep_successes, existing.keep_successes, false);
+    perform postbus_data.check_push(wanted);
+    if existing.consumer_id is null then
+        perform postbus_data.check_push_secret(secret);
+        insert into postbus_data.push (
+            consumer_id, url, headers, mode, batch_size, timeout, concurrency, max_rate, retry_schedule, permanent_statuses, keep_successes
+        )
+        values (
+            reader.id, wanted.url, wanted.headers, wanted.mode, wanted.batch_size, wanted.timeout, wanted.concurrency, wanted.max_rate,
+            wanted.retry_schedule, wanted.permanent_statuses, wanted.keep_successes
+        );
+        insert into postbus_data.push_secret (consumer_id, n, secret) values (reader.id, 1, secret);
+    else
+        update postbus_data.push as p
+        set url = wanted.url,
+            headers = wanted.headers,
+            mode = wanted.mode,
+            batch_size = wanted.batch_size,
+            timeout = wanted.timeout,
+            concurrency = wanted.concurrency,
+            max_rate = wanted.max_rate,
+            retry_schedule = wanted.retry_schedule,
+            permanent_statuses = wanted.permanent_statuses,
+            keep_successes = wanted.keep_successes,
+            version = p.version + 1
+        where p.consumer_id = reader.id;
+        if wanted.url <> existing.url then
+            -- What is known is about another endpoint.
+            perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), postbus_data.consumer_lock('push'));
+            delete from postbus_data.push_state as s where s.consumer_id = reader.id;
+        end if;
+    end if;
+    -- A request that is on its way must not be delivered to somebody else.
+    update postbus_data.consumer as c
+    set ack_wait = wanted.timeout + interval '15 seconds'
+    where c.id = reader.id
+        and c.ack_wait < wanted.timeout + interval '15 seconds';
+    return existing.consumer_id is null;
+end
+$$;
+
+create or replace function postbus.test_push(stream text, consumer text)
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Ask for a test: whoever sends to the endpoint of a consumer sends it one signed message of type postbus.test, also while it rests or is
+paused. push_attempts shows how it went.
+
+Returns  the test's id.
+Raises   PB404 for an unknown stream or consumer, or one without an endpoint; PB409 if ten tests wait already: nobody sends.
+Touches  push_test (insert).
+*/
+#variable_conflict use_variable
+declare
+    endpoint postbus_data.push := postbus_data.push_of(stream, consumer);
+    new_id bigint;
+begin
+    if (select count(*) from postbus_data.push_test as t where t.consumer_id = endpoint.consumer_id) >= 10 then
+        raise exception using
+            errcode = 'PB409',
+            message = format('ten tests of consumer "%s" of stream "%s" wait already', consumer, stream),
+            hint = 'nobody sends: run a server (postbus up) or postbus push run';
+    end if;
+    insert into postbus_data.push_test (consumer_id) values (endpoint.consumer_id) returning id into new_id;
+    return new_id;
+end
 $$;
 
 create or replace function postbus_data.add_dead_letter(
@@ -13756,7 +14878,7 @@ Returns  how many steps were taken.
 Raises   PB404 for an unknown stream; PB412 outside READ COMMITTED, where a segment could be sealed without messages committed
          since the snapshot, and they would never be read.
 Touches  stream, segment, kept, dropped and the ids of dedup windows (insert, update, delete); creates and drops tables and
-         functions; upkeep (update), if no stream is given.
+         functions; upkeep (update) and push_attempt (truncate), if no stream is given.
 Locks    each stream's maintenance mutex, the tables that it drops, and the row of upkeep, until the transaction ends.
 */
 declare
@@ -13775,6 +14897,7 @@ begin
         end;
     end loop;
     if stream is null then
+        perform postbus_data.empty_push_attempts();
         perform postbus_data.note_maintenance();
     end if;
     return step_count;
@@ -16025,6 +17148,310 @@ begin
 end
 $$;
 
+create or replace function postbus.alter_webhook_source(
+    name text,
+    stream text default null,
+    secrets text[] default null,
+    options jsonb default null,
+    key_template text default null,
+    id_from text default null,
+    keep_headers text[] default null,
+    dedup boolean default null,
+    max_body_bytes integer default null,
+    max_rate double precision default null,
+    paused boolean default null
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Change a webhook source. What is null stays as it is; its kind cannot be changed. Servers notice within a second.
+
+secrets   replace the ones there are. To replace one without refusing a request, give both for a while.
+id_from   '' puts it back to where its kind has it.
+max_rate  0: no limit.
+paused    refuse requests, with 503, so that senders repeat them.
+
+Raises   PB400 for an invalid value, PB404 for an unknown source or stream.
+Touches  webhook_source (update).
+*/
+#variable_conflict use_variable
+declare
+    wanted postbus_data.webhook_source := postbus_data.lock_webhook_source(name);
+begin
+    if stream is not null then
+        wanted.stream_id := postbus_data.stream_id(stream);
+    end if;
+    wanted.secrets := coalesce(secrets, wanted.secrets);
+    wanted.options := coalesce(options, wanted.options);
+    wanted.key_template := coalesce(key_template, wanted.key_template);
+    wanted.id_from := nullif(coalesce(id_from, wanted.id_from), '');
+    wanted.keep_headers := coalesce(keep_headers, wanted.keep_headers);
+    wanted.dedup := coalesce(dedup, wanted.dedup);
+    wanted.max_body_bytes := coalesce(max_body_bytes, wanted.max_body_bytes);
+    wanted.max_rate := nullif(coalesce(max_rate, wanted.max_rate), 0);
+    wanted.paused := coalesce(paused, wanted.paused);
+    perform postbus_data.check_webhook_source(wanted);
+    update postbus_data.webhook_source as s
+    set stream_id = wanted.stream_id,
+        secrets = wanted.secrets,
+        options = wanted.options,
+        key_template = wanted.key_template,
+        id_from = wanted.id_from,
+        keep_headers = wanted.keep_headers,
+        dedup = wanted.dedup,
+        max_body_bytes = wanted.max_body_bytes,
+        max_rate = wanted.max_rate,
+        paused = wanted.paused
+    where s.id = wanted.id;
+end
+$$;
+
+create or replace function postbus.create_webhook_source(
+    name text,
+    stream text,
+    kind text,
+    secrets text[] default '{}',
+    options jsonb default '{}',
+    key_template text default null,
+    id_from text default null,
+    keep_headers text[] default null,
+    dedup boolean default true,
+    max_body_bytes integer default 1048576,
+    max_rate double precision default null
+)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create a webhook source: requests to /api/webhook/<name> of a server become messages of a stream, once they are verified.
+
+kind            who sends, and so how a request is verified: standard, stripe, github, shopify, slack, hmac, basic, header or none.
+secrets         any of them verifies a request; several while one is replaced.
+options         what else the kind needs, as the library documents it: for hmac a header, algorithm, encoding, prefix and template.
+key_template    what keys are made from, by default {source}.{type}.{id}; also {header:NAME}, {json:/POINTER} and {sha256}.
+id_from         where the id of an event is, header:NAME, json:/POINTER or sha256; null: where its kind has it, else sha256.
+keep_headers    which headers go along besides those of its kind.
+dedup           do not publish an event twice within the stream's dedup_window.
+max_body_bytes  the largest body, 1 to 26,214,400; also when it is unpacked.
+max_rate        requests per second that each process accepts; null: no limit.
+
+Raises   PB400 for an invalid value, also for a dedup window that is shorter than the time for which its kind of sender repeats; PB404 for an
+         unknown stream, PB409 when the source exists.
+Touches  webhook_source (insert).
+*/
+#variable_conflict use_variable
+declare
+    wanted postbus_data.webhook_source;
+begin
+    wanted.name := name;
+    wanted.stream_id := postbus_data.stream_id(stream);
+    wanted.kind := kind;
+    wanted.secrets := coalesce(secrets, '{}');
+    wanted.options := coalesce(options, '{}');
+    wanted.key_template := coalesce(key_template, '{source}.{type}.{id}');
+    wanted.id_from := id_from;
+    wanted.keep_headers := coalesce(keep_headers, '{}');
+    wanted.dedup := dedup;
+    wanted.max_body_bytes := max_body_bytes;
+    wanted.max_rate := max_rate;
+    perform postbus_data.check_webhook_source(wanted);
+    insert into postbus_data.webhook_source as s (
+        name, stream_id, kind, secrets, options, key_template, id_from, keep_headers, dedup, max_body_bytes, max_rate
+    )
+    values (
+        wanted.name, wanted.stream_id, wanted.kind, wanted.secrets, wanted.options, wanted.key_template, wanted.id_from, wanted.keep_headers,
+        wanted.dedup, wanted.max_body_bytes, wanted.max_rate
+    )
+    on conflict do nothing;
+    if not found then
+        raise exception using
+            errcode = 'PB409',
+            message = format('webhook source "%s" already exists', name),
+            hint = 'change it with alter_webhook_source, or drop it first';
+    end if;
+end
+$$;
+
+create or replace function postbus.drop_webhook_source(name text)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Remove a webhook source. What it has published stays; requests to it are answered 404.
+
+Raises   PB404 for an unknown source.
+Touches  webhook_source, webhook_refusal (delete).
+*/
+declare
+    dropped integer := (postbus_data.lock_webhook_source(name)).id;
+begin
+    delete from postbus_data.webhook_source as s where s.id = dropped;
+end
+$$;
+
+create or replace function postbus_data.check_webhook_source(wanted postbus_data.webhook_source)
+returns void
+language plpgsql
+as $$
+/* Raise PB400 for settings that a webhook source cannot have. What its options mean is checked by the library. */
+declare
+    time_window interval;
+    stream_name text;
+    needed interval;
+    problem text;
+begin
+    perform postbus_data.check_name('webhook source', wanted.name);
+    problem := case
+        when (wanted.kind in ('standard', 'stripe', 'github', 'shopify', 'slack', 'hmac', 'basic', 'header', 'none')) is not true
+            then format('kind = %L is not one of standard, stripe, github, shopify, slack, hmac, basic, header, none', wanted.kind)
+        when wanted.kind = 'none' and cardinality(wanted.secrets) > 0 then 'kind = none has no secrets'
+        when wanted.kind <> 'none' and cardinality(wanted.secrets) not between 1 and 10
+            then format('secrets are missing: kind = %s needs 1 to 10', wanted.kind)
+        when exists (select from unnest(wanted.secrets) as s where (length(s) between 1 and 1000) is not true)
+            then 'secrets have 1 to 1000 characters'
+        when jsonb_typeof(wanted.options) <> 'object' or length(wanted.options::text) > 10000 then 'options are not an object of at most 10000 bytes'
+        when length(wanted.key_template) not between 1 and 500 then 'key_template has 1 to 500 characters'
+        when wanted.id_from !~ '^(sha256|header:[A-Za-z0-9_-]{1,100}|json:(/[^/]{1,100}){1,10})$'
+            then 'id_from is not header:NAME, json:/POINTER or sha256'
+        when cardinality(wanted.keep_headers) > 50 or exists (
+            select from unnest(wanted.keep_headers) as h where (h ~ '^[a-z0-9_-]{1,100}$') is not true
+        ) then 'keep_headers are at most 50 names of headers in lower case'
+        when wanted.keep_headers && array['authorization', 'proxy-authorization', 'cookie']
+            then 'keep_headers has one that holds credentials'
+        when wanted.dedup is null then 'dedup is missing'
+        when (wanted.max_body_bytes between 1 and 26214400) is not true
+            then format('max_body_bytes = %s is not between 1 and 26214400', wanted.max_body_bytes)
+        when wanted.max_rate is not null and (wanted.max_rate between 0.001 and 1000000) is not true
+            then format('max_rate = %s is not between 0.001 and 1000000', wanted.max_rate)
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+    if wanted.dedup then
+        -- For so long they repeat what was not answered.
+        needed := case wanted.kind
+            when 'stripe' then interval '3 days'
+            when 'standard' then interval '3 days'
+            when 'github' then interval '3 days'
+            when 'shopify' then interval '4 hours'
+            else interval '1 hour'
+        end;
+        select s.dedup_window, s.name into time_window, stream_name from postbus_data.stream as s where s.id = wanted.stream_id;
+        if (time_window >= needed) is not true then
+            raise exception using
+                errcode = 'PB400',
+                message = format(
+                    'dedup = true needs a dedup_window of at least %s, and that of stream "%s" is %s', needed, stream_name, coalesce(time_window::text, 'none')
+                ),
+                hint = format(
+                    'widen it: postbus stream edit %s --dedup-window %s; or let events that are repeated be published twice, without dedup',
+                    stream_name, extract(epoch from needed)::integer || 's'
+                );
+        end if;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.lock_webhook_source(name text)
+returns postbus_data.webhook_source
+language plpgsql
+as $$
+/* The webhook source with that name, locked until the transaction ends. Raises PB404 when there is none. */
+declare
+    locked postbus_data.webhook_source;
+begin
+    select s.* into locked from postbus_data.webhook_source as s where s.name = lock_webhook_source.name for update;
+    if locked.id is null then
+        raise exception using errcode = 'PB404', message = format('webhook source "%s" does not exist', left(name, 80));
+    end if;
+    return locked;
+end
+$$;
+
+create or replace function postbus_data.note_webhook_refusal(source_id integer, status integer, reason text, refused_count integer)
+returns void
+language sql
+volatile
+as $$
+/*
+Note that a webhook source has refused requests; the last fifty notes stay.
+
+Touches  webhook_refusal (insert, delete).
+*/
+    insert into postbus_data.webhook_refusal (source_id, status, reason, refused_count)
+    select s.id, note_webhook_refusal.status, left(note_webhook_refusal.reason, 500), note_webhook_refusal.refused_count
+    from postbus_data.webhook_source as s
+    where s.id = note_webhook_refusal.source_id;
+    delete from postbus_data.webhook_refusal as r
+    where r.source_id = note_webhook_refusal.source_id
+        and r.n < (
+            select last.n
+            from postbus_data.webhook_refusal as last
+            where last.source_id = note_webhook_refusal.source_id
+            order by last.n desc
+            offset 49
+            limit 1
+        );
+$$;
+
+create or replace function postbus_data.webhook_source_to_receive(name text)
+returns table (
+    id integer, stream text, data_type text, kind text, secrets text[], options jsonb, key_template text, id_from text, keep_headers text[],
+    dedup boolean, max_body_bytes integer, max_rate double precision, paused boolean
+)
+language sql
+stable
+as $$
+/* A webhook source for the server that receives for it, with its secrets; no row if there is none. */
+    select
+        s.id, t.name, t.data_type, s.kind, s.secrets, s.options, s.key_template, s.id_from, s.keep_headers, s.dedup, s.max_body_bytes,
+        s.max_rate, s.paused
+    from postbus_data.webhook_source as s
+    join postbus_data.stream as t on t.id = s.stream_id
+    where s.name = webhook_source_to_receive.name
+$$;
+
+create or replace function postbus.list_webhook_sources(name text default null)
+returns setof postbus.webhook_source_info
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/* The webhook sources, or only that with a name, in order of their names, with the last requests that they refused. Secrets are not shown. */
+    select
+        s.name, t.name, s.kind, cardinality(s.secrets), s.options - array['verify_token', 'client_state'], s.key_template, s.id_from, s.keep_headers,
+        s.dedup, s.max_body_bytes, s.max_rate, s.paused, s.created_at,
+        coalesce(
+            (
+                select jsonb_agg(
+                    jsonb_build_object(
+                        'refused_at', r.refused_at, 'status', r.status, 'reason', r.reason, 'refused_count', r.refused_count
+                    )
+                    order by r.n desc
+                )
+                from (
+                    select f.* from postbus_data.webhook_refusal as f where f.source_id = s.id order by f.n desc limit 10
+                ) as r
+            ),
+            '[]'
+        )
+    from postbus_data.webhook_source as s
+    join postbus_data.stream as t on t.id = s.stream_id
+    where list_webhook_sources.name is null or s.name = list_webhook_sources.name
+    order by s.name
+$$;
+
 create or replace function postbus_data.ack_template()
 returns text
 language sql
@@ -16817,8 +18244,8 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (21, 'tasks_in_the_background') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('798c49b217c0549b')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (20, 'webhooks'), (21, 'tasks_in_the_background') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('11cc53ad6a3d72f7')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -16875,6 +18302,21 @@ comment on table postbus_data.backfill_range is 'A row is a range of a backfill'
 comment on table postbus_data.token is 'A row is a token that allows requests to the HTTP server. Only its SHA-256 is stored, not the token itself.';
 comment on table postbus_data.stream_grant is 'A row allows a role to publish to a stream, to consume it or to read it; a null stream means all streams.';
 comment on table postbus_data.caller_key is 'The one row is the secret with which this database signs the names of callers, and by which functions recognize them.';
+comment on table postbus_data.push is 'A row is the endpoint of a push consumer: its messages are sent there as HTTP requests. Any number of processes send for it.';
+comment on table postbus_data.push_secret is 'A row is a secret that the requests to an endpoint are signed with: the newest one, and older ones until they end.';
+comment on table postbus_data.push_state is 'A row says how an endpoint does: the newest one counts. Insert-only, like position: under the endpoint''s mutex, a report inserts the next row and deletes the last one.';
+comment on table postbus_data.push_test is 'A row is a test message that somebody has asked for and no process has sent yet.';
+comment on table postbus_data.push_attempt is 'A row is an attempt to send a message, or a test. Days take turns in eight tables, so that nothing is deleted row by row: each is emptied before its next turn, and an attempt is kept for six days at least.';
+comment on table postbus_data.push_attempt_0 is 'Attempts of every eighth day.';
+comment on table postbus_data.push_attempt_1 is 'Attempts of every eighth day.';
+comment on table postbus_data.push_attempt_2 is 'Attempts of every eighth day.';
+comment on table postbus_data.push_attempt_3 is 'Attempts of every eighth day.';
+comment on table postbus_data.push_attempt_4 is 'Attempts of every eighth day.';
+comment on table postbus_data.push_attempt_5 is 'Attempts of every eighth day.';
+comment on table postbus_data.push_attempt_6 is 'Attempts of every eighth day.';
+comment on table postbus_data.push_attempt_7 is 'Attempts of every eighth day.';
+comment on table postbus_data.webhook_source is 'A row is a webhook source: requests to /api/webhook/<name> become messages of a stream, once they are verified.';
+comment on table postbus_data.webhook_refusal is 'A row is a request that a webhook source refused. The last fifty stay.';
 comment on table postbus_data.upkeep is 'The one row says which process of the library does the upkeep, and when somebody last maintained the logs.';
 comment on table postbus_data.task is 'A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard or a replay.';
 

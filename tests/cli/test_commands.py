@@ -42,7 +42,9 @@ def test_every_command_has_an_example_and_every_option_says_what_it_is() -> None
 def test_every_command_takes_json_and_quiet() -> None:
     for path, command in commands(typer.main.get_command(build()), "postbus"):
         options = {name for option in command.params for name in option.opts}
-        expected: set[str] = set() if path in ("postbus up", "postbus observe") else {"--quiet", "--json"}
+        expected: set[str] = (
+            set() if path in ("postbus up", "postbus observe", "postbus push run") else {"--quiet", "--json"}
+        )
         assert expected <= options, path
 
 

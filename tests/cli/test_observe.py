@@ -152,6 +152,18 @@ async def _is(asked: Awaitable[Any], expected: Callable[[Any], bool]) -> bool:
     return expected(await asked)
 
 
+async def test_a_consumer_shows_where_it_is_pushed_and_why_not(bus_url: str) -> None:
+    async with observing(bus_url, stream="orders", consumer="billing") as screen:
+        billing = screen.bus.consumer("orders", "billing")
+        await billing.push.set("https://hooks.example.com/?key=secret")
+        await screen.shows("→ hooks.example.com")
+        await billing.push.pause("it is gone (410)")
+        await screen.shows("→ hooks.example.com PAUSED: it is gone")
+        assert "secret" not in screen.text
+        await billing.push.remove()
+        await screen.until(lambda: _true("hooks.example.com" not in screen.text), "it is not pushed any more")
+
+
 async def test_deliveries_are_acked_and_nacked_and_dead_letters_redriven(bus_url: str) -> None:
     async with observing(bus_url, stream="orders", consumer="billing") as screen:
         billing = screen.bus.consumer("orders", "billing")

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 OF_EXTRAS = (
     "adbc_driver_manager",
     "adbc_driver_postgresql",
+    "aiohttp",
     "click",
     "deltalake",
     "httptools",
@@ -28,6 +29,7 @@ OF_EXTRAS = (
     "pyarrow",
     "pyspark",
     "rich",
+    "ssrfguard",
     "textual",
     "typer",
     "uvicorn",

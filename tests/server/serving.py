@@ -52,7 +52,7 @@ class Api:
 @contextmanager
 def serving(url: str, **settings: Any) -> Iterator[Api]:
     """A server of its own process's thread, until the end of the block."""
-    chosen = Settings(**{"url": url, "port": 0, "access_log": False, "services": False, **settings})
+    chosen = Settings(**{"url": url, "port": 0, "access_log": False, "services": False, "push": False, **settings})
     listening = run.bind(chosen)
     server = run.server(chosen)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

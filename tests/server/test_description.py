@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from schemathesis.config import SchemathesisConfig
 
+from postbus.model.webhook import WEBHOOK_KINDS
 from postbus.server import openapi, sequin_fields
 from postbus.server.endpoints import ALL
 from tests import servers
@@ -21,6 +22,10 @@ from tests.server.serving import Api, serving
 
 schemathesis.openapi.format("cron", st.sampled_from(["30 2 * * MON-FRI", "@daily", "*/5 * * * * *"]))
 schemathesis.openapi.format("time-zone", st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
+schemathesis.openapi.format(
+    "webhook-url", st.sampled_from(["https://example.com/hook", "https://example.com:8443/?a=b"])
+)
+schemathesis.openapi.format("header-name", st.sampled_from(["X-Tenant", "Authorization", "api-key"]))
 schemathesis.openapi.format("jsonpath", st.sampled_from(['$.a == "b"', "$.size > 3", "exists($.a)"]))
 
 SCHEMA = schemathesis.openapi.from_dict(
@@ -43,6 +48,8 @@ def prepare(api: Api) -> None:
     api.post("/api/streams", {"name": "orders", "partitions": 2})
     api.post("/api/streams/orders/consumers", {"name": "billing"})
     api.post("/api/streams/orders/groups", {"name": "readers"})
+    api.post("/api/webhook-sources", {"name": "github", "stream": "orders", "kind": "github", "dedup": False})
+    api.post("/api/streams/orders/consumers/billing/push", {"url": "https://example.com/hook"})
     api.post("/api/streams/orders/schedules", {"name": "nightly", "cron": "@daily", "data": 1})
     api.post("/api/streams/orders/messages", {"messages": [{"key": "orders.a", "data": 1}]})
 
@@ -57,6 +64,7 @@ def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) ->
         "worker": "w1",
         "schedule": "nightly",
         "key": "orders.a",
+        "source": "github",
         "id": "1",
     }
     return path_parameters and {name: known.get(name, value) for name, value in path_parameters.items()}
@@ -71,6 +79,16 @@ def _is_valid(name: str, value: Any) -> bool:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value % 1 == 0 and 1 <= value <= (1_000_000 if name == "max_storage_gb" else 36_500 * 86_400_000)
     return name != "max_storage_gb" and isinstance(value, str) and re.search(sequin_fields.DURATION, value) is not None
+
+
+def make_source_sensible(body: dict[str, Any]) -> None:
+    """What options a webhook source takes depends on its kind, and whether it may deduplicate on its stream."""
+    if isinstance(body.get("options"), dict):
+        del body["options"]
+    if body.get("kind") in WEBHOOK_KINDS:
+        body["kind"] = "github"
+    if body.get("dedup", "kind" in body) is True:
+        body["dedup"] = False
 
 
 def make_sensible(body: dict[str, Any]) -> None:
@@ -93,6 +111,8 @@ def test_every_endpoint_does_what_is_described(case: Any, described: Api) -> Non
     prepare(described)
     if isinstance(case.body, dict):
         make_sensible(case.body)
+        if "webhook-sources" in case.path:
+            make_source_sensible(case.body)
     case.call_and_validate(base_url=described.url)
 
 

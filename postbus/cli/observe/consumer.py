@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import ClassVar, Final
+from urllib.parse import urlsplit
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,7 +17,9 @@ from postbus.cli.observe.detail import DetailScreen
 from postbus.cli.observe.screens import LiveScreen, in_background
 from postbus.cli.observe.table import Column, Table
 from postbus.model.consumer import Peeked, State
+from postbus.model.errors import NotFound
 from postbus.model.overview import ConsumerOverview
+from postbus.model.push import PushInfo
 
 _STATES: Final[tuple[State | None, ...]] = (None, "available", "delivered", "waiting", "dead")
 _STYLES: Final = {"available": "", "delivered": "green", "waiting": "yellow", "dead": "bold red"}
@@ -53,6 +57,7 @@ class ConsumerScreen(LiveScreen):
         self._state: State | None = None
         self._pages = [0]
         self._standing: ConsumerOverview | None = None
+        self._push: PushInfo | None = None
 
     def compose_body(self) -> ComposeResult:
         yield Static(id="standing", markup=False)
@@ -71,13 +76,16 @@ class ConsumerScreen(LiveScreen):
         bound = self.feed.bus.consumer(self._stream, self._consumer)
         size = max(10, self.table.size.height - 1)
         self.table.show(await bound.peek(state=self._state, after_seq=self._pages[-1], max_messages=size))
+        with suppress(NotFound):
+            self._push = None
+            self._push = await bound.push.info()
         self.query_one("#standing", Static).update(_described(self._standing))
 
     def where(self) -> str:
         state = f"{self._state} messages" if self._state else "all messages that are not finished"
         paused = "  PAUSED" if self._standing is not None and self._standing.paused else ""
         page = f", page {len(self._pages)}" if len(self._pages) > 1 else ""
-        return f"{self._stream} › {self._consumer}{paused}  {state}{page}"
+        return f"{self._stream} › {self._consumer}{paused}{_pushed(self._push)}  {state}{page}"
 
     def on_table_chosen(self) -> None:
         if self.table.row is not None:
@@ -144,3 +152,11 @@ def _described(standing: ConsumerOverview) -> str:
         levels = ", ".join(f"{level}: {figures.count(count)}" for level, count in standing.by_priority.items())
         second += f"   by priority {levels}"
     return f"{first}\n{second}"
+
+
+def _pushed(endpoint: PushInfo | None) -> str:
+    """Where its messages are sent, and why not."""
+    if endpoint is None:
+        return ""
+    host = urlsplit(endpoint.url).netloc
+    return f"  → {host}" if endpoint.state == "active" else f"  → {host} {endpoint.state.upper()}: {endpoint.reason}"

@@ -16,14 +16,16 @@ from postbus.client._async.schedules import AsyncSchedules
 from postbus.client._async.streams import AsyncStreams
 from postbus.client._async.tasks import AsyncTasks
 from postbus.client._async.tokens import AsyncTokens
+from postbus.client._async.webhook_sources import AsyncWebhookSources
 from postbus.codec.settings import given
 from postbus.db.url import without_password
 from postbus.maintenance._async.background import AsyncBackgroundUpkeep
 from postbus.maintenance._async.upkeep import AsyncUpkeep
 from postbus.model.consumer import ConsumerInfo, Start
+from postbus.model.push import PushInfo
 from postbus.model.settings import ConsumerSettings
 from postbus.model.stream import DataType
-from postbus.operations import consumers, groups
+from postbus.operations import consumers, groups, push
 
 if TYPE_CHECKING:
     from postbus.db.own_connections import AsyncOwnConnection
@@ -62,6 +64,15 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
     def schedules(self) -> AsyncSchedules:
         """The recurring schedules."""
         return AsyncSchedules(self._transport)
+
+    @property
+    def webhook_sources(self) -> AsyncWebhookSources:
+        """The webhook sources."""
+        return AsyncWebhookSources(self._transport)
+
+    async def list_pushes(self) -> list[PushInfo]:
+        """The endpoints of all push consumers, and how they do."""
+        return await self._transport.run(push.list_all())
 
     async def check(self) -> None:
         """Check that the bus can be used.

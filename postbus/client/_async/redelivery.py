@@ -1,4 +1,4 @@
-"""The part of a consumer that redelivers messages: dead letters and replay."""
+"""The part of a consumer that redelivers messages: dead letters and replay; and its endpoint."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime
 
 from postbus._compat import async_sleep
 from postbus.client._async.base import AsyncClient
+from postbus.client._async.push import AsyncPush
 from postbus.model.consumer import DeadLetter
 from postbus.operations import dead_letters as operations
 from postbus.transport._async.base import AsyncTransport
@@ -20,6 +21,11 @@ class AsyncRedelivery(AsyncClient):
         super().__init__(transport)
         self.stream = stream
         self.name = name
+
+    @property
+    def push(self) -> AsyncPush:
+        """The endpoint that its messages are sent to, if it has one."""
+        return AsyncPush(self._transport, self.stream, self.name)
 
     async def dead_letters(
         self,

@@ -18,14 +18,16 @@ from postbus.client._sync.schedules import Schedules
 from postbus.client._sync.streams import Streams
 from postbus.client._sync.tasks import Tasks
 from postbus.client._sync.tokens import Tokens
+from postbus.client._sync.webhook_sources import WebhookSources
 from postbus.codec.settings import given
 from postbus.db.url import without_password
 from postbus.maintenance._sync.background import BackgroundUpkeep
 from postbus.maintenance._sync.upkeep import Upkeep
 from postbus.model.consumer import ConsumerInfo, Start
+from postbus.model.push import PushInfo
 from postbus.model.settings import ConsumerSettings
 from postbus.model.stream import DataType
-from postbus.operations import consumers, groups
+from postbus.operations import consumers, groups, push
 
 if TYPE_CHECKING:
     from postbus.db.own_connections import OwnConnection
@@ -64,6 +66,15 @@ class Bus(Streams, Publishing, Reading, Applying):
     def schedules(self) -> Schedules:
         """The recurring schedules."""
         return Schedules(self._transport)
+
+    @property
+    def webhook_sources(self) -> WebhookSources:
+        """The webhook sources."""
+        return WebhookSources(self._transport)
+
+    def list_pushes(self) -> list[PushInfo]:
+        """The endpoints of all push consumers, and how they do."""
+        return self._transport.run(push.list_all())
 
     def check(self) -> None:
         """Check that the bus can be used.

@@ -1,6 +1,6 @@
 # Generated from postbus/client/_async/redelivery.py by `make generate`; edit that file.
 
-"""The part of a consumer that redelivers messages: dead letters and replay."""
+"""The part of a consumer that redelivers messages: dead letters and replay; and its endpoint."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import datetime
 
 from postbus._compat import sleep
 from postbus.client._sync.base import Client
+from postbus.client._sync.push import Push
 from postbus.model.consumer import DeadLetter
 from postbus.operations import dead_letters as operations
 from postbus.transport._sync.base import Transport
@@ -22,6 +23,11 @@ class Redelivery(Client):
         super().__init__(transport)
         self.stream = stream
         self.name = name
+
+    @property
+    def push(self) -> Push:
+        """The endpoint that its messages are sent to, if it has one."""
+        return Push(self._transport, self.stream, self.name)
 
     def dead_letters(
         self,

@@ -10,13 +10,13 @@ from postbus.html.markup import Html, join, tag
 from postbus.model.errors import Error
 from postbus.server import browsers, logs, problems
 from postbus.server.auth import EVERYBODY
+from postbus.server.bodies import read_body
 from postbus.server.console import pages, session, static_files
 from postbus.server.console.act import Act
 from postbus.server.console.figures import FigureCache
 from postbus.server.console.layout import document
 from postbus.server.console.parts import card, link
 from postbus.server.console.visit import Download, Page, Redirect, Shown, Visit
-from postbus.server.dispatch import read_body
 from postbus.server.problems import Problem
 from postbus.server.requests import Disconnected, Request, Response
 from postbus.server.router import Router

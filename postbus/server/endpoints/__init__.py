@@ -10,12 +10,14 @@ from postbus.server.endpoints import (
     messages,
     overviews,
     pipelines,
+    push,
     scheduled,
     schedules,
     state,
     streams,
     tasks,
     tokens,
+    webhook_sources,
 )
 
 # The API's description lists them in this order.
@@ -25,10 +27,12 @@ ALL: list[Endpoint] = [
         messages,
         deliveries,
         consumers,
+        push,
         streams,
         dead_letters,
         scheduled,
         schedules,
+        webhook_sources,
         state,
         groups,
         overviews,

@@ -216,6 +216,15 @@ class PostgresTransport:
         early = statement == statements.ACK_AND_RECEIVE and is_large(max_messages)
         return self._streams.receive(stream, connection, statement, with_type, rows.batch, early=early)
 
+    def receive_raw(self, stream: str, consumer: str, max_messages: int, ack_wait: Duration | None = None) -> Batch:
+        """Receive without waiting, and without decoding: the data of a json stream is its text."""
+        duration = as_timedelta(ack_wait)
+
+        def with_type(data_type: DataType) -> tuple[Any, ...]:
+            return stream, consumer, max_messages, duration, data_type, None
+
+        return self._streams.receive(stream, None, statements.RECEIVE, with_type, rows.raw_batch, early=False)
+
     def claim(
         self,
         stream: str,

@@ -15,7 +15,7 @@ begin
         from pg_class as c
         where c.relnamespace in ('postbus'::regnamespace, 'postbus_data'::regnamespace)
             and (
-                c.relkind in ('r', 'v')
+                c.relkind in ('r', 'p', 'v')
                 -- Those of identity columns go with their tables.
                 or (c.relkind = 'S' and not exists (select from pg_depend as d where d.objid = c.oid and d.deptype = 'i'))
             )

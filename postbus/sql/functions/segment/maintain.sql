@@ -18,7 +18,7 @@ Returns  how many steps were taken.
 Raises   PB404 for an unknown stream; PB412 outside READ COMMITTED, where a segment could be sealed without messages committed
          since the snapshot, and they would never be read.
 Touches  stream, segment, kept, dropped and the ids of dedup windows (insert, update, delete); creates and drops tables and
-         functions; upkeep (update), if no stream is given.
+         functions; upkeep (update) and push_attempt (truncate), if no stream is given.
 Locks    each stream's maintenance mutex, the tables that it drops, and the row of upkeep, until the transaction ends.
 */
 declare
@@ -37,6 +37,7 @@ begin
         end;
     end loop;
     if stream is null then
+        perform postbus_data.empty_push_attempts();
         perform postbus_data.note_maintenance();
     end if;
     return step_count;

@@ -13,6 +13,7 @@ count          held while leasing messages close to max_ack_pending
 share out      held while sharing out the partitions of a group
 change layout  held while waiting for all old partitions, to move to the new ones
 note urgent    held while noting that no urgent messages are left
+push           held while changing what is known of the consumer's endpoint
 */
-    select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 when 'note urgent' then -7 end
+    select case purpose when 'redeliver' then -1 when 'sweep' then -2 when 'count' then -3 when 'share out' then -4 when 'change layout' then -6 when 'note urgent' then -7 when 'push' then -8 end
 $$;

@@ -1,0 +1,1 @@
+"""Sends the messages of push consumers to their endpoints."""

@@ -1,0 +1,1 @@
+"""What webhooks are made of, out and in: signatures, handshakes, and where a request has its id, type and key."""
