@@ -39,7 +39,7 @@ _CONSUMER_STATE: Final = (
     "expired BIGINT NOT NULL, missed_estimate BIGINT NOT NULL, rate_estimate DOUBLE"
 )
 
-# As the functions of Postgres give them.
+# As the functions of Postgres give them. They may give more, after these.
 _STATE_NAMES: Final = (
     "partition",
     "backlog",
@@ -136,14 +136,14 @@ class ViewReader(DataSourceReader):
 
 def _consumer_states(database: Session, options: ReadOptions, part: OfConsumer) -> Iterator[dict[str, Any]]:
     for values in database.rows(*consumers.stats(options.stream, part.consumer).as_sql()):
-        yield dict(zip(_STATE_NAMES, values, strict=True), consumer=part.consumer)
+        yield dict(zip(_STATE_NAMES, values, strict=False), consumer=part.consumer)
 
 
 def _state(database: Session, options: ReadOptions, part: OfConsumer) -> Iterator[dict[str, Any]]:
     after_key = ""
     while page := database.rows(*_state_page(options.stream, options.key_pattern, after_key, _PAGE)):
         for values in page:
-            row = dict(zip(_KEY_NAMES, values, strict=True))
+            row = dict(zip(_KEY_NAMES, values, strict=False))
             after_key = row["key"]
             if part.is_bytes:
                 row["data"] = row["bytes"]
@@ -154,7 +154,7 @@ def _dead_letters(database: Session, options: ReadOptions, part: OfConsumer) -> 
     after_seq = 0
     while page := database.rows(*_letters_page(options, part.consumer, after_seq)):
         for values in page:
-            row = dict(zip(_LETTER_NAMES, values, strict=True), consumer=part.consumer)
+            row = dict(zip(_LETTER_NAMES, values, strict=False), consumer=part.consumer)
             after_seq = row["seq"]
             if part.is_bytes:
                 row["data"] = row["bytes"]

@@ -6408,7 +6408,7 @@ begin
         'or_wait', case when postbus_data.layout_count(layout) = 1 then ' or postbus_data.wait_for_partition(reader.id, chosen)' else '' end,
         -- Groups read levels side by side, by a way of their own.
         'is_plain', case when stream.one_message_per_key then 'false' when has_levels then 'not c.is_group' else 'true' end,
-        'reader_ageing', case when has_levels then E'\n        c.ageing,' else '' end,
+        'reader_of_levels', case when has_levels then E'\n        c.ageing,\n        clock_timestamp() as now_at,' else '' end,
         'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
         'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,
         -- Redeliveries of urgent messages, by the levels that were in use when this was written.
@@ -17560,7 +17560,7 @@ begin
         c.epoch,
         c.ordering = 'key'::text as is_keyed,
         c.is_group,
-        c.expire_after,{reader_ageing}
+        c.expire_after,{reader_of_levels}
         c.max_ack_pending / ({partition_count} + 1) as quota,
         s.start_seq - 1 as start_after,
         not c.is_group or ack_wait is not null as is_leased,
@@ -17974,13 +17974,13 @@ as $function$
             ),
             0
         )
-        -- Failed ones that are due. In order "key" they wait where they failed.
+        -- Failed ones that are due. In order "key" they wait where they failed. A call in the condition would keep it from the index.
         or case
             when reader.is_keyed then exists (
                 select
                 from postbus_data.waiting as w
                 where w.consumer_id + 0 = reader.id
-                    and w.due_at <= clock_timestamp()
+                    and w.due_at <= reader.now_at
                     and w.partition >= 500000000
             )
             else {has_urgent_due}
@@ -18245,7 +18245,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (20, 'webhooks'), (21, 'tasks_in_the_background') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('11cc53ad6a3d72f7')
+insert into postbus_data.installation (functions_digest) values ('a2cad01d4c0276ba')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -314,3 +314,11 @@ async def test_observe_shows_the_same_over_http(bus_url: str) -> None:
             await screen.until(lambda: _is(billing.stats(), lambda stats: stats.in_flight == 0), "it is acked")
             await screen.press("escape")
             await screen.shows("postbus  3 streams", "consumers of orders", "paused")
+
+
+async def test_a_consumer_shows_how_many_wait_at_each_priority(bus_url: str) -> None:
+    async with observing(bus_url, (140, 40), stream="orders", consumer="audit") as screen:
+        await screen.shows("orders › audit", "order key")
+        assert "by priority" not in screen.text
+        await screen.bus.publish_many("orders", [postbus.Message(data=n, priority=9) for n in range(3)])
+        await screen.shows("by priority 9: 3, 4: ")

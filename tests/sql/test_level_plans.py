@@ -23,6 +23,9 @@ WAIT = {
     f"select 1, clock_timestamp() + interval '1 day', 'k.' || g, '1', 4 from generate_series(1, {WAITING}) as g",
     "urgent ones not due": "insert into postbus_data.scheduled (stream_id, deliver_at, key, data, priority) "
     f"select 1, clock_timestamp() + interval '1 day', 'k.' || g, '1', 9 from generate_series(1, {WAITING}) as g",
+    "deferred": "insert into postbus_data.waiting (consumer_id, partition, seq, attempts, due_at, key) "
+    f"select 1, 900000000 + mod(g, 8), 1000000000 + g, 0, clock_timestamp() + interval '1 day', 'k.' || g "
+    f"from generate_series(1, {WAITING}) as g",
     "lower ones": "select postbus.publish_many('s', array_agg('low.' || g), array_agg('1'::text), priorities => array_agg(0)) "
     f"from generate_series(1, {WAITING}) as g group by g / 5000",
 }

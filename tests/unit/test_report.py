@@ -13,8 +13,9 @@ from postbus.html.charts import linear, logarithmic
 from postbus.html.markup import Html, tag
 from postbus.pipelines.report.buckets import buckets_between
 from postbus.pipelines.report.deliveries import percentiles
-from postbus.pipelines.report.facts import Forecast, Traffic
+from postbus.pipelines.report.facts import ConsumerFacts, Forecast, StreamFacts, Traffic
 from postbus.pipelines.report.forecast import forecast
+from postbus.pipelines.report.sections import consumers
 from postbus.spark.archive import Archive
 from tests.browser.sample import NOW, info
 
@@ -120,3 +121,16 @@ def test_axes_have_round_numbers_that_hold_all_values() -> None:
 
 def test_text_is_escaped_and_markup_is_not() -> None:
     assert tag("a", "<b>", Html("<i>"), title='"&') == '<a title="&quot;&amp;">&lt;b&gt;<i></a>'
+
+
+@pytest.mark.parametrize(("levels", "is_shown"), [({4: 3}, False), ({9: 1200, 4: 3}, True)])
+def test_what_waits_at_each_priority_is_shown_where_there_are_several(levels: dict[int, int], is_shown: bool) -> None:
+    reader = ConsumerFacts(
+        name="c", lag=3, in_flight=0, waiting=0, dead=0, missed=0, is_group=False, by_priority=levels
+    )
+    stream = StreamFacts(
+        info=info("s"), buckets=None, traffic=Traffic(), consumers=(reader,), dead=(), forecast=None, archived=None
+    )
+    page = str(consumers(stream))
+    assert ("by priority" in page) is is_shown
+    assert ("9: 1,200, 4: 3" in page) is is_shown

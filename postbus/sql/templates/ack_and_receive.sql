@@ -36,7 +36,7 @@ begin
         c.epoch,
         c.ordering = 'key'::text as is_keyed,
         c.is_group,
-        c.expire_after,{reader_ageing}
+        c.expire_after,{reader_of_levels}
         c.max_ack_pending / ({partition_count} + 1) as quota,
         s.start_seq - 1 as start_after,
         not c.is_group or ack_wait is not null as is_leased,

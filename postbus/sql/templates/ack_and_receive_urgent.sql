@@ -13,13 +13,13 @@
             ),
             0
         )
-        -- Failed ones that are due. In order "key" they wait where they failed.
+        -- Failed ones that are due. In order "key" they wait where they failed. A call in the condition would keep it from the index.
         or case
             when reader.is_keyed then exists (
                 select
                 from postbus_data.waiting as w
                 where w.consumer_id + 0 = reader.id
-                    and w.due_at <= clock_timestamp()
+                    and w.due_at <= reader.now_at
                     and w.partition >= 500000000
             )
             else {has_urgent_due}

@@ -34,7 +34,7 @@ begin
         'or_wait', case when postbus_data.layout_count(layout) = 1 then ' or postbus_data.wait_for_partition(reader.id, chosen)' else '' end,
         -- Groups read levels side by side, by a way of their own.
         'is_plain', case when stream.one_message_per_key then 'false' when has_levels then 'not c.is_group' else 'true' end,
-        'reader_ageing', case when has_levels then E'\n        c.ageing,' else '' end,
+        'reader_of_levels', case when has_levels then E'\n        c.ageing,\n        clock_timestamp() as now_at,' else '' end,
         'data_column', case stream.data_type when 'bytes' then 'bytes' else 'data' end,
         'data_type', case stream.data_type when 'bytes' then 'bytea' else 'text' end,
         -- Redeliveries of urgent messages, by the levels that were in use when this was written.
