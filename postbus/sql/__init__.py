@@ -31,6 +31,7 @@ TABLES = (
     "token",
     "role",
     "upkeep",
+    "source",
 )
 
 _REGION_MARK: Final = re.compile(r"^ *-- </?\w+ settings(?:: [\w ]+)?>\n", re.M)

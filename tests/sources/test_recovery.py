@@ -1,0 +1,295 @@
+"""Whatever ends a reader, the stream has each transaction once; and what can no longer be complete says so."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from postbus.db.replication.pgoutput import format_lsn, parse_lsn
+from postbus.db.session import KeptSession
+from postbus.model.errors import Conflict
+from postbus.sources import streaming, target
+from postbus.sources.target import Publisher
+from tests.sources.reading import SourceBed
+from tests.waiting import until
+
+pytestmark = pytest.mark.newest_server
+
+
+def test_a_reader_goes_on_where_the_last_one_stopped(orders: SourceBed) -> None:
+    orders.create("orders")
+    for number in range(5):
+        orders.start()
+        orders.sql.execute("insert into orders values (%s)", (2 * number,))
+        orders.wait_for_messages(2 * number + 1)
+        orders.stop()
+        orders.sql.execute("insert into orders values (%s)", (2 * number + 1,))
+    orders.start()
+
+    assert [each["record"]["id"] for each in orders.wait_for_messages(10)] == list(range(10))
+
+
+def test_a_position_that_was_not_confirmed_is_enough(orders: SourceBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming.PACE, "confirm_delay", 1e6)
+    orders.create("orders")
+    orders.start()
+    orders.sql.execute("insert into orders values (1)")
+    orders.wait_for_messages(1)
+    orders.stop()
+
+    orders.start()
+    orders.sql.execute("insert into orders values (2)")
+
+    assert [each["record"]["id"] for each in orders.wait_for_messages(2)] == [1, 2]
+
+
+def test_a_second_reader_waits_and_takes_over(orders: SourceBed) -> None:
+    orders.create("orders")
+    first = orders.start()
+    orders.read()
+    orders.sql.execute("insert into orders values (1)")
+    orders.wait_for_messages(1)
+
+    first.stop()
+    orders.sql.execute("insert into orders values (2)")
+
+    assert [each["record"]["id"] for each in orders.wait_for_messages(2, seconds=10)] == [1, 2]
+
+
+def test_who_has_another_position_in_mind_publishes_nothing(orders: SourceBed) -> None:
+    orders.create("orders")
+    orders.start()
+    orders.sql.execute("insert into orders values (1)")
+    orders.wait_for_messages(1)
+    orders.stop()
+    session = KeptSession.open(orders.url)
+    settings = target.find(session, "shop")
+    assert settings is not None
+    position = target.position(session, settings.id, settings.epoch)
+    assert position is not None
+    late = Publisher(session, settings)
+
+    late.publish(position, position + 8, None, [b"k"], [b"1"])
+    with pytest.raises(Conflict, match="another reader"):
+        late.publish(position, position + 8, None, [b"k"], [b"2"])
+    session.close()
+
+    assert len(orders.messages()) == 2
+
+
+def test_two_readers_with_one_position_publish_once(orders: SourceBed) -> None:
+    orders.create("orders")
+    orders.start()
+    orders.stop()
+    session = KeptSession.open(orders.url)
+    settings = target.find(session, "shop")
+    assert settings is not None
+    position = target.position(session, settings.id, settings.epoch) or 0
+    outcomes: list[str] = []
+
+    def publish(number: int) -> None:
+        own = KeptSession.open(orders.url)
+        try:
+            Publisher(own, settings).publish(position, position + 8, None, [b"k"], [b"%d" % number])
+            outcomes.append("published")
+        except Conflict:
+            outcomes.append("refused")
+        own.close()
+
+    threads = [threading.Thread(target=publish, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    session.close()
+
+    assert sorted(outcomes) == ["published"] + ["refused"] * 5
+    assert len(orders.messages()) == 1
+
+
+def test_a_slot_that_was_advanced_stops_with_a_gap_and_goes_on_after_a_restart(orders: SourceBed) -> None:
+    orders.create("orders")
+    orders.start()
+    orders.sql.execute("insert into orders values (1)")
+    orders.wait_for_messages(1)
+    orders.stop()
+    orders.sql.execute("insert into orders values (2)")
+    orders.advance_slot()
+
+    orders.read()
+
+    info = orders.wait_for("gap")
+    assert "restart shop" in info["remedy"]
+    orders.sql.execute("insert into orders values (3)")
+    time.sleep(0.5)
+    assert len(orders.messages()) == 1
+
+    orders.sql.execute("select postbus.restart_source('shop')")
+    found = orders.wait_for_messages(4)
+    assert sorted((each["record"]["id"], each["action"]) for each in found[1:]) == [
+        (1, "read"),
+        (2, "read"),
+        (3, "read"),
+    ]
+
+
+def test_a_slot_that_was_dropped_is_lost(orders: SourceBed) -> None:
+    orders.create("orders")
+    orders.start()
+    orders.stop()
+    (slot,) = orders.slot_names()
+    orders.sql.execute("select pg_drop_replication_slot(%s)", (slot,))
+
+    orders.read()
+
+    assert "does not exist" in orders.wait_for("slot_lost")["problem"]
+
+
+def test_a_slot_that_was_made_again_is_a_gap(orders: SourceBed) -> None:
+    orders.create("orders")
+    orders.start()
+    orders.stop()
+    (slot,) = orders.slot_names()
+    orders.sql.execute("select pg_drop_replication_slot(%s)", (slot,))
+    orders.sql.execute("insert into orders values (1)")
+    orders.sql.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,))
+
+    orders.read()
+
+    orders.wait_for("gap")
+    assert orders.messages() == []
+
+
+def test_another_cluster_has_diverged(orders: SourceBed) -> None:
+    orders.create("orders")
+    orders.start()
+    orders.stop()
+    orders.sql.execute("update postbus_data.source set system_identifier = '42'")
+
+    orders.read()
+
+    assert "another cluster" in orders.wait_for("diverged")["problem"]
+
+
+def test_a_source_that_was_restored_has_diverged(orders: SourceBed) -> None:
+    orders.create("orders")
+    orders.start()
+    orders.stop()
+    (now,) = orders.sql.execute("select pg_current_wal_lsn()::text").fetchone() or ("0/0",)
+    orders.sql.execute("update postbus_data.source_position set lsn = %s", (format_lsn(parse_lsn(now) + 10**9),))
+
+    orders.read()
+
+    assert "restored" in orders.wait_for("diverged")["problem"]
+
+
+def test_a_slot_that_another_program_reads_is_waited_for(orders: SourceBed) -> None:
+    from postbus.db.replication.walsender import Walsender
+
+    orders.create("orders")
+    orders.start()
+    orders.stop()
+    (slot,) = orders.slot_names()
+    info = orders.info()
+    with Walsender(orders.url, application="somebody else") as other:
+        other.start(slot, 0, info["publication"])
+        orders.read()
+        assert "somebody else" in orders.wait_for("waiting_for_slot")["problem"]
+
+    orders.wait_for("streaming")
+
+
+def test_a_large_transaction_is_published_at_once_and_in_order(orders: SourceBed) -> None:
+    orders.create("orders")
+    orders.start()
+    counts: list[int] = []
+    orders.sql.execute("insert into orders select n from generate_series(1, 25000) as n")
+    orders.sql.execute("insert into orders values (0)")
+
+    def count() -> int:
+        (found,) = orders.sql.execute("select count(*) from postbus_data.log_1_1").fetchone() or (0,)
+        counts.append(found)
+        return int(found)
+
+    until(lambda: count() == 25_001, "all are there")
+
+    assert set(counts) <= {0, 25_000, 25_001}
+    rows = orders.sql.execute(
+        "select (data -> 'record' ->> 'id')::int from postbus_data.log_1_1 order by seq"
+    ).fetchall()
+    assert [number for (number,) in rows] == [*range(1, 25_001), 0]
+    (left,) = orders.sql.execute("select count(*) from postbus_data.spark_staging").fetchone() or (None,)
+    assert left == 0
+
+
+def test_idle_tables_do_not_keep_the_log(orders: SourceBed) -> None:
+    orders.create("orders")
+    orders.start()
+    orders.sql.execute("create table busy (id int primary key, filler text)")
+
+    def confirmed() -> int:
+        (found,) = orders.sql.execute(
+            "select confirmed_flush_lsn::text from pg_replication_slots where database = current_database()"
+        ).fetchone() or ("0/0",)
+        return parse_lsn(found)
+
+    before = confirmed()
+    for number in range(3):
+        orders.sql.execute(
+            "insert into busy select n, repeat(md5(n::text), 30) from generate_series(%s::int, %s::int) as n",
+            (number * 2000, number * 2000 + 1999),
+        )
+
+    until(lambda: confirmed() > before + 3_000_000, "the slot moves although nothing is published")
+    assert orders.messages() == []
+    # And what comes afterwards is not missed.
+    orders.stop()
+    orders.sql.execute("insert into orders values (1)")
+    orders.start()
+    orders.wait_for_messages(1)
+
+
+def test_a_paused_source_is_not_read(orders: SourceBed) -> None:
+    orders.create("orders")
+    orders.start()
+
+    orders.sql.execute("select postbus.pause_source('shop')")
+    until(
+        lambda: not orders.sql.execute("select active from pg_replication_slots").fetchall()[0][0],
+        "nobody reads the slot",
+    )
+    orders.sql.execute("insert into orders values (1)")
+    assert orders.info()["state"] == "paused"
+    assert orders.messages() == []
+
+    orders.sql.execute("select postbus.resume_source('shop')")
+    orders.wait_for_messages(1)
+
+
+def test_new_settings_hold_from_the_next_change_on(orders: SourceBed) -> None:
+    orders.sql.execute("create table notes (id int primary key)")
+    orders.create("orders")
+    orders.start()
+
+    orders.sql.execute("select postbus.alter_source('shop', tables => '{orders,notes}', format => 'sequin2024')")
+
+    until(lambda: len(orders.info()["found_tables"]) == 2, "the new table is found")
+    orders.sql.execute("insert into notes values (1)")
+    (found,) = orders.wait_for_messages(1)
+    assert found == {"data": {"id": 1}, "deleted": False, "changes": None, "action": "insert"}
+
+
+def test_what_the_stream_refuses_is_said_and_tried_again(orders: SourceBed) -> None:
+    orders.bus.alter_stream("changes", max_message_bytes=1024)
+    orders.create("orders")
+    orders.start()
+
+    orders.sql.execute("insert into orders values (1, repeat('x', 5000))")
+
+    info = orders.wait_for("refused")
+    assert "1024" in info["problem"]
+    orders.bus.alter_stream("changes", max_message_bytes=100_000)
+    orders.sql.execute("select postbus.resume_source('shop')")
+    orders.wait_for_messages(1)
