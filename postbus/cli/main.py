@@ -47,6 +47,7 @@ ENTRIES: Final[dict[str, _Entry]] = {
     "group": _Entry("groups", help="Groups, read by position: add, list, show, remove, claim, fetch, commit."),
     "dead": _Entry("dead", help="Dead letters: list, redrive, discard."),
     "schedule": _Entry("schedule", help="Recurring schedules; messages that are scheduled once."),
+    "source": _Entry("sources", help="Sources: changes of Postgres tables as messages."),
     "apply": _Entry("apply", "apply", (*TARGET, *OUTPUT), help="Make streams, queues and consumers what a file says."),
     "export": _Entry("apply", "export", (*TARGET, *OUTPUT), help="Write the file that describes what there is."),
     "pipeline": _Entry("pipelines", help="Pipelines on Spark: run, list."),

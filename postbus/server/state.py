@@ -14,6 +14,7 @@ from postbus.server.maintenance import Maintenance
 from postbus.server.metrics import Metrics
 from postbus.server.name_cache import NameCache
 from postbus.server.settings import Settings
+from postbus.server.source_process import SourceProcess
 
 # How long to wait for Postgres at the start, so that the first request succeeds. Then the server starts in any case.
 _FIRST_ATTEMPT_SECONDS = 5.0
@@ -33,6 +34,7 @@ class AppState:
         self.metrics = Metrics(self.connection)
         self.stopping = False
         self._maintenance = Maintenance(self.connection, settings.services_lock) if settings.services else None
+        self._sources = SourceProcess(self.connection, settings) if settings.services else None
 
     async def start(self) -> None:
         self.connection.open()
@@ -41,6 +43,8 @@ class AppState:
             await asyncio.wait_for(self.connection.attempted.wait(), _FIRST_ATTEMPT_SECONDS)
         if self._maintenance is not None:
             self._maintenance.start()
+        if self._sources is not None:
+            self._sources.start()
 
     def begin_stop(self) -> None:
         """End all long polls, which answer with what they have."""
@@ -49,6 +53,8 @@ class AppState:
 
     async def stop(self) -> None:
         self.begin_stop()
+        if self._sources is not None:
+            await self._sources.stop()
         if self._maintenance is not None:
             await self._maintenance.stop()
         self.deadlines.stop()

@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Final, Protocol
 
 import orjson
 
-from postbus import __version__
 from postbus.db.replication.pgoutput import Relation, Row
 from postbus.sources.rendering import RowWriter
 
@@ -189,7 +189,7 @@ class DebeziumFormat:
             self._of = transaction
             self._shared = orjson.dumps(
                 {
-                    "version": __version__,
+                    "version": version("postbus"),
                     "connector": "postgresql",
                     "name": self._origin.source,
                     "ts_ms": int(transaction.committed_at.timestamp() * 1000),

@@ -15,7 +15,14 @@ from postbus.sources.catalog import Table
 from postbus.sources.settings import COLUMNS, SourceSettings
 
 LEASE: Final = timedelta(seconds=5)
-_NAMES: Final = "select s.name from postbus_data.source as s where not s.paused order by s.name"
+_FREE: Final = """
+select s.name
+from postbus_data.source as s
+join postbus_data.source_status as u on u.source_id = s.id
+where not s.paused
+    and (u.holder is null or u.held_at not between clock_timestamp() - $1::interval and clock_timestamp() + $1::interval)
+order by s.name
+"""
 _FIND: Final = f"select {COLUMNS} from postbus_data.source as s where s.name = $1"  # noqa: S608
 _TAKE: Final = f"select {COLUMNS} from postbus_data.take_source($1, $2, $3) where id is not null"  # noqa: S608
 _PUBLISH: Final = "select postbus_data.publish_source($1, $2, $3::pg_lsn, $4::pg_lsn, $5, $6, $7, $8::uuid, $9)"
@@ -63,9 +70,9 @@ class PageDone:
     problem: str | None = None
 
 
-def names(session: KeptSession) -> list[str]:
-    """The sources that are not paused."""
-    return [name for (name,) in session.rows(_NAMES)]
+def free(session: KeptSession) -> list[str]:
+    """The sources that nobody reads."""
+    return [name for (name,) in session.rows(_FREE, (LEASE,))]
 
 
 def find(session: KeptSession, name: str) -> SourceSettings | None:

@@ -1,0 +1,200 @@
+"""Checks, creates and removes sources, on behalf of a user who waits for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from postbus.db.arrays import TextArray
+from postbus.db.plain import PlainConnection
+from postbus.db.session import KeptSession
+from postbus.model.errors import Conflict, Error, NotFound
+from postbus.model.source import DroppedSource, SourceCheck, SourceFinding
+from postbus.sources import catalog, conditions, keys, preparing, target
+from postbus.sources.checks import Finding, check
+from postbus.sources.reader import begin_source
+from postbus.sources.settings import SourceSettings, Stopped, shown_url
+
+_CREATE: Final = """
+select postbus.create_source($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8, $9, $10, $11, $12, true, $13)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSource:
+    """A source as a user describes it."""
+
+    name: str
+    stream: str
+    tables: Sequence[str]
+    url: str | None = field(repr=False)
+    operations: Sequence[str]
+    columns: Mapping[str, Sequence[str]]
+    filters: Mapping[str, str]
+    key_template: str
+    format: str
+    backfill: bool
+    slot: str | None
+    publication: str | None
+    paused: bool
+
+
+def check_settings(url: str | None, filters: Mapping[str, str] | None, key_template: str | None) -> str | None:
+    """Refuse what no source can have. Returns what is shown of the URL.
+
+    Raises:
+        InvalidInput: It says what is wrong.
+    """
+    if key_template is not None:
+        keys.check(key_template)
+    for condition in (filters or {}).values():
+        conditions.check(condition)
+    return None if url is None else shown_url(url)
+
+
+def examine(bus_url: str, new: NewSource) -> SourceCheck:
+    """What stands in the way of a source. Nothing is changed.
+
+    Raises:
+        Unavailable: The database cannot be reached.
+    """
+    shown = check_settings(new.url, new.filters, new.key_template)
+    with catalog.open_source(new.url or bus_url, new.name) as database:
+        facts, found, findings = check(database, _wanted(new), is_new=True)
+    return SourceCheck(
+        shown or facts.database,
+        facts.version,
+        tuple(table.full_name for table in found),
+        tuple(SourceFinding(finding.problem, finding.remedy) for finding in findings),
+    )
+
+
+def create(bus_url: str, new: NewSource) -> None:
+    """Create a source with slot and publication: what is committed from now on will be published.
+
+    Raises:
+        Conflict: The source's database has to be changed first, or there is a source of that name.
+        Unavailable: A database cannot be reached, or a transaction has been open for long.
+    """
+    shown = check_settings(new.url, new.filters, new.key_template)
+    session = KeptSession.open(bus_url)
+    try:
+        if target.find(session, new.name) is not None:
+            raise Conflict(f'source "{new.name}" already exists', "change it with edit, or remove it first")
+        with catalog.open_source(new.url or bus_url, new.name) as database:
+            _, _, findings = check(database, _wanted(new), is_new=True)
+            _refuse(findings)
+            # Paused, so that no reader looks at it before it is complete.
+            session.rows(_CREATE, _parameters(new, shown))
+            _complete(session, database, new.name, bus_url)
+            if not new.paused:
+                session.rows("select postbus.resume_source($1)", (new.name,))
+    finally:
+        session.close()
+
+
+def _complete(session: KeptSession, database: PlainConnection, name: str, bus_url: str) -> None:
+    settings = target.find(session, name)
+    if settings is None:
+        raise NotFound(f'source "{name}" does not exist')
+    try:
+        begin_source(session, database, settings, bus_url)
+    except Error as error:
+        with suppress(Error):
+            preparing.remove(database, settings)
+        session.rows("select postbus.drop_source($1)", (name,))
+        if isinstance(error, Stopped):
+            raise Conflict(error.message, error.remedy) from error
+        raise
+
+
+def drop(bus_url: str, name: str, *, force: bool) -> DroppedSource:
+    """Remove a source, with slot and publication.
+
+    Args:
+        bus_url: The database of the bus.
+        name: The source.
+        force: Remove it also if its database cannot be reached or refuses.
+
+    Raises:
+        NotFound: There is no such source.
+        Unavailable: Its database cannot be reached.
+    """
+    session = KeptSession.open(bus_url)
+    try:
+        settings = target.find(session, name)
+        if settings is None:
+            raise NotFound(f'source "{name}" does not exist')
+        # Its reader would begin anew.
+        session.rows("select postbus.pause_source($1)", (name,))
+        remedy = None
+        try:
+            with catalog.open_source(settings.url or bus_url, name) as database:
+                preparing.remove(database, settings)
+        except Error as error:
+            if not force:
+                session.rows("select postbus.resume_source($1)", (name,))
+                raise type(error)(
+                    f"the slot {settings.slot} could not be dropped: {error.message}",
+                    "with force, the source is forgotten anyway; its slot then keeps the log of its database until it is dropped",
+                ) from error
+            remedy = _leftovers(settings)
+        session.rows("select postbus.drop_source($1)", (name,))
+        return DroppedSource(remedy is None, remedy)
+    finally:
+        session.close()
+
+
+def _leftovers(settings: SourceSettings) -> str:
+    publication = "" if settings.is_foreign_publication else f' drop publication if exists "{settings.publication}";'
+    return f"select pg_drop_replication_slot('{settings.slot}');{publication}"
+
+
+def _refuse(findings: Sequence[Finding]) -> None:
+    try:
+        preparing.refuse(findings)
+    except Stopped as stopped:
+        raise Conflict(stopped.message, stopped.remedy) from None
+
+
+def _wanted(new: NewSource) -> SourceSettings:
+    return SourceSettings(
+        id=0,
+        name=new.name,
+        url=new.url,
+        tables=new.tables,
+        operations=new.operations,
+        columns=new.columns,
+        filters=new.filters,
+        key_template=new.key_template,
+        format=new.format,
+        backfill=new.backfill,
+        slot=new.slot or "",
+        publication=new.publication or f"postbus_{new.name}",
+        is_foreign_publication=new.publication is not None,
+    )
+
+
+def _parameters(new: NewSource, shown: str | None) -> tuple[object, ...]:
+    return (
+        new.name,
+        new.stream,
+        _texts(new.tables),
+        new.url,
+        _texts(new.operations),
+        json.dumps({table: list(columns) for table, columns in new.columns.items()}),
+        json.dumps(dict(new.filters)),
+        new.key_template,
+        new.format,
+        new.backfill,
+        new.slot,
+        new.publication,
+        shown,
+    )
+
+
+def _texts(values: Sequence[str]) -> TextArray:
+    return TextArray([value.encode() for value in values])
