@@ -39,6 +39,10 @@ class AwaitableBus:
     def schedules(self) -> AwaitablePart:
         return AwaitablePart(self._bus.schedules)
 
+    @property
+    def sources(self) -> AwaitablePart:
+        return AwaitablePart(self._bus.sources)
+
     def __getattr__(self, name: str) -> Any:
         return _awaitable(getattr(self._bus, name))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -178,7 +178,14 @@ def open_source(url: str, name: str) -> Iterator[PlainConnection]:
     Raises:
         Unavailable: It cannot be reached.
     """
-    with connect(connection_info(url, application=f"postbus source {name}")) as database:
+    with ExitStack() as stack:
+        try:
+            database = stack.enter_context(connect(connection_info(url, application=f"postbus source {name}")))
+        except Unavailable as error:
+            raise Unavailable(
+                f"the source's database cannot be reached: {error.message.removeprefix('cannot connect to Postgres: ')}",
+                "check host, port, role and password of its URL, as they are seen from here",
+            ) from None
         yield database
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from postbus.db.arrays import TextArray
 from postbus.db.plain import PlainConnection
 from postbus.db.session import KeptSession
-from postbus.model.errors import Conflict, Error, NotFound
-from postbus.model.source import DroppedSource, SourceCheck, SourceFinding
+from postbus.model.errors import Conflict, Error, InvalidInput, NotFound, Unavailable
+from postbus.model.source import FORMATS, OPERATIONS, DroppedSource, SourceCheck, SourceFinding
 from postbus.sources import catalog, conditions, keys, preparing, target
 from postbus.sources.checks import Finding, check
 from postbus.sources.reader import begin_source
@@ -55,14 +55,25 @@ def check_settings(url: str | None, filters: Mapping[str, str] | None, key_templ
     return None if url is None else shown_url(url)
 
 
+def _check_new(new: NewSource) -> str | None:
+    if not new.tables or not all(new.tables):
+        raise InvalidInput("tables is empty", "name at least one table, such as public.orders")
+    if not new.operations or (unknown := set(new.operations) - set(OPERATIONS)):
+        wrong = sorted(unknown)[0] if new.operations else ""
+        raise InvalidInput(f'operations has "{wrong}"', f"name some of {', '.join(OPERATIONS)}")
+    if new.format not in FORMATS:
+        raise InvalidInput(f'"{new.format}" is not a format', f"choose {', '.join(FORMATS)}")
+    return check_settings(new.url, new.filters, new.key_template)
+
+
 def examine(bus_url: str, new: NewSource) -> SourceCheck:
     """What stands in the way of a source. Nothing is changed.
 
     Raises:
-        Unavailable: The database cannot be reached.
+        Conflict: The database cannot be reached.
     """
-    shown = check_settings(new.url, new.filters, new.key_template)
-    with catalog.open_source(new.url or bus_url, new.name) as database:
+    shown = _check_new(new)
+    with _opened(new.url or bus_url, new.name) as database:
         facts, found, findings = check(database, _wanted(new), is_new=True)
     return SourceCheck(
         shown or facts.database,
@@ -76,15 +87,15 @@ def create(bus_url: str, new: NewSource) -> None:
     """Create a source with slot and publication: what is committed from now on will be published.
 
     Raises:
-        Conflict: The source's database has to be changed first, or there is a source of that name.
-        Unavailable: A database cannot be reached, or a transaction has been open for long.
+        Conflict: The source's database cannot be reached, or has to be changed first, or there is a source of that name.
+        Unavailable: A transaction in it has been open for long.
     """
-    shown = check_settings(new.url, new.filters, new.key_template)
+    shown = _check_new(new)
     session = KeptSession.open(bus_url)
     try:
         if target.find(session, new.name) is not None:
             raise Conflict(f'source "{new.name}" already exists', "change it with edit, or remove it first")
-        with catalog.open_source(new.url or bus_url, new.name) as database:
+        with _opened(new.url or bus_url, new.name) as database:
             _, _, findings = check(database, _wanted(new), is_new=True)
             _refuse(findings)
             # Paused, so that no reader looks at it before it is complete.
@@ -121,7 +132,7 @@ def drop(bus_url: str, name: str, *, force: bool) -> DroppedSource:
 
     Raises:
         NotFound: There is no such source.
-        Unavailable: Its database cannot be reached.
+        Conflict: Its database cannot be reached, or refuses.
     """
     session = KeptSession.open(bus_url)
     try:
@@ -137,7 +148,7 @@ def drop(bus_url: str, name: str, *, force: bool) -> DroppedSource:
         except Error as error:
             if not force:
                 session.rows("select postbus.resume_source($1)", (name,))
-                raise type(error)(
+                raise Conflict(
                     f"the slot {settings.slot} could not be dropped: {error.message}",
                     "with force, the source is forgotten anyway; its slot then keeps the log of its database until it is dropped",
                 ) from error
@@ -146,6 +157,17 @@ def drop(bus_url: str, name: str, *, force: bool) -> DroppedSource:
         return DroppedSource(remedy is None, remedy)
     finally:
         session.close()
+
+
+@contextmanager
+def _opened(url: str, name: str) -> Iterator[PlainConnection]:
+    """A connection to a database whose URL a user has just given: that it cannot be reached is not for us to wait for."""
+    with ExitStack() as stack:
+        try:
+            database = stack.enter_context(catalog.open_source(url, name))
+        except Unavailable as error:
+            raise Conflict(error.message, error.hint) from None
+        yield database
 
 
 def _leftovers(settings: SourceSettings) -> str:

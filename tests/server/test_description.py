@@ -22,6 +22,8 @@ from tests.server.serving import Api, serving
 schemathesis.openapi.format("cron", st.sampled_from(["30 2 * * MON-FRI", "@daily", "*/5 * * * * *"]))
 schemathesis.openapi.format("time-zone", st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
 schemathesis.openapi.format("jsonpath", st.sampled_from(['$.a == "b"', "$.size > 3", "exists($.a)"]))
+schemathesis.openapi.format("postgres-url", st.sampled_from(["postgresql://ada:secret@127.0.0.1:1/shop"]))
+schemathesis.openapi.format("sql-condition", st.sampled_from(["total > 0", "status <> 'draft'"]))
 
 SCHEMA = schemathesis.openapi.from_dict(
     json.loads(openapi.document(is_open=True)),

@@ -45,7 +45,7 @@ class AsyncSources(AsyncClient):
 
         Raises:
             InvalidInput: An argument is not valid.
-            Unavailable: The database cannot be reached.
+            Conflict: The database cannot be reached.
         """
         return await self._transport.run(
             calls.check(tables=tables, url=url, operations=operations, backfill=backfill, publication=publication)
@@ -90,8 +90,9 @@ class AsyncSources(AsyncClient):
         Raises:
             InvalidInput: A setting is not valid.
             NotFound: There is no such stream.
-            Conflict: The source exists, or its database has to be changed first: the hint says how, in SQL to paste.
-            Unavailable: The database cannot be reached, or a transaction in it has been open for long.
+            Conflict: The source exists, or its database cannot be reached, or has to be changed first: the hint says how, in SQL
+                to paste.
+            Unavailable: A transaction in that database has been open for long.
         """
         await self._transport.run(
             calls.create(
@@ -151,7 +152,7 @@ class AsyncSources(AsyncClient):
 
         Raises:
             NotFound: There is no such source.
-            Unavailable: Its database cannot be reached.
+            Conflict: Its database cannot be reached, or refuses.
         """
         return await self._transport.run(calls.drop(name, force=force))
 

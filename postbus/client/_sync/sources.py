@@ -47,7 +47,7 @@ class Sources(Client):
 
         Raises:
             InvalidInput: An argument is not valid.
-            Unavailable: The database cannot be reached.
+            Conflict: The database cannot be reached.
         """
         return self._transport.run(
             calls.check(tables=tables, url=url, operations=operations, backfill=backfill, publication=publication)
@@ -92,8 +92,9 @@ class Sources(Client):
         Raises:
             InvalidInput: A setting is not valid.
             NotFound: There is no such stream.
-            Conflict: The source exists, or its database has to be changed first: the hint says how, in SQL to paste.
-            Unavailable: The database cannot be reached, or a transaction in it has been open for long.
+            Conflict: The source exists, or its database cannot be reached, or has to be changed first: the hint says how, in SQL
+                to paste.
+            Unavailable: A transaction in that database has been open for long.
         """
         self._transport.run(
             calls.create(
@@ -153,7 +154,7 @@ class Sources(Client):
 
         Raises:
             NotFound: There is no such source.
-            Unavailable: Its database cannot be reached.
+            Conflict: Its database cannot be reached, or refuses.
         """
         return self._transport.run(calls.drop(name, force=force))
 

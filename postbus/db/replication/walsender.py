@@ -102,7 +102,9 @@ def connection_parts(url: str) -> dict[str, str]:
         raise url_problem()
     try:
         given = conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
+        for host in str(given.get("host") or "").split(","):
+            host.encode("idna")
+    except (psycopg.ProgrammingError, UnicodeError):
         raise url_problem() from None
     return {name: str(value) for name, value in given.items() if value is not None}
 

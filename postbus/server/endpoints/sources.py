@@ -28,7 +28,8 @@ TableName = Annotated[str, Meta(pattern=_TABLE, max_length=200, description="A t
 Tables = Annotated[list[TableName], Meta(min_length=1, max_length=1000)]
 Operations = Annotated[list[SourceOperation], Meta(min_length=1, max_length=4)]
 Columns = dict[TableName, Annotated[list[NoNul], Meta(min_length=1)]]
-Filters = dict[TableName, Annotated[str, Meta(pattern=r"^[^\x00;\\]+$", max_length=10_000)]]
+Condition = Annotated[str, Meta(min_length=1, max_length=10_000, extra_json_schema={"format": "sql-condition"})]
+Filters = dict[TableName, Condition]
 KeyTemplate = Annotated[
     str,
     Meta(
@@ -39,7 +40,12 @@ KeyTemplate = Annotated[
 ]
 Url = Annotated[
     str,
-    Meta(pattern=r"^postgres(ql)?://[^\x00]*$", max_length=2000, description="A URL of Postgres; it is never shown"),
+    Meta(
+        min_length=1,
+        max_length=2000,
+        description="A URL of Postgres; it is never shown",
+        extra_json_schema={"format": "postgres-url"},
+    ),
 ]
 SlotName = Annotated[str, Meta(pattern=r"^[a-z0-9_]{1,63}$")]
 PublicationName = Annotated[str, Meta(pattern=r"^[^\x00]{1,63}$")]
