@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from postbus.db.plain import PlainConnection
+from postbus.db.replication.pgoutput import Row
 from postbus.model.errors import Error, Unavailable
 from postbus.sources.changes import Messages, TableChanges
 from postbus.sources.formats import Origin, Transaction
@@ -99,9 +100,13 @@ class Backfill:
         made = Messages()
         if self.recent.may_publish_table(name, page.snapshot):
             for row in page.rows:
-                if self.recent.may_publish(name, table.identity(row), page.snapshot):
+                published: Row | None = row
+                identity = table.identity(row)
+                if not self.recent.may_publish(name, identity, page.snapshot):
+                    published = self.recent.completed(name, identity, table.writer.names, row)
+                if published is not None:
                     transaction.count += 1
-                    made.add(table.keys.of_row(row, "read"), table.format.insert(transaction, row, "read"))
+                    made.add(table.keys.of_row(row, "read"), table.format.insert(transaction, published, "read"))
         self.recent.forget(page.snapshot)
         return made, PageDone(page.progress, page.to_key, len(page.rows), page.is_last)
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from postbus.db import composition as sql
 from postbus.db.plain import PlainConnection, connect
-from postbus.db.replication.pgoutput import parse_lsn
+from postbus.db.replication.pgoutput import UNCHANGED, Relation, Row, parse_lsn
 from postbus.db.replication.walsender import connection_info
-from postbus.model.errors import Unavailable
+from postbus.model.errors import Error, Unavailable
 
 _SERVER: Final = """
 select
@@ -314,3 +314,30 @@ def end_reader(database: PlainConnection, pid: int, application: str) -> bool:
         (pid, application),
     )
     return bool(rows)
+
+
+def reselect(database: PlainConnection, relation: Relation, row: Row) -> Row:
+    """The row with the values that it lacks as they are now; as it is if there is no such row now."""
+    missing = [column.name for column, value in zip(relation.columns, row, strict=True) if value is UNCHANGED]
+    key = [(column.name, value) for column, value in zip(relation.columns, row, strict=True) if column.is_key]
+    conditions = sql.SQL(" and ").join(
+        sql.SQL("{} = {}").format(sql.Identifier(name), sql.Literal(value.decode()))
+        for name, value in key
+        if isinstance(value, bytes)
+    )
+    columns = sql.SQL(", ").join(map(sql.Identifier, missing))
+    table = sql.Identifier(relation.schema, relation.name)
+    try:
+        _, found = database.texts(sql.SQL("select {} from {} where {}").format(columns, table, conditions))
+    except Unavailable:
+        raise
+    except Error:
+        # The table has changed since.
+        return row
+    if not found:
+        return row
+    values = dict(zip(missing, found[0], strict=True))
+    return [
+        values[column.name] if value is UNCHANGED else value
+        for column, value in zip(relation.columns, row, strict=True)
+    ]

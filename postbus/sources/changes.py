@@ -70,13 +70,20 @@ class Changes:
         settings: The source.
         origin: How messages name it.
         primary_key: The primary key of a table, by its id, for those whose replica identity says no key.
-        operations: What of a foreign publication is wanted.
+        reselect: Fills in large values of a row that got another key, as they are now.
     """
 
-    def __init__(self, settings: SourceSettings, origin: Origin, primary_key: Callable[[int], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        settings: SourceSettings,
+        origin: Origin,
+        primary_key: Callable[[int], Sequence[str]],
+        reselect: Callable[[Relation, Row], Row] = lambda _, row: row,
+    ) -> None:
         self._settings = settings
         self._origin = origin
         self._primary_key = primary_key
+        self._reselect = reselect
         self._tables: dict[int, TableChanges | None] = {}
         self._operations = frozenset(settings.operations)
 
@@ -122,6 +129,9 @@ class Changes:
             deleted = table.format.delete(transaction, old, is_key=change.is_key)
             out.add(table.keys.of_row(old, "delete"), deleted)
             transaction.count += 1
+            if UNCHANGED in new:
+                # Nobody could know them by the new key. What changes them later comes later.
+                new = self._reselect(table.relation, new)
             out.add(table.keys.of_row(new, "insert"), table.format.insert(transaction, new))
             return
         known = None if change.is_key else old

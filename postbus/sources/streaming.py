@@ -11,7 +11,17 @@ import orjson
 
 from postbus.db.plain import PlainConnection
 from postbus.db.replication import pgoutput
-from postbus.db.replication.pgoutput import Begin, Commit, Delete, Insert, LogicalMessage, Relation, Truncate, Update
+from postbus.db.replication.pgoutput import (
+    UNCHANGED,
+    Begin,
+    Commit,
+    Delete,
+    Insert,
+    LogicalMessage,
+    Relation,
+    Truncate,
+    Update,
+)
 from postbus.db.replication.walsender import Data, Keepalive, Walsender
 from postbus.sources import catalog
 from postbus.sources.backfilling import Backfill
@@ -75,7 +85,12 @@ class Streaming:
         self._database = database
         self._publisher = publisher
         self._settings = settings
-        self._changes = Changes(settings, origin, lambda oid: catalog.primary_key(database, oid))
+        self._changes = Changes(
+            settings,
+            origin,
+            lambda oid: catalog.primary_key(database, oid),
+            lambda relation, row: catalog.reselect(database, relation, row),
+        )
         self._backfill = backfill
         self._report = report
         self._messages = Messages()
@@ -173,7 +188,10 @@ class Streaming:
         name = (table.relation.schema, table.relation.name)
         if not isinstance(event, Insert) and event.old is not None:
             recent.note(name, table.identity(event.old), transaction.xid)
-        if not isinstance(event, Delete):
+        if isinstance(event, Update) and UNCHANGED in event.new and (event.old is None or event.is_key):
+            values = dict(zip(table.writer.names, event.new, strict=True))
+            recent.note_partial(name, table.identity(event.new), transaction.xid, values)
+        elif not isinstance(event, Delete):
             recent.note(name, table.identity(event.new), transaction.xid)
         if recent.is_too_many:
             self._backfill.begin_anew()

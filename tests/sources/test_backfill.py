@@ -247,3 +247,26 @@ def test_changes_that_are_too_many_to_remember_begin_the_page_anew(
     assert {row["id"]: row["item"] for row in latest(orders).values()} == {
         number: "old" if number % 2 else "new" for number in range(1, 2001)
     }
+
+
+def test_a_change_that_lacks_a_large_value_gets_it_from_the_page(
+    bed: SourceBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bed.sql.execute("create table pages (id int primary key, title text, body text)")
+    bed.sql.execute("alter table pages alter column body set storage external")
+    bed.sql.execute("insert into pages values (1, 'old', repeat('x', 9000)), (2, 'old', repeat('y', 9000))")
+    mark = pages.PageReader.mark
+
+    def change_and_mark(self: Any, page: Any) -> None:
+        bed.sql.execute("update pages set title = 'new' where id = 1 and title = 'old'")
+        mark(self, page)
+
+    monkeypatch.setattr(pages.PageReader, "mark", change_and_mark)
+    bed.create("pages", backfill=True)
+    bed.read()
+    wait_for_backfill(bed)
+
+    assert {row["id"]: (row["title"], row.get("body")) for row in latest(bed).values()} == {
+        1: ("new", "x" * 9000),
+        2: ("old", "y" * 9000),
+    }

@@ -304,3 +304,17 @@ def test_the_bus_never_publishes_its_own_tables(orders: SourceBed) -> None:
     orders.caught_up()
 
     assert len(orders.messages()) == 1
+
+
+@pytest.mark.newest_server
+def test_a_key_that_changes_takes_large_values_along(bed: SourceBed) -> None:
+    bed.sql.execute("create table pages (id int primary key, body text, note text)")
+    bed.sql.execute("alter table pages alter column body set storage external")
+    bed.create("pages")
+    bed.start()
+    bed.sql.execute("insert into pages values (1, repeat('x', 100000))")
+
+    bed.sql.execute("update pages set id = 2")
+
+    _, _, inserted = bed.wait_for_messages(3)
+    assert inserted["record"] == {"id": 2, "body": "x" * 100_000, "note": None}
