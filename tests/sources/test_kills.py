@@ -45,17 +45,8 @@ class ReaderProcess:
     def __init__(self, url: str, log: Path, *, with_server: bool = False) -> None:
         self._command = [sys.executable, "-m", "tests.sources.run_reader", url]
         if with_server:
-            self._command = [
-                sys.executable,
-                "-m",
-                "postbus.cli.start",
-                "up",
-                "--url",
-                url,
-                "--port",
-                "0",
-                "--no-access-log",
-            ]
+            program = str(Path(sys.executable).with_name("postbus"))
+            self._command = [program, "up", "--url", url, "--port", "0", "--no-access-log"]
         self._log = log
         self.process = self._start()
 
