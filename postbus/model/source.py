@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
@@ -138,3 +138,35 @@ class DroppedSource:
 
     cleaned: bool
     remedy: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSource:
+    """A source as a user describes it."""
+
+    name: str
+    stream: str
+    tables: Sequence[str]
+    url: str | None = field(repr=False)
+    operations: Sequence[str]
+    columns: Mapping[str, Sequence[str]]
+    filters: Mapping[str, str]
+    key_template: str
+    format: str
+    backfill: bool
+    slot: str | None
+    publication: str | None
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceChanges:
+    """Settings of a source that change; None leaves one as it is."""
+
+    tables: Sequence[str] | None
+    operations: Sequence[str] | None
+    columns: Mapping[str, Sequence[str]] | None
+    filters: Mapping[str, str] | None
+    key_template: str | None
+    format: str | None
+    url: str | None = field(repr=False)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any, Final
 
 from postbus.codec import parameters, sources
-from postbus.model.source import BackfillAction, DroppedSource, SourceCheck, SourceInfo
+from postbus.model.source import BackfillAction, DroppedSource, NewSource, SourceChanges, SourceCheck, SourceInfo
 from postbus.operations.call import Call, Http, Program, Route, Sql, first, nothing
-from postbus.sources import setup
-from postbus.sources.setup import NewSource
 
 CHECK: Final = Route("POST", "/api/sources/check", "manage", on_all_streams=True)
 CREATE: Final = Route("POST", "/api/sources", "manage", on_all_streams=True)
@@ -55,7 +53,7 @@ def check(
         "publication": publication,
     }
     return Call(
-        Program(lambda bus_url: setup.examine(bus_url, new)),
+        Program(lambda bus_url: _setup().examine(bus_url, new)),
         Http(CHECK, (), lambda answer: sources.check_of(answer.data), body=body),
         repeatable=True,
     )
@@ -107,7 +105,7 @@ def create(
         "publication": publication,
         "paused": paused or None,
     }
-    return Call(Program(lambda bus_url: setup.create(bus_url, new)), Http(CREATE, (), nothing, body=body))
+    return Call(Program(lambda bus_url: _setup().create(bus_url, new)), Http(CREATE, (), nothing, body=body))
 
 
 def alter(
@@ -121,29 +119,19 @@ def alter(
     format: str | None,
     url: str | None,
 ) -> Call[None]:
-    """Change what is given.
-
-    Raises:
-        InvalidInput: A setting is not valid.
-    """
-    shown = setup.check_settings(url, filters, key_template)
+    """Change what is given."""
     listed = None if columns is None else {table: list(each) for table, each in columns.items()}
+    changes = SourceChanges(
+        tables=tables,
+        operations=operations,
+        columns=listed,
+        filters=filters,
+        key_template=key_template,
+        format=format,
+        url=url,
+    )
     return Call(
-        Sql(
-            "select postbus.alter_source($1, $2, $3, $4::jsonb, $5::jsonb, $6, $7, $8, $9)",
-            (
-                name,
-                _texts(tables),
-                _texts(operations),
-                None if listed is None else json.dumps(listed),
-                None if filters is None else json.dumps(dict(filters)),
-                key_template,
-                format,
-                url,
-                shown,
-            ),
-            nothing,
-        ),
+        Program(lambda bus_url: _setup().alter(bus_url, name, changes)),
         Http(
             ALTER,
             (name,),
@@ -164,7 +152,7 @@ def alter(
 
 def drop(name: str, *, force: bool) -> Call[DroppedSource]:
     return Call(
-        Program(lambda bus_url: setup.drop(bus_url, name, force=force)),
+        Program(lambda bus_url: _setup().drop(bus_url, name, force=force)),
         Http(
             DROP,
             (name,),
@@ -228,6 +216,13 @@ def info(name: str) -> Call[SourceInfo | None]:
         Http(INFO, (name,), lambda answer: sources.of_answer(answer.data)),
         repeatable=True,
     )
+
+
+def _setup() -> ModuleType:
+    """What speaks to the source's database. Programs that speak to a server need no driver of Postgres."""
+    from postbus.sources import setup
+
+    return setup
 
 
 def _texts(values: Sequence[str] | None) -> Any:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Final
 
 from postbus.db.arrays import TextArray
 from postbus.db.plain import PlainConnection
 from postbus.db.session import KeptSession
 from postbus.model.errors import Conflict, Error, InvalidInput, NotFound, Unavailable
-from postbus.model.source import FORMATS, OPERATIONS, DroppedSource, SourceCheck, SourceFinding
+from postbus.model.source import (
+    FORMATS,
+    OPERATIONS,
+    DroppedSource,
+    NewSource,
+    SourceChanges,
+    SourceCheck,
+    SourceFinding,
+)
 from postbus.sources import catalog, conditions, keys, preparing, target
 from postbus.sources.checks import Finding, check
 from postbus.sources.reader import begin_source
@@ -21,25 +28,6 @@ from postbus.sources.settings import SourceSettings, Stopped, shown_url
 _CREATE: Final = """
 select postbus.create_source($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8, $9, $10, $11, $12, true, $13)
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSource:
-    """A source as a user describes it."""
-
-    name: str
-    stream: str
-    tables: Sequence[str]
-    url: str | None = field(repr=False)
-    operations: Sequence[str]
-    columns: Mapping[str, Sequence[str]]
-    filters: Mapping[str, str]
-    key_template: str
-    format: str
-    backfill: bool
-    slot: str | None
-    publication: str | None
-    paused: bool
 
 
 def check_settings(url: str | None, filters: Mapping[str, str] | None, key_template: str | None) -> str | None:
@@ -120,6 +108,36 @@ def _complete(session: KeptSession, database: PlainConnection, name: str, bus_ur
         if isinstance(error, Stopped):
             raise Conflict(error.message, error.remedy) from error
         raise
+
+
+def alter(bus_url: str, name: str, changes: SourceChanges) -> None:
+    """Change what is given.
+
+    Raises:
+        InvalidInput: A setting is not valid.
+        NotFound: There is no such source.
+    """
+    shown = check_settings(changes.url, changes.filters, changes.key_template)
+    session = KeptSession.open(bus_url)
+    try:
+        session.rows(
+            "select postbus.alter_source($1, $2, $3, $4::jsonb, $5::jsonb, $6, $7, $8, $9)",
+            (
+                name,
+                None if changes.tables is None else _texts(changes.tables),
+                None if changes.operations is None else _texts(changes.operations),
+                None
+                if changes.columns is None
+                else json.dumps({table: list(each) for table, each in changes.columns.items()}),
+                None if changes.filters is None else json.dumps(dict(changes.filters)),
+                changes.key_template,
+                changes.format,
+                changes.url,
+                shown,
+            ),
+        )
+    finally:
+        session.close()
 
 
 def drop(bus_url: str, name: str, *, force: bool) -> DroppedSource:
