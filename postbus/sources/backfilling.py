@@ -10,6 +10,7 @@ from typing import Final
 from postbus.db.plain import PlainConnection
 from postbus.db.replication.pgoutput import Row
 from postbus.model.errors import Error, Unavailable
+from postbus.sources import catalog
 from postbus.sources.changes import Messages, TableChanges
 from postbus.sources.formats import Origin, Transaction
 from postbus.sources.pages import Page, PageReader, Unpublishable
@@ -149,6 +150,8 @@ class Backfill:
             raise
         except Error as error:
             self._page = None
+            if catalog.is_passing(error):
+                return
             progress = self._next()
             if progress is not None:
                 hint = f" ({error.hint})" if isinstance(error, Unpublishable) and error.hint else ""

@@ -341,3 +341,8 @@ def reselect(database: PlainConnection, relation: Relation, row: Row) -> Row:
         values[column.name] if value is UNCHANGED else value
         for column, value in zip(relation.columns, row, strict=True)
     ]
+
+
+def is_passing(error: Error) -> bool:
+    """Whether a statement failed only because of what others did at the moment: a lock, a deadlock, a cancel."""
+    return getattr(error.__cause__, "sqlstate", None) in ("55P03", "40P01", "57014")

@@ -73,6 +73,9 @@ def publish_tables(database: PlainConnection, settings: SourceSettings, found: S
         database.run("commit")
     except Error as error:
         database.run("rollback")
+        if exists and catalog.is_passing(error):
+            # Another session holds a lock on a table. It is tried again at the next look.
+            return
         raise Stopped(
             "refused",
             f"the tables cannot be published: {error.message}",

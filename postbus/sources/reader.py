@@ -19,7 +19,7 @@ from postbus.sources.backfilling import Backfill
 from postbus.sources.checks import check
 from postbus.sources.formats import Origin
 from postbus.sources.preparing import prepare, publish_tables, refuse
-from postbus.sources.settings import SourceSettings, Stopped
+from postbus.sources.settings import SourceSettings, Stopped, shown_url
 from postbus.sources.streaming import Streaming
 from postbus.sources.target import Figures, Publisher
 
@@ -102,6 +102,10 @@ class Reader:
             self._wait(session, Figures("unreachable", error.message, error.hint), seconds)
         except Error as error:
             self._wait(session, Figures("refused", error.message, error.hint), _STOPPED_SECONDS)
+        except Exception as error:
+            # A fault of ours, of which no message may tell: it could have data in it.
+            _log.exception("source %s has failed", self.name)
+            self._wait(session, Figures("refused", f"an internal error: {type(error).__name__}"), _STOPPED_SECONDS)
 
     def _wait(self, session: KeptSession, figures: Figures, seconds: float) -> None:
         """Say what is wrong, and wait; less if the settings change meanwhile."""
@@ -254,7 +258,7 @@ def begin_source(session: KeptSession, database: PlainConnection, settings: Sour
     lsn = prepare(database, settings)
     with Walsender(settings.url or bus_url, application=f"postbus source {settings.name}") as walsender:
         system = walsender.identify()
-    target.begin(session, settings.id, lsn, system.identifier, system.timeline)
+    target.begin(session, settings.id, lsn, system, None if settings.url is None else shown_url(settings.url))
 
 
 def _check_system(system: System, walsender: Walsender, settings: SourceSettings, position: int) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from postbus.db.arrays import TextArray
 from postbus.db.replication.pgoutput import format_lsn, parse_lsn
+from postbus.db.replication.walsender import System
 from postbus.db.session import KeptSession
 from postbus.sources.catalog import Table
 from postbus.sources.settings import COLUMNS, SourceSettings
@@ -111,10 +112,11 @@ def note(session: KeptSession, source: int, holder: UUID, figures: Figures) -> i
     return version
 
 
-def begin(session: KeptSession, source: int, lsn: int, system: str, timeline: int) -> int | None:
+def begin(session: KeptSession, source: int, lsn: int, system: System, shown: str | None) -> int | None:
     """Record a new slot. Returns its epoch; None if another reader was faster."""
     epoch: int | None = session.value(
-        "select postbus_data.begin_source($1, $2::pg_lsn, $3, $4)", (source, format_lsn(lsn), system, timeline)
+        "select postbus_data.begin_source($1, $2::pg_lsn, $3, $4, $5)",
+        (source, format_lsn(lsn), system.identifier, system.timeline, shown),
     )
     return epoch
 

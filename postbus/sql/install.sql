@@ -13168,7 +13168,7 @@ begin
 end
 $$;
 
-create or replace function postbus_data.begin_source(source_id integer, lsn pg_lsn, system_identifier text, timeline integer)
+create or replace function postbus_data.begin_source(source_id integer, lsn pg_lsn, system_identifier text, timeline integer, shown_url text)
 returns integer
 language plpgsql
 volatile
@@ -13176,6 +13176,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 /*
 Record that a source has a new slot, from which all transactions that end after this place of its log will come.
+
+shown_url  what people see of its URL, unless that is known.
 
 Returns  the epoch of the slot; null when another reader was faster.
 Touches  source (update), source_position (insert, delete).
@@ -13191,7 +13193,8 @@ begin
     update postbus_data.source as s
     set epoch = begun,
         system_identifier = begin_source.system_identifier,
-        timeline = begin_source.timeline
+        timeline = begin_source.timeline,
+        shown_url = coalesce(s.shown_url, begin_source.shown_url)
     where s.id = source_id
         and s.epoch = 0;
     if not found then
@@ -16390,7 +16393,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (19, 'sources') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('aba2958fe5a49e02')
+insert into postbus_data.installation (functions_digest) values ('a0cef158e97483e9')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -318,3 +318,26 @@ def test_a_key_that_changes_takes_large_values_along(bed: SourceBed) -> None:
 
     _, _, inserted = bed.wait_for_messages(3)
     assert inserted["record"] == {"id": 2, "body": "x" * 100_000, "note": None}
+
+
+@pytest.mark.newest_server
+def test_debezium_s_format_has_its_fields(bed: SourceBed) -> None:
+    bed.sql.execute("create table pages (id int primary key, title text, body text)")
+    bed.sql.execute("alter table pages alter column body set storage external")
+    bed.create("pages", format="debezium", key_template="source.table.pk.action")
+    bed.start()
+
+    bed.sql.execute("insert into pages values (1, 'a', repeat('x', 9000))")
+    bed.sql.execute("update pages set title = 'b'")
+    bed.sql.execute("delete from pages")
+    bed.sql.execute("truncate pages")
+
+    inserted, updated, deleted, truncated = bed.wait_for_messages(4)
+    assert (inserted["op"], inserted["before"], inserted["after"]["title"]) == ("c", None, "a")
+    assert (updated["op"], updated["after"]["body"]) == ("u", "__debezium_unavailable_value")
+    assert (deleted["op"], deleted["before"], deleted["after"]) == ("d", {"id": 1}, None)
+    assert (truncated["op"], truncated["after"]) == ("t", None)
+    assert inserted["source"]["connector"] == "postgresql"
+    assert (inserted["source"]["table"], inserted["source"]["snapshot"]) == ("pages", "false")
+    keys = [message.key for message in bed.messages()]
+    assert keys == ["shop.pages.1.insert", "shop.pages.1.update", "shop.pages.1.delete", "shop.pages.truncate"]

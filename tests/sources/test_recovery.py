@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
+import psycopg
 import pytest
 
 from postbus.db.replication.pgoutput import format_lsn, parse_lsn
 from postbus.db.session import KeptSession
-from postbus.model.errors import Conflict
+from postbus.model.errors import Conflict, ConnectionLost
 from postbus.sources import streaming, target
 from postbus.sources.target import Publisher
 from tests.sources.reading import SourceBed
@@ -293,3 +295,109 @@ def test_what_the_stream_refuses_is_said_and_tried_again(orders: SourceBed) -> N
     orders.bus.alter_stream("changes", max_message_bytes=100_000)
     orders.sql.execute("select postbus.resume_source('shop')")
     orders.wait_for_messages(1)
+
+
+def test_a_publish_that_takes_long_does_not_end_the_connection(orders: SourceBed) -> None:
+    """The server ends a reader that it does not hear of."""
+    orders.create("orders", url=f"{orders.url}&options=-c%20wal_sender_timeout%3D1500")
+    orders.start()
+
+    def reader() -> list[Any]:
+        return orders.sql.execute(
+            "select pid from pg_stat_replication where application_name = 'postbus source shop'"
+        ).fetchall()
+
+    before = reader()
+    with psycopg.connect(orders.url) as other:
+        other.execute("select from postbus_data.source for update")
+        orders.sql.execute("insert into orders values (1)")
+        time.sleep(4)
+        assert orders.messages() == []
+    orders.wait_for_messages(1)
+
+    assert reader() == before
+    assert len(before) == 1
+
+
+def test_a_large_transaction_that_fails_half_way_is_published_once(
+    orders: SourceBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Publisher.stage
+    failures: list[int] = []
+
+    def fail_once(self: Publisher, attempt: Any, chunk: int, keys: Any, data: Any) -> None:
+        stage(self, attempt, chunk, keys, data)
+        if chunk == 2 and not failures:
+            failures.append(chunk)
+            raise ConnectionLost("the connection was lost")
+
+    monkeypatch.setattr(Publisher, "stage", fail_once)
+    orders.create("orders")
+    orders.start()
+
+    orders.sql.execute("insert into orders select n from generate_series(1, 22000) as n")
+    orders.wait_for_rows(22_000)
+
+    orders.sql.execute("insert into orders values (0)")
+    orders.wait_for_rows(22_001)
+    assert failures == [2]
+    (count,) = orders.sql.execute("select count(distinct key) from postbus_data.log_1_1").fetchone() or (0,)
+    assert count == len(orders.all_messages()) == 22_001
+    assert orders.sql.execute("select from postbus_data.spark_staging").fetchall() == []
+
+
+def test_staged_changes_that_a_crash_has_lost_are_read_again(
+    orders: SourceBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = Publisher.publish_staged
+    failures: list[int] = []
+
+    def lose_once(self: Publisher, *arguments: Any) -> None:
+        if not failures:
+            failures.append(1)
+            # As the server does with unlogged tables after a crash.
+            orders.sql.execute("delete from postbus_data.spark_staging where chunk = 0")
+        publish(self, *arguments)
+
+    monkeypatch.setattr(Publisher, "publish_staged", lose_once)
+    orders.create("orders")
+    orders.start()
+
+    orders.sql.execute("insert into orders select n from generate_series(1, 12000) as n")
+
+    orders.wait_for_rows(12_000)
+    assert len(orders.all_messages()) == 12_000
+
+
+def test_a_role_that_may_do_no_more_than_it_must_is_enough(orders: SourceBed) -> None:
+    orders.sql.execute("drop role if exists shop_source")
+    orders.sql.execute("create role shop_source login replication")
+    database = orders.sql.info.dbname
+    try:
+        orders.sql.execute(f"grant create on database {database} to shop_source".encode())
+        orders.sql.execute("create schema shop authorization shop_source")
+        orders.sql.execute("create table shop.items (id int primary key); alter table shop.items owner to shop_source")
+        orders.sql.execute("insert into shop.items values (1)")
+        user = f"{orders.sql.info.user}@"
+        orders.create("shop.items", url=orders.url.replace(user, "shop_source@", 1), backfill=True)
+        orders.start()
+        orders.sql.execute("insert into shop.items values (2)")
+        orders.wait_for_messages(2)
+        orders.stop()
+        assert orders.info()["database"].startswith("shop_source@")
+    finally:
+        orders.close()
+        orders.sql.execute("drop schema shop cascade; drop owned by shop_source; drop role shop_source")
+
+
+def test_a_fault_of_ours_is_told_without_data(orders: SourceBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise KeyError("geheim")
+
+    orders.create("orders")
+    monkeypatch.setattr(streaming.Streaming, "_take", fail)
+    orders.read()
+    orders.wait_for("streaming")
+    orders.sql.execute("insert into orders values (1)")
+
+    assert orders.wait_for("refused")["problem"] == "an internal error: KeyError"

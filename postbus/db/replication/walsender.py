@@ -25,6 +25,8 @@ SESSION_OPTIONS: Final = {
     "bytea_output": "hex",
     "extra_float_digits": "1",
     "lc_monetary": "C",
+    # A question must not hold up what has to be answered.
+    "lock_timeout": "5s",
     "client_encoding": "UTF8",
 }
 _EPOCH_SECONDS: Final = 946_684_800

@@ -1,4 +1,4 @@
-create or replace function postbus_data.begin_source(source_id integer, lsn pg_lsn, system_identifier text, timeline integer)
+create or replace function postbus_data.begin_source(source_id integer, lsn pg_lsn, system_identifier text, timeline integer, shown_url text)
 returns integer
 language plpgsql
 volatile
@@ -6,6 +6,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 /*
 Record that a source has a new slot, from which all transactions that end after this place of its log will come.
+
+shown_url  what people see of its URL, unless that is known.
 
 Returns  the epoch of the slot; null when another reader was faster.
 Touches  source (update), source_position (insert, delete).
@@ -21,7 +23,8 @@ begin
     update postbus_data.source as s
     set epoch = begun,
         system_identifier = begin_source.system_identifier,
-        timeline = begin_source.timeline
+        timeline = begin_source.timeline,
+        shown_url = coalesce(s.shown_url, begin_source.shown_url)
     where s.id = source_id
         and s.epoch = 0;
     if not found then
