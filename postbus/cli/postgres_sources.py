@@ -199,6 +199,9 @@ def resume(name: Name) -> None:
 def restart(
     name: Name,
     backfill: Annotated[bool, typer.Option("--backfill/--no-backfill", help="Publish all rows that there are.")] = True,
+    empty_first: Annotated[
+        bool, typer.Option("--empty-first", help="Publish a truncate of each table before its rows.")
+    ] = False,
     yes: Yes = False,
 ) -> None:
     """Begin a source anew, with a new slot, after gap, diverged or slot_lost. Changes in between are not published.
@@ -207,7 +210,7 @@ def restart(
     """
     confirm(f"Begin source {name} anew? What changed since it stopped is not published, but as rows.", yes=yes)
     with open_bus() as bus:
-        bus.sources.restart(name, backfill=backfill)
+        bus.sources.restart(name, backfill=backfill, empty_first=empty_first)
     output.done(f"restarted source {name}", name=name)
 
 

@@ -174,10 +174,10 @@ def resume(name: str) -> Call[None]:
     )
 
 
-def restart(name: str, *, backfill: bool) -> Call[None]:
+def restart(name: str, *, backfill: bool, empty_first: bool) -> Call[None]:
     return Call(
-        Sql("select postbus.restart_source($1, $2)", (name, backfill), nothing),
-        Http(RESTART, (name,), nothing, body={"backfill": backfill}),
+        Sql("select postbus.restart_source($1, $2, $3)", (name, backfill, empty_first), nothing),
+        Http(RESTART, (name,), nothing, body={"backfill": backfill, "empty_first": empty_first}),
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from postbus.db.replication.pgoutput import UNCHANGED, Delete, Insert, Relation, Row, Truncate, Update
+from postbus.sources.catalog import PublishedTable
 from postbus.sources.formats import Format, Origin, Transaction, format_of
 from postbus.sources.keys import KeyTemplate
 from postbus.sources.rendering import RowWriter
@@ -152,3 +154,14 @@ class Changes:
                 continue
             transaction.count += 1
             out.add(table.keys.of_table("truncate"), table.format.truncate(transaction))
+
+
+def truncates(settings: SourceSettings, origin: Origin, tables: Iterable[PublishedTable], position: int) -> Messages:
+    """A truncate of each table, as if it had been at a position of the log."""
+    messages = Messages()
+    transaction = Transaction(position, datetime.now(UTC), 0)
+    for table in tables:
+        made = TableChanges(Relation(0, table.schema, table.name, "d", ()), settings, origin)
+        transaction.count += 1
+        messages.add(made.keys.of_table("truncate"), made.format.truncate(transaction))
+    return messages

@@ -16,6 +16,7 @@ from postbus.db.session import KeptSession
 from postbus.model.errors import Conflict, Error, Unavailable
 from postbus.sources import catalog, target
 from postbus.sources.backfilling import Backfill
+from postbus.sources.changes import truncates
 from postbus.sources.checks import check
 from postbus.sources.formats import Origin
 from postbus.sources.preparing import prepare, publish_tables, refuse
@@ -143,6 +144,11 @@ class Reader:
             publisher = Publisher(own, settings)
             publisher.forget_staged()
             origin = _origin(database, settings, url)
+            if settings.empties:
+                messages = truncates(
+                    settings, origin, catalog.published(database, settings.publication) or (), position
+                )
+                publisher.publish_empty(position, messages.keys, messages.data)
             backfill = Backfill(
                 stack.enter_context(catalog.open_source(url, settings.name)),
                 settings,

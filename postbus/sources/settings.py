@@ -14,7 +14,7 @@ OPERATIONS: Final = ("insert", "update", "delete", "truncate")
 # What a reader asks for; see `take_source`.
 COLUMNS: Final = (
     "id, name, url, tables, operations, columns::text, filters::text, key_template, format, backfill, slot, publication, "
-    "is_foreign_publication, version, epoch, system_identifier, timeline"
+    "is_foreign_publication, version, epoch, system_identifier, timeline, empties"
 )
 
 
@@ -24,6 +24,7 @@ class SourceSettings:
 
     Attributes:
         url: The database with the tables; None is that of the bus.
+        empties: A truncate of each table is to be published before anything else.
     """
 
     id: int
@@ -43,6 +44,7 @@ class SourceSettings:
     epoch: int = 0
     system_identifier: str | None = None
     timeline: int | None = None
+    empties: bool = False
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> SourceSettings:

@@ -195,6 +195,16 @@ class Publisher:
             self._session.rows(*call)
             self.note_page(page)
 
+    def publish_empty(self, position: int, keys: Sequence[bytes], data: Sequence[bytes]) -> None:
+        """Publish that all tables are empty, once. The position stays.
+
+        Raises:
+            Conflict: The position is elsewhere: another reader has published.
+        """
+        with self._session.transaction():
+            self._session.rows(*self._call(position, position, None, _array(keys), _array(data), None, 0))
+            self._session.rows("select postbus_data.end_emptying($1)", (self._settings.id,))
+
     def note_page(self, page: PageDone) -> None:
         """Record the progress of a backfill."""
         progress = page.progress

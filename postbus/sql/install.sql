@@ -1168,6 +1168,8 @@ create table postbus_data.source (
     -- Somebody else made the publication, which is used as it is.
     is_foreign_publication boolean not null,
     paused boolean not null default false,
+    -- A truncate of each table is to be published before anything else: all rows come anew.
+    empties boolean not null default false,
     -- Counts changes of the settings: a reader that knows a former version begins anew.
     version integer not null default 1,
     -- Counts slots: each begins a history of positions of its own. Zero: there is no slot yet.
@@ -13237,6 +13239,20 @@ begin
 end
 $$;
 
+create or replace function postbus_data.end_emptying(source_id integer)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Record that a truncate of each table of a source is published. The reader calls it in the transaction of publish_source.
+
+Touches  source (update).
+*/
+    update postbus_data.source as s set empties = false where s.id = end_emptying.source_id
+$$;
+
 create or replace function postbus_data.find_source(name text)
 returns integer
 language plpgsql
@@ -13650,7 +13666,7 @@ begin
 end
 $$;
 
-create or replace function postbus.restart_source(name text, backfill boolean default true)
+create or replace function postbus.restart_source(name text, backfill boolean default true, empty_first boolean default false)
 returns void
 language plpgsql
 security definer
@@ -13660,13 +13676,18 @@ as $$
 Begin a source anew: with a new slot, from now on. For a source whose slot is gone or no longer fits (gap, diverged, slot_lost). What changed in
 between is not published, but with backfill every row that is there now. Rows that were deleted in between are not reported.
 
-Raises   PB404 for an unknown source.
+empty_first  publish a truncate of each table before its rows, so that copies lose what was deleted in between. It needs backfill.
+
+Raises   PB400 for empty_first without backfill, PB404 for an unknown source.
 Touches  source (update), source_table (delete or update).
 */
 declare
     restarted integer := postbus_data.find_source(name);
 begin
-    update postbus_data.source as s set epoch = 0, version = s.version + 1, paused = false where s.id = restarted;
+    if empty_first and not restart_source.backfill then
+        raise exception using errcode = 'PB400', message = 'empty_first needs backfill: copies would stay empty';
+    end if;
+    update postbus_data.source as s set empties = empty_first, epoch = 0, version = s.version + 1, paused = false where s.id = restarted;
     if restart_source.backfill then
         delete from postbus_data.source_table as t where t.source_id = restarted;
         update postbus_data.source as s set backfill = true where s.id = restarted;
@@ -16393,7 +16414,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (19, 'sources') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('a0cef158e97483e9')
+insert into postbus_data.installation (functions_digest) values ('6cf1479bcf34e503')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -72,6 +72,9 @@ class SourceBed:
             thread.join(30)
             assert not thread.is_alive()
         self._readers.clear()
+        # The server notices a little later.
+        mine = "select from pg_replication_slots where database = current_database() and active"
+        until(lambda: not self.sql.execute(mine).fetchall(), "the slots are free")
 
     def info(self, name: str = "shop") -> dict[str, Any]:
         cursor = self.sql.execute("select to_jsonb(s) from postbus.list_sources(%s) as s", (name,))

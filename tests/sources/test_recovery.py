@@ -401,3 +401,26 @@ def test_a_fault_of_ours_is_told_without_data(orders: SourceBed, monkeypatch: py
     orders.sql.execute("insert into orders values (1)")
 
     assert orders.wait_for("refused")["problem"] == "an internal error: KeyError"
+
+
+def test_a_restart_that_empties_first_ends_what_was_deleted_in_between(orders: SourceBed) -> None:
+    orders.sql.execute("insert into orders values (1), (2)")
+    orders.create("orders", backfill=True)
+    orders.read()
+    orders.wait_for_messages(2)
+    orders.stop()
+    orders.sql.execute("delete from orders where id = 1")
+    orders.advance_slot()
+    orders.read()
+    orders.wait_for("gap")
+
+    orders.sql.execute("select postbus.restart_source('shop', empty_first => true)")
+
+    found = orders.wait_for_messages(4)
+    assert [each["action"] for each in found[2:]] == ["truncate", "read"]
+    assert found[3]["record"]["id"] == 2
+    orders.stop()
+    orders.start()
+    orders.stay_at_messages(4)
+    with pytest.raises(psycopg.DatabaseError, match="needs backfill"):
+        orders.sql.execute("select postbus.restart_source('shop', false, true)")

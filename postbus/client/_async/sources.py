@@ -172,17 +172,19 @@ class AsyncSources(AsyncClient):
         """
         await self._transport.run(calls.resume(name))
 
-    async def restart(self, name: str, *, backfill: bool = True) -> None:
+    async def restart(self, name: str, *, backfill: bool = True, empty_first: bool = False) -> None:
         """Begin anew with a new slot, where the old one is lost or no longer fits: changes in between are not published.
 
         Args:
             name: The source.
             backfill: Publish all rows that there are then. Rows that were deleted in between are not reported.
+            empty_first: Publish a truncate of each table before its rows, so that copies lose what was deleted in between.
 
         Raises:
+            InvalidInput: `empty_first` without `backfill`.
             NotFound: There is no such source.
         """
-        await self._transport.run(calls.restart(name, backfill=backfill))
+        await self._transport.run(calls.restart(name, backfill=backfill, empty_first=empty_first))
 
     async def backfill(
         self, name: str, *, tables: Sequence[str] | None = None, action: BackfillAction = "start"

@@ -92,9 +92,10 @@ class ChangedSource(Struct, forbid_unknown_fields=True):
 
 
 class Restart(Struct, forbid_unknown_fields=True):
-    """With `backfill`, all rows that there are then are published."""
+    """With `backfill`, all rows that there are then are published; with `empty_first`, after a truncate of each table."""
 
     backfill: bool = True
+    empty_first: bool = False
 
 
 class BackfillToDo(Struct, forbid_unknown_fields=True):
@@ -196,7 +197,7 @@ async def resume_source(call: Call) -> Data[Source]:
 @endpoints.add(sources.RESTART, invalid_status=422)
 async def restart_source(call: Call, body: Restart) -> Data[Source]:
     """Begin a Postgres source anew, with a new slot."""
-    await call.bus.sources.restart(_name(call), backfill=body.backfill)
+    await call.bus.sources.restart(_name(call), backfill=body.backfill, empty_first=body.empty_first)
     return await _info(call, _name(call))
 
 

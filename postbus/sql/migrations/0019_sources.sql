@@ -16,6 +16,7 @@ create table postbus_data.source (
     publication text not null,
     is_foreign_publication boolean not null,
     paused boolean not null default false,
+    empties boolean not null default false,
     version integer not null default 1,
     epoch integer not null default 0,
     system_identifier text,

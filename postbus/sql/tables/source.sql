@@ -21,6 +21,8 @@ create table postbus_data.source (
     -- Somebody else made the publication, which is used as it is.
     is_foreign_publication boolean not null,
     paused boolean not null default false,
+    -- A truncate of each table is to be published before anything else: all rows come anew.
+    empties boolean not null default false,
     -- Counts changes of the settings: a reader that knows a former version begins anew.
     version integer not null default 1,
     -- Counts slots: each begins a history of positions of its own. Zero: there is no slot yet.
