@@ -97,7 +97,8 @@ class Outbox:
         if self._attempt is not None:
             self._close_large(messages, end_lsn, committed_at)
             return
-        if len(self._closed) + len(messages) > _MOST_MESSAGES:
+        if len(self._closed) + len(messages) > _MOST_MESSAGES or self._closed.size + messages.size > LARGE_BYTES:
+            # What is decoded waits here, and not in our memory.
             self.flush()
         self._closed.extend(messages)
         self._closed_to = end_lsn

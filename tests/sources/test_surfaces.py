@@ -20,7 +20,9 @@ import postbus
 from postbus.cli.main import build
 from postbus.cli.observe.app import Observe
 from postbus.doctor import diagnosis, postgres
+from postbus.sources import outbox
 from tests.cli.shell import Shell
+from tests.cli.test_processes import on_terminal
 from tests.server.serving import serving
 from tests.sources.reading import SourceBed
 from tests.waiting import until
@@ -208,3 +210,35 @@ def test_slots_and_publications_of_others_can_be_used(orders: SourceBed) -> None
         bus.sources.drop("shop")
     assert orders.sql.execute("select pubname from pg_publication").fetchall() == [("mine",)]
     assert json.dumps(orders.slot_names()) == "[]"
+
+
+def test_add_asks_a_newcomer_on_a_terminal(orders: SourceBed) -> None:
+    answers = ["y", "orders", "shop", "fresh", "y"]
+    said = on_terminal("source", "postgres", "add", "--url", orders.url, answers=answers)
+
+    assert "There is no stream fresh. Create it?" in said
+    assert "created source shop" in said
+    assert orders.info()["stream"] == "fresh"
+
+
+def test_memory_stays_bounded_while_the_stream_is_blocked(orders: SourceBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be published waits in the log of the source."""
+    monkeypatch.setattr(outbox, "LARGE_BYTES", 100_000)
+    sizes: list[int] = []
+    close = outbox.Outbox.close
+
+    def close_and_look(self: outbox.Outbox, *arguments: Any) -> None:
+        close(self, *arguments)
+        sizes.append(self._closed.size)
+
+    monkeypatch.setattr(outbox.Outbox, "close", close_and_look)
+    orders.create("orders")
+    orders.start()
+    with psycopg.connect(orders.url) as other:
+        other.execute("select from postbus_data.source for update")
+        for number in range(60):
+            orders.sql.execute("insert into orders values (%s, repeat('x', 8000))", (number,))
+        time.sleep(1)
+    orders.wait_for_messages(60)
+
+    assert max(sizes) <= 100_000
