@@ -136,7 +136,8 @@ class Reader:
             position = target.position(session, settings.id, settings.epoch)
             if position is None:
                 raise _NotOurs
-            walsender = stack.enter_context(Walsender(url, application=f"postbus source {settings.name}"))
+            self._application = target.application(session, settings.name)
+            walsender = stack.enter_context(Walsender(url, application=self._application))
             self._check_slot(session, database, walsender, settings, position)
             self._update_tables(session, database, settings)
             own = KeptSession.open(self._url)
@@ -187,8 +188,8 @@ class Reader:
         except SlotInUse as error:
             slot = catalog.slot(database, settings.slot)
             if slot is not None and slot.active_pid is not None:
-                # We have the lease, so a reader of ours that still holds the slot is frozen, or cut off.
-                ended = catalog.end_reader(database, slot.active_pid, f"postbus source {settings.name}")
+                # We have the lease, so another reader of this bus that still holds the slot is frozen, or cut off.
+                ended = catalog.end_reader(database, slot.active_pid, self._application)
                 who = catalog.who(database, slot.active_pid)
                 raise SlotInUse(
                     f"slot {settings.slot} is read by {who}" + (", which is being ended" if ended else "")

@@ -125,6 +125,17 @@ def note_timeline(session: KeptSession, source: int, timeline: int) -> None:
     session.rows("select postbus_data.note_timeline($1, $2)", (source, timeline))
 
 
+def application(session: KeptSession, name: str) -> str:
+    """By which name readers of this bus appear at the source: a copy of the bus elsewhere has another."""
+    return str(
+        session.value(
+            "select 'postbus source ' || left($1, 30) || ' of ' || substr(md5(c.system_identifier || current_database()), 1, 8) "
+            "from pg_control_system() as c",
+            (name,),
+        )
+    )
+
+
 def position(session: KeptSession, source: int, epoch: int) -> int | None:
     """All transactions that end up to here are published."""
     found = session.value("select postbus_data.source_position_of($1, $2)::text", (source, epoch))

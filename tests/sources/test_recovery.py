@@ -304,7 +304,7 @@ def test_a_publish_that_takes_long_does_not_end_the_connection(orders: SourceBed
 
     def reader() -> list[Any]:
         return orders.sql.execute(
-            "select pid from pg_stat_replication where application_name = 'postbus source shop'"
+            "select pid from pg_stat_replication where application_name like 'postbus source shop of %'"
         ).fetchall()
 
     before = reader()
@@ -424,3 +424,24 @@ def test_a_restart_that_empties_first_ends_what_was_deleted_in_between(orders: S
     orders.stay_at_messages(4)
     with pytest.raises(psycopg.DatabaseError, match="needs backfill"):
         orders.sql.execute("select postbus.restart_source('shop', false, true)")
+
+
+def test_the_reader_of_another_bus_is_not_ended(orders: SourceBed) -> None:
+    """A copy of the bus, restored elsewhere, has the same slot in mind."""
+    from postbus.db.replication.walsender import Walsender
+
+    orders.create("orders")
+    orders.start()
+    orders.stop()
+    (slot,) = orders.slot_names()
+    with Walsender(orders.url, application="postbus source shop of 01234567") as other:
+        other.start(slot, 0, orders.info()["publication"])
+        orders.read()
+        problem = orders.wait_for("waiting_for_slot")["problem"]
+        time.sleep(2)
+        (pid,) = orders.sql.execute(
+            "select active_pid from pg_replication_slots where slot_name = %s", (slot,)
+        ).fetchone() or (0,)
+
+    assert f"process {pid} " in problem
+    assert "being ended" not in problem
