@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from postbus.cli import output
-from postbus.cli.global_options import Commands
+from postbus.cli.global_options import TARGET, Command, Commands, with_options
 from postbus.cli.options import open_bus
 from postbus.cli.postgres_sources import COLUMNS, shown
 from postbus.cli.postgres_sources import app as postgres
@@ -33,7 +33,6 @@ def ls() -> None:
     output.emit(found, COLUMNS, shown=shown, empty="no sources yet; add one: postbus source postgres add")
 
 
-@app.command("run")
 def run(
     names: Annotated[list[str] | None, typer.Argument(help="Some sources; all without a name.")] = None,
 ) -> None:
@@ -51,3 +50,7 @@ def run(
         output.say("reading sources; stop it with Ctrl-C")
         runner.run()
     output.say("stopped")
+
+
+# It speaks to Postgres itself.
+app.registered_commands.append(typer.models.CommandInfo(name="run", cls=Command, callback=with_options(run, TARGET)))
