@@ -242,3 +242,15 @@ def test_memory_stays_bounded_while_the_stream_is_blocked(orders: SourceBed, mon
     orders.wait_for_messages(60)
 
     assert max(sizes) <= 100_000
+
+
+def test_the_process_that_reads_ends_with_a_server_that_is_killed(orders: SourceBed) -> None:
+    orders.create("orders")
+    command = [str(Path(sys.executable).with_name("postbus")), "up", "--url", orders.url, "--port", "0"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("POSTBUS_")}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean) as process:
+        orders.wait_for("streaming")
+        process.kill()
+
+    readers = "select from pg_replication_slots where database = current_database() and active"
+    until(lambda: not orders.sql.execute(readers).fetchall(), "nobody reads")
