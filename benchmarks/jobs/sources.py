@@ -6,6 +6,7 @@ import secrets
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -118,11 +119,11 @@ def read_log(url: str, change_count: int) -> Measurement:
 
 def receive_log(url: str, change_count: int) -> Measurement:
     """One round of pg_recvlogical, which writes the same log to a file."""
-    with source(url, change_count=change_count) as prepared:
+    with source(url, change_count=change_count) as prepared, tempfile.NamedTemporaryFile() as file:
         program = binaries.find(18).program("pg_recvlogical")
         command = [
             program, f"--dbname={url}", f"--slot={prepared.slot}", "--start", "--no-loop", f"--endpos={prepared.end_lsn}",
-            "--option=proto_version=1", f"--option=publication_names={prepared.publication}", "--file=/dev/null",
+            "--option=proto_version=1", f"--option=publication_names={prepared.publication}", f"--file={file.name}",
         ]  # fmt: skip
         started_at = time.monotonic()
         subprocess.run(command, check=True, capture_output=True)
