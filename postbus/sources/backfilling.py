@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final
 
 from postbus.db.plain import PlainConnection
@@ -56,6 +57,8 @@ class Backfill:
         self._generation = 0
         self._page_of = 0
         self._page: Page | None = None
+        # What follows the page that was last given to be published.
+        self._following: Progress | None = None
         self._refused: PageDone | None = None
         self._thread = ThreadPoolExecutor(1, "postbus source backfill")
         self._future: Future[None] | None = None
@@ -68,15 +71,24 @@ class Backfill:
         """Whether there are rows to publish."""
         return self.is_tracking
 
-    def step(self) -> PageDone | None:
-        """Go on, without waiting. Returns a page that cannot be published."""
+    def step(self, *, is_publishing: bool) -> PageDone | None:
+        """Go on, without waiting. Returns a page that cannot be published.
+
+        Args:
+            is_publishing: The page before may not be stored yet, so only this object knows where the next one begins.
+        """
         if self._future is not None:
             if self._future.done():
                 self._finish()
             return self._take_refused()
         if self._page is not None or time.monotonic() < self._look_at:
             return None
-        progress = self._next()
+        progress, following = self._next(), self._following
+        self._following = None
+        if following is not None and progress is not None and _is_same_table(progress, following):
+            progress = following
+        elif is_publishing:
+            return None
         if progress is None:
             self._look_at = time.monotonic() + _LOOK_SECONDS
             self._end()
@@ -109,6 +121,8 @@ class Backfill:
                     transaction.count += 1
                     made.add(table.keys.of_row(row, "read"), table.format.insert(transaction, published, "read"))
         self.recent.forget(page.snapshot)
+        if not page.is_last:
+            self._following = replace(page.progress, after_key=page.to_key)
         return made, PageDone(page.progress, page.to_key, len(page.rows), page.is_last)
 
     def begin_anew(self) -> None:
@@ -117,6 +131,7 @@ class Backfill:
         self._is_fresh = False
         self._generation += 1
         self._page = None
+        self._following = None
         self._track()
 
     def close(self) -> None:
@@ -170,3 +185,7 @@ class Backfill:
         self.is_tracking = False
         self._is_fresh = False
         self.recent.clear()
+
+
+def _is_same_table(one: Progress, other: Progress) -> bool:
+    return (one.schema, one.name) == (other.schema, other.name)

@@ -133,13 +133,11 @@ class Streaming:
     def _rest(self) -> Data | Keepalive | None:
         """Nothing has come: do what waits for that, and wait for a message."""
         self.outbox.poll(is_more_coming=self._transaction is not None)
-        # Where the next page begins is known once this one is published.
-        if (
-            self._transaction is None
-            and not self.outbox.is_publishing
-            and (refused := self._backfill.step()) is not None
-        ):
-            self._publisher.note_page(refused)
+        if self._transaction is None:
+            refused = self._backfill.step(is_publishing=self.outbox.is_publishing)
+            if refused is not None:
+                self.outbox.settle()
+                self._publisher.note_page(refused)
         is_busy = self.outbox.is_publishing or self._backfill.is_busy
         return self._walsender.receive(_BUSY_SECONDS if is_busy else _IDLE_SECONDS)
 

@@ -13307,13 +13307,14 @@ Record that a page of a table's rows is published, which began behind from_key. 
 
 problem  why the table cannot be read: the backfill stops there, until somebody resumes it.
 
-Returns  false when the backfill was begun anew, paused or canceled meanwhile: its progress stays as it is.
+Returns  false when the backfill was begun anew or canceled meanwhile: its progress stays as it is. A page that was under way when it was
+         paused counts.
 Touches  source_table (update).
 */
 #variable_conflict use_column
 begin
     update postbus_data.source_table as t
-    set backfill = case when note_backfill.problem is not null then 'refused' when is_done then 'done' else 'running' end,
+    set backfill = case when note_backfill.problem is not null then 'refused' when is_done then 'done' when t.backfill = 'paused' then 'paused' else 'running' end,
         after_key = case when note_backfill.problem is not null then t.after_key else coalesce(to_key, t.after_key) end,
         row_count = t.row_count + note_backfill.row_count,
         started_at = coalesce(t.started_at, clock_timestamp()),
@@ -13322,7 +13323,7 @@ begin
     where t.source_id = note_backfill.source_id
         and t.table_schema = note_backfill.schema_name
         and t.table_name = note_backfill.table_name
-        and t.backfill in ('pending', 'running')
+        and t.backfill in ('pending', 'running', 'paused')
         and t.after_key is not distinct from from_key;
     return found;
 end
@@ -16414,7 +16415,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (19, 'sources') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('6cf1479bcf34e503')
+insert into postbus_data.installation (functions_digest) values ('0ad85ad16619de33')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

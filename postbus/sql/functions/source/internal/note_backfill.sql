@@ -18,13 +18,14 @@ Record that a page of a table's rows is published, which began behind from_key. 
 
 problem  why the table cannot be read: the backfill stops there, until somebody resumes it.
 
-Returns  false when the backfill was begun anew, paused or canceled meanwhile: its progress stays as it is.
+Returns  false when the backfill was begun anew or canceled meanwhile: its progress stays as it is. A page that was under way when it was
+         paused counts.
 Touches  source_table (update).
 */
 #variable_conflict use_column
 begin
     update postbus_data.source_table as t
-    set backfill = case when note_backfill.problem is not null then 'refused' when is_done then 'done' else 'running' end,
+    set backfill = case when note_backfill.problem is not null then 'refused' when is_done then 'done' when t.backfill = 'paused' then 'paused' else 'running' end,
         after_key = case when note_backfill.problem is not null then t.after_key else coalesce(to_key, t.after_key) end,
         row_count = t.row_count + note_backfill.row_count,
         started_at = coalesce(t.started_at, clock_timestamp()),
@@ -33,7 +34,7 @@ begin
     where t.source_id = note_backfill.source_id
         and t.table_schema = note_backfill.schema_name
         and t.table_name = note_backfill.table_name
-        and t.backfill in ('pending', 'running')
+        and t.backfill in ('pending', 'running', 'paused')
         and t.after_key is not distinct from from_key;
     return found;
 end
