@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from postbus.cli import output
-from postbus.cli.global_options import TARGET, Command, Commands, with_options
+from postbus.cli.global_options import OUTPUT, TARGET, Command, Commands, with_options
 from postbus.cli.options import open_bus
 from postbus.cli.postgres_sources import COLUMNS, shown
 from postbus.cli.postgres_sources import app as postgres
@@ -53,4 +53,6 @@ def run(
 
 
 # It speaks to Postgres itself.
-app.registered_commands.append(typer.models.CommandInfo(name="run", cls=Command, callback=with_options(run, TARGET)))
+app.registered_commands.append(
+    typer.models.CommandInfo(name="run", cls=Command, callback=with_options(run, (*TARGET, *OUTPUT)))
+)
