@@ -47,6 +47,10 @@ class AwaitableBus:
     def webhook_sources(self) -> AwaitablePart:
         return AwaitablePart(self._bus.webhook_sources)
 
+    @property
+    def sources(self) -> AwaitablePart:
+        return AwaitablePart(self._bus.sources)
+
     def __getattr__(self, name: str) -> Any:
         return _awaitable(getattr(self._bus, name))
 

@@ -27,6 +27,13 @@ class PlainConnection:
         except psycopg.Error as error:
             raise translate(error) from shown_cause(error)
 
+    def run_alone(self, statement: Statement) -> None:
+        """Run what may have a text of a user in it: exactly one statement, or none."""
+        try:
+            self._connection.execute(statement, prepare=True)
+        except psycopg.Error as error:
+            raise translate(error) from shown_cause(error)
+
     def rows(self, statement: Statement, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(statement, parameters).fetchall()
@@ -49,8 +56,25 @@ class PlainConnection:
             raise translate(error) from shown_cause(error)
         return [(column.name, column.type_code) for column in described]
 
+    def texts(
+        self, statement: Statement, parameters: Parameters | None = None
+    ) -> tuple[list[int], list[list[bytes | None]]]:
+        """The types of a statement's columns, and its rows as the text that Postgres sent, not decoded."""
+        try:
+            result = self._connection.execute(statement, parameters).pgresult
+        except psycopg.Error as error:
+            raise translate(error) from shown_cause(error)
+        assert result is not None  # noqa: S101
+        columns = range(result.nfields)
+        rows = [[_bytes(result.get_value(row, column)) for column in columns] for row in range(result.ntuples)]
+        return [result.ftype(column) for column in columns], rows
+
     def rollback(self) -> None:
         self._connection.rollback()
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from postbus.db._sync.connection import PreparedConnection
+from postbus.db._sync.database import configure
 from postbus.db.errors import refused_row, shown_cause, snapshot_gone, translate
 
 
@@ -45,6 +46,43 @@ class Session:
                 return cursor.rowcount
         except psycopg.DataError as error:
             raise refused_row(error) from error
+
+
+class KeptSession(Session):
+    """A connection that is kept. Outside `transaction`, each statement is a transaction of its own."""
+
+    @classmethod
+    def open(cls, url: str) -> KeptSession:
+        """Connect.
+
+        Raises:
+            Unavailable: The database cannot be reached.
+        """
+        try:
+            connection = PreparedConnection.connect(url, autocommit=True, client_encoding="UTF8", connect_timeout=15)
+            configure(connection)
+        except psycopg.Error as error:
+            raise translate(error, under_way=False) from error
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        return cls(connection)
+
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return super().rows(statement, parameters)
+        except psycopg.Error as error:
+            raise translate(error) from shown_cause(error)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit at the end, or roll back on an exception."""
+        try:
+            with self._connection.transaction():
+                yield
+        except psycopg.Error as error:
+            raise translate(error) from shown_cause(error)
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 @contextmanager

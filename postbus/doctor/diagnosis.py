@@ -181,6 +181,11 @@ _OF_POSTBUS: Final = {
         order by t.name, s.name
         limit 10
     """,
+    "sources": """
+        select i.name, i.state, i.problem, i.remedy, i.slot, i.wal_held_bytes, i.lag_seconds
+        from postbus.list_sources() as i
+        order by i.name
+    """,
     "holding": """
         select c.stream_name as stream, c.name
         from postbus_data.consumer as c

@@ -170,6 +170,24 @@ def _slots(facts: Facts) -> Iterator[Finding]:
             yield Finding("slots", "warning", text, advice)
 
 
+def _sources(facts: Facts) -> Iterator[Finding]:
+    for row in facts.rows.get("sources", ()):
+        name, state, held = row["name"], row["state"], row["wal_held_bytes"] or 0
+        if state == "not_running":
+            text = f"nobody reads source {name}, whose slot {row['slot']} keeps the log of its database"
+            yield Finding("sources", "warning", text, "run a server (postbus up), or: postbus source run")
+        elif state in ("gap", "diverged", "slot_lost", "refused", "unreachable"):
+            yield Finding("sources", "problem", f"source {name} is {state}: {row['problem']}", row["remedy"])
+        elif state == "waiting_for_slot":
+            yield Finding(
+                "sources", "warning", f"source {name} waits for its slot: {row['problem']}", "end that session"
+            )
+        if held > _MOST_RETAINED_WAL:
+            text = f"the slot {row['slot']} of source {name} keeps {size(held)} of log"
+            advice = f"resume it, or remove it: postbus source postgres rm {name}"
+            yield Finding("sources", "warning", text, advice)
+
+
 def _bloat(facts: Facts) -> Iterator[Finding]:
     for row in facts.rows.get("bloated", ()):
         text = f"table postbus_data.{row['name']} has {counted(row['dead'], 'dead row')} and {counted(row['live'], 'live one')}"
@@ -281,6 +299,7 @@ _CHECKS: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (
     _advisory_locks,
     _rights,
     _slots,
+    _sources,
     _bloat,
     _retention,
     _upkeep,

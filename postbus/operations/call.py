@@ -90,6 +90,17 @@ class DataSql(Generic[Result]):
 
 
 @dataclass(slots=True)
+class Program(Generic[Result]):
+    """What takes more than a statement: a function of the URL of the bus's database, which may take its time.
+
+    Attributes:
+        run: The function. It is run in a thread.
+    """
+
+    run: Callable[[str], Result]
+
+
+@dataclass(slots=True)
 class Http(Generic[Result]):
     """A request.
 
@@ -121,13 +132,15 @@ class Call(Generic[Result]):
         redelivers: It may make messages available, so waiting receivers should poll.
     """
 
-    sql: Sql[Result] | DataSql[Result]
+    sql: Sql[Result] | DataSql[Result] | Program[Result]
     http: Http[Result] | None
     repeatable: bool = False
     redelivers: bool = False
 
     def as_sql(self) -> tuple[str, list[Any]]:
         """The statement and its parameters, for another connection. The type of the stream is not checked."""
+        if isinstance(self.sql, Program):
+            raise TypeError("this operation is no statement")
         given = self.sql.parameters
         values = given("json") if callable(given) else given
         return self.sql.statement, [None if value is DATA_TYPE else value for value in values]

@@ -66,6 +66,14 @@ _PIPELINE: Final = {
     "postbus_pipeline_late": "Rows that came too late for a watermark and were dropped, in all its runs.",
 }
 
+_SOURCE: Final = {
+    "postbus_source_streaming": "1 while the source is read and nothing is wrong with it.",
+    "postbus_source_lag_bytes": "How much of the source's log has not been looked at.",
+    "postbus_source_lag_seconds": "For how long the oldest change has waited that is not published.",
+    "postbus_source_wal_held_bytes": "How much log the source keeps for its slot.",
+    "postbus_source_changes": "Messages that the source has published.",
+    "postbus_source_changes_per_second": "How many it published of late.",
+}
 
 Settled = Literal["acked", "failed", "terminated"]
 WebhookOutcome = Literal["published", "duplicate", "handshake", "refused", "unavailable"]
@@ -196,7 +204,13 @@ async def _look(bus: postbus.AsyncBus) -> list[Metric]:
         values = (stream.message_estimate, stream.bytes, stream.segment_count, stream.last_seq, stream.scheduled)
         for gauge, value in zip(stream_gauges, values, strict=True):
             gauge.add_metric([stream.name], value)
-    return [*stream_gauges, *await _look_at_consumers(bus), *await _look_at_pushes(bus), *await _look_at_pipelines(bus)]
+    others = [
+        *await _look_at_consumers(bus),
+        *await _look_at_pushes(bus),
+        *await _look_at_pipelines(bus),
+        *await _look_at_sources(bus),
+    ]
+    return [*stream_gauges, *others]
 
 
 async def _look_at_pushes(bus: postbus.AsyncBus) -> list[Metric]:
@@ -212,6 +226,24 @@ async def _look_at_pushes(bus: postbus.AsyncBus) -> list[Metric]:
         for gauge, value in zip(gauges, values, strict=True):
             gauge.add_metric([endpoint.stream, endpoint.consumer], value)
     return list(gauges)
+
+
+async def _look_at_sources(bus: postbus.AsyncBus) -> list[Metric]:
+    gauges = [GaugeMetricFamily(name, text, labels=["source", "stream"]) for name, text in _SOURCE.items()]
+    states = GaugeMetricFamily("postbus_source_state", "1 for the state of the source.", labels=["source", "state"])
+    for source in await bus.sources.list_all():
+        values = (
+            float(source.state in ("streaming", "backfilling")),
+            source.lag_bytes or 0,
+            source.lag_seconds or 0.0,
+            source.wal_held_bytes or 0,
+            source.change_count,
+            source.changes_per_second or 0.0,
+        )
+        for gauge, value in zip(gauges, values, strict=True):
+            gauge.add_metric([source.name, source.stream], value)
+        states.add_metric([source.name, source.state], 1)
+    return [*gauges, states]
 
 
 async def _look_at_pipelines(bus: postbus.AsyncBus) -> list[Metric]:

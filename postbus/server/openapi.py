@@ -38,7 +38,7 @@ _PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "stream": {"schema": _NAME, "description": "A stream's name, or its id"},
     "consumer": {"schema": _NAME, "description": "A consumer's name, or its id"},
     "schedule": {"schema": _NAME, "description": "A schedule's name"},
-    "source": {"schema": _NAME, "description": "A webhook source's name"},
+    "source": {"schema": _NAME, "description": "A source's name"},
     "group": {"schema": _NAME, "description": "A group's name, or its id"},
     "worker": {"schema": _NAME, "description": "A worker's name, which it chooses"},
     "id": {"schema": {"type": "string", "pattern": "^[0-9]{1,9}$"}, "description": "A token's id"},

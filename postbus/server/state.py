@@ -17,6 +17,7 @@ from postbus.server.name_cache import NameCache
 from postbus.server.pushing import Pushing
 from postbus.server.receiving import Receiving
 from postbus.server.settings import Settings
+from postbus.server.source_process import SourceProcess
 
 # How long to wait for Postgres at the start, so that the first request succeeds. Then the server starts in any case.
 _FIRST_ATTEMPT_SECONDS = 5.0
@@ -39,6 +40,7 @@ class AppState:
         self.stopping = False
         self._pushing = Pushing(settings, self.push_guard) if settings.push else None
         self._maintenance = Maintenance(self.connection, settings.services_lock) if settings.services else None
+        self._sources = SourceProcess(self.connection, settings) if settings.services else None
 
     async def start(self) -> None:
         self.connection.open()
@@ -49,6 +51,8 @@ class AppState:
             self._maintenance.start()
         if self._pushing is not None:
             self._pushing.start()
+        if self._sources is not None:
+            self._sources.start()
 
     def begin_stop(self) -> None:
         """End all long polls, which answer with what they have."""
@@ -57,6 +61,8 @@ class AppState:
 
     async def stop(self) -> None:
         self.begin_stop()
+        if self._sources is not None:
+            await self._sources.stop()
         if self._maintenance is not None:
             await self._maintenance.stop()
         if self._pushing is not None:

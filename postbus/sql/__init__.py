@@ -33,6 +33,7 @@ TABLES = (
     "push",
     "webhook",
     "upkeep",
+    "source",
     "task",
 )
 

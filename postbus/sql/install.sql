@@ -1068,6 +1068,37 @@ create type postbus.schedule_info as (
     priority integer
 );
 
+-- A Postgres source; see postbus.list_sources. Its URL is not in it.
+create type postbus.source_info as (
+    name text,
+    stream text,
+    database text,
+    tables text[],
+    operations text[],
+    columns jsonb,
+    filters jsonb,
+    key_template text,
+    format text,
+    backfill boolean,
+    slot text,
+    publication text,
+    state text,
+    problem text,
+    remedy text,
+    lag_bytes bigint,
+    lag_seconds double precision,
+    wal_held_bytes bigint,
+    change_count bigint,
+    transaction_count bigint,
+    changes_per_second double precision,
+    position text,
+    committed_at timestamptz,
+    -- Objects with schema, name, backfill, row_count, estimated_count and problem.
+    found_tables jsonb,
+    created_at timestamptz,
+    updated_at timestamptz
+);
+
 -- A row is a token that allows requests to the HTTP server. Only its SHA-256 is stored, not the token itself.
 create table postbus_data.token (
     id integer generated always as identity primary key,
@@ -1380,6 +1411,93 @@ create table postbus_data.upkeep (
     created_at timestamptz not null default clock_timestamp()
 );
 insert into postbus_data.upkeep default values;
+
+-- A row is a Postgres source: tables of some database whose changes a process of the library publishes to a stream.
+create table postbus_data.source (
+    id integer generated always as identity primary key,
+    name text collate "C" not null unique,
+    stream_id integer not null references postbus_data.stream,
+    -- A secret, since it may have a password. Null: this database.
+    url text,
+    -- Where that leads to, for display.
+    shown_url text,
+    -- Patterns of schema.table, where * stands for any characters. Without a schema: tables on the search path.
+    tables text[] not null,
+    operations text[] not null,
+    -- By schema.table: the columns that are published, and the condition for rows.
+    columns jsonb not null,
+    filters jsonb not null,
+    key_template text not null,
+    format text collate "C" not null check (format in ('sequin', 'sequin2024', 'debezium')),
+    backfill boolean not null,
+    slot text not null,
+    publication text not null,
+    -- Somebody else made the publication, which is used as it is.
+    is_foreign_publication boolean not null,
+    paused boolean not null default false,
+    -- A truncate of each table is to be published before anything else: all rows come anew.
+    empties boolean not null default false,
+    -- Counts changes of the settings: a reader that knows a former version begins anew.
+    version integer not null default 1,
+    -- Counts slots: each begins a history of positions of its own. Zero: there is no slot yet.
+    epoch integer not null default 0,
+    -- The cluster in which the slot is, and the timeline on which it was last read.
+    system_identifier text,
+    timeline integer,
+    created_at timestamptz not null default clock_timestamp()
+);
+
+-- To find the sources of a stream.
+create index source_stream on postbus_data.source (stream_id);
+
+-- A row says that all transactions which end at or before this place of the source's log are published. Whoever publishes inserts the next row
+-- in the same transaction, and deletes the one before.
+create table postbus_data.source_position (
+    source_id integer not null references postbus_data.source on delete cascade,
+    epoch integer not null,
+    lsn pg_lsn not null,
+    -- When the last of these transactions was committed; null before the first.
+    committed_at timestamptz,
+    stored_at timestamptz not null default clock_timestamp(),
+    primary key (source_id, epoch, lsn)
+);
+
+-- A row is what the process that reads a source says about it, every second or two.
+create table postbus_data.source_status (
+    source_id integer primary key references postbus_data.source on delete cascade,
+    -- A name that the reader has made up; null: nobody reads it.
+    holder uuid,
+    held_at timestamptz,
+    state text collate "C" not null default 'starting',
+    -- What is wrong, and what to do about it.
+    problem text,
+    remedy text,
+    lag_bytes bigint,
+    -- How old the newest change was when it was published, or how long the oldest one that is not has waited.
+    lag_seconds double precision,
+    wal_held_bytes bigint,
+    -- Since the source was created.
+    change_count bigint not null default 0,
+    transaction_count bigint not null default 0,
+    changes_per_second double precision,
+    updated_at timestamptz not null default clock_timestamp()
+);
+
+-- A row is a table of a source, and how far its existing rows are published.
+create table postbus_data.source_table (
+    source_id integer not null references postbus_data.source on delete cascade,
+    table_schema text not null,
+    table_name text not null,
+    backfill text collate "C" not null check (backfill in ('none', 'pending', 'running', 'paused', 'done', 'refused')),
+    -- The key of the last row that is published, as text; null before the first.
+    after_key text[],
+    row_count bigint not null default 0,
+    estimated_count bigint,
+    problem text,
+    started_at timestamptz,
+    done_at timestamptz,
+    primary key (source_id, table_schema, table_name)
+);
 
 -- A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard or a replay.
 create table postbus_data.task (
@@ -14904,6 +15022,773 @@ begin
 end
 $$;
 
+create or replace function postbus.alter_source(
+    name text,
+    tables text[] default null,
+    operations text[] default null,
+    columns jsonb default null,
+    filters jsonb default null,
+    key_template text default null,
+    format text default null,
+    url text default null,
+    shown_url text default null
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Change a source. A null leaves a setting as it is. Its reader begins anew with the settings within seconds, from where it was; changes that were
+committed before that may come in either form.
+
+url  another way to the same cluster. With another cluster the source stops, in the state diverged.
+
+Raises   PB400 for an invalid setting, PB404 for an unknown source.
+Touches  source (update).
+*/
+#variable_conflict use_variable
+declare
+    settings postbus_data.source;
+    altered integer := postbus_data.find_source(name);
+begin
+    select s.* into settings from postbus_data.source as s where s.id = altered for update;
+    settings.tables := coalesce(tables, settings.tables);
+    settings.operations := coalesce(operations, settings.operations);
+    settings.columns := coalesce(columns, settings.columns);
+    settings.filters := coalesce(filters, settings.filters);
+    settings.key_template := coalesce(key_template, settings.key_template);
+    settings.format := coalesce(format, settings.format);
+    perform postbus_data.check_source(
+        settings.tables, settings.operations, settings.columns, settings.filters, settings.key_template, settings.format
+    );
+    update postbus_data.source as s
+    set tables = settings.tables,
+        operations = settings.operations,
+        columns = settings.columns,
+        filters = settings.filters,
+        key_template = settings.key_template,
+        format = settings.format,
+        url = coalesce(alter_source.url, s.url),
+        shown_url = case when alter_source.url is null then s.shown_url else alter_source.shown_url end,
+        version = s.version + 1
+    where s.id = altered;
+end
+$$;
+
+create or replace function postbus.backfill_source(name text, tables text[] default null, action text default 'start')
+returns integer
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish the existing rows of a source's tables, while changes go on: from the beginning (start), or pause, resume or cancel that.
+
+tables  names, or schema.table; null are all that the source has found. A reader has to have found them first.
+
+Returns  how many tables it concerns.
+Raises   PB400 for another action, PB404 for an unknown source, or a table that it has not found.
+Touches  source_table (update).
+*/
+declare
+    concerned_id integer := postbus_data.find_source(name);
+    missing text;
+    concerned integer;
+begin
+    if (action in ('start', 'pause', 'resume', 'cancel')) is not true then
+        raise exception using errcode = 'PB400', message = 'action is not one of start, pause, resume and cancel';
+    end if;
+    select u.wanted into missing
+    from unnest(tables) as u (wanted)
+    where not exists (
+        select
+        from postbus_data.source_table as t
+        where t.source_id = concerned_id
+            and u.wanted in (t.table_schema || '.' || t.table_name, t.table_name)
+    );
+    if missing is not null then
+        raise exception using
+            errcode = 'PB404',
+            message = format('source "%s" has no table "%s"', name, missing),
+            hint = 'list_sources shows those that it has found';
+    end if;
+    update postbus_data.source_table as t
+    set backfill = case action when 'pause' then 'paused' when 'cancel' then 'none' else 'pending' end,
+        after_key = case when action in ('start', 'cancel') then null else t.after_key end,
+        row_count = case when action = 'start' then 0 else t.row_count end,
+        started_at = case when action = 'start' then null else t.started_at end,
+        done_at = case when action = 'start' then null else t.done_at end,
+        problem = null
+    where t.source_id = concerned_id
+        and (
+            tables is null
+            or t.table_schema || '.' || t.table_name = any (tables)
+            or t.table_name = any (tables)
+        )
+        and case action
+            when 'start' then true
+            when 'pause' then t.backfill in ('pending', 'running')
+            when 'resume' then t.backfill in ('paused', 'refused')
+            else t.backfill in ('pending', 'running', 'paused', 'refused')
+        end;
+    get diagnostics concerned = row_count;
+    return concerned;
+end
+$$;
+
+create or replace function postbus.create_source(
+    name text,
+    stream text,
+    tables text[],
+    url text default null,
+    operations text[] default '{insert,update,delete,truncate}',
+    columns jsonb default '{}',
+    filters jsonb default '{}',
+    key_template text default 'db.schema.table.pk',
+    format text default 'sequin',
+    backfill boolean default true,
+    slot text default null,
+    publication text default null,
+    paused boolean default false,
+    shown_url text default null
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Create a Postgres source: changes of tables become messages of a stream. A process of the library reads it (postbus up, or postbus
+source run), and makes its slot and its publication when it first does. Changes of before are not published, but as rows of the backfill.
+
+url           the database with the tables; null is this one. It is stored, and only Postbus's owner can read it.
+tables        patterns of schema.table, where * stands for any characters; without a schema, tables on the search path.
+operations    of insert, update, delete and truncate.
+columns       by schema.table, an array of the columns to publish. All without.
+filters       by schema.table, a condition for the rows to publish, in SQL.
+key_template  tokens joined by dots: db, schema, table, pk, action and source stand for what they name.
+format        sequin, sequin2024 or debezium.
+backfill      publish the existing rows too, with the action read.
+slot          the name of its replication slot; null makes one up.
+publication   one that exists, to be used as it is; null makes one.
+shown_url     what people see of url.
+
+Raises   PB400 for an invalid setting, PB404 for an unknown stream, PB409 when the source exists, or the stream does not hold JSON.
+Touches  source, source_status (insert).
+*/
+#variable_conflict use_variable
+declare
+    target postbus_data.stream;
+    made_up text := left(replace(lower(name), '-', '_'), 40) || '_' || substr(md5(gen_random_uuid()::text), 1, 6);
+    created integer;
+begin
+    perform postbus_data.check_name('source', name);
+    select s.* into target from postbus_data.stream as s where s.id = postbus_data.stream_id(stream);
+    if target.data_type <> 'json' then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" holds %s, and changes are JSON', stream, target.data_type),
+            hint = 'create a stream with the type json for them';
+    end if;
+    perform postbus_data.check_source(tables, operations, columns, filters, key_template, format);
+    if slot !~ '^[a-z0-9_]{1,63}$' then
+        raise exception using
+            errcode = 'PB400',
+            message = format('slot name "%s" is not allowed', slot),
+            hint = 'use 1 to 63 lower-case letters, digits or "_"';
+    end if;
+    insert into postbus_data.source as s (
+        name, stream_id, url, shown_url, tables, operations, columns, filters, key_template, format, backfill, slot, publication,
+        is_foreign_publication, paused
+    )
+    values (
+        name, target.id, url, coalesce(shown_url, case when url is null then current_database() end), tables, operations, columns, filters,
+        key_template, format, backfill, coalesce(slot, 'postbus_' || made_up), coalesce(publication, 'postbus_' || made_up),
+        publication is not null, paused
+    )
+    on conflict do nothing
+    returning s.id into created;
+    if created is null then
+        raise exception using
+            errcode = 'PB409',
+            message = format('source "%s" already exists', name),
+            hint = 'change it with alter_source, or drop it first';
+    end if;
+    insert into postbus_data.source_status (source_id) values (created);
+end
+$$;
+
+create or replace function postbus.drop_source(name text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Forget a source. What it has published stays. Its slot and its publication stay too, and the slot keeps the source's log until somebody drops it:
+the library and the command line do that first. list_sources says what they are called.
+
+Raises   PB404 for an unknown source.
+Touches  source, source_position, source_status, source_table (delete).
+*/
+declare
+    dropped integer := postbus_data.find_source(name);
+begin
+    delete from postbus_data.source as s where s.id = dropped;
+end
+$$;
+
+create or replace function postbus_data.begin_source(source_id integer, lsn pg_lsn, system_identifier text, timeline integer, shown_url text)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Record that a source has a new slot, from which all transactions that end after this place of its log will come.
+
+shown_url  what people see of its URL, unless that is known.
+
+Returns  the epoch of the slot; null when another reader was faster.
+Touches  source (update), source_position (insert, delete).
+Locks    the source.
+*/
+#variable_conflict use_variable
+declare
+    begun integer;
+begin
+    select coalesce(max(p.epoch), 0) + 1 into begun
+    from postbus_data.source_position as p
+    where p.source_id = begin_source.source_id;
+    update postbus_data.source as s
+    set epoch = begun,
+        system_identifier = begin_source.system_identifier,
+        timeline = begin_source.timeline,
+        shown_url = coalesce(s.shown_url, begin_source.shown_url)
+    where s.id = source_id
+        and s.epoch = 0;
+    if not found then
+        return null;
+    end if;
+    insert into postbus_data.source_position (source_id, epoch, lsn) values (source_id, begun, lsn);
+    delete from postbus_data.source_position as p where p.source_id = begin_source.source_id and p.epoch < begun;
+    return begun;
+end
+$$;
+
+create or replace function postbus_data.check_source(
+    tables text[], operations text[], columns jsonb, filters jsonb, key_template text, format text
+)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse settings of a source that cannot be used (PB400). */
+declare
+    problem text := case
+        when coalesce(cardinality(tables), 0) = 0 then 'tables is empty: name at least one table'
+        when array_position(tables, null) is not null or exists (select from unnest(tables) as t where t !~ '^([^.]+\.)?[^.]+$')
+            then 'tables has something else than names and patterns such as "public.orders" or "shop.*"'
+        when coalesce(cardinality(operations), 0) = 0 or not operations <@ array['insert', 'update', 'delete', 'truncate']
+            then 'operations may name insert, update, delete and truncate, and has to name one'
+        when jsonb_typeof(columns) is distinct from 'object'
+            or exists (select from jsonb_each(columns) as c where jsonb_typeof(c.value) <> 'array' or c.value = '[]')
+            then 'columns is not an object with a list of columns for each table'
+        when jsonb_typeof(filters) is distinct from 'object' or exists (select from jsonb_each(filters) as f where jsonb_typeof(f.value) <> 'string')
+            then 'filters is not an object with a condition for each table'
+        when (key_template ~ '^[^.\x01-\x20\x7f*>%]+(\.[^.\x01-\x20\x7f*>%]+)*$') is not true
+            then 'key_template is not tokens joined by dots, such as db.schema.table.pk'
+        when (format in ('sequin', 'sequin2024', 'debezium')) is not true then 'format is not one of sequin, sequin2024 and debezium'
+    end;
+begin
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.end_emptying(source_id integer)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Record that a truncate of each table of a source is published. The reader calls it in the transaction of publish_source.
+
+Touches  source (update).
+*/
+    update postbus_data.source as s set empties = false where s.id = end_emptying.source_id
+$$;
+
+create or replace function postbus_data.find_source(name text)
+returns integer
+language plpgsql
+stable
+as $$
+/* The id of a source; raises PB404 when there is none. */
+declare
+    found_id integer := (select s.id from postbus_data.source as s where s.name = find_source.name);
+begin
+    if found_id is null then
+        raise exception using
+            errcode = 'PB404',
+            message = format('source "%s" does not exist', name),
+            hint = 'list_sources shows all';
+    end if;
+    return found_id;
+end
+$$;
+
+create or replace function postbus_data.next_backfill(source_id integer)
+returns setof postbus_data.source_table
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+/* The table of a source whose existing rows are to be published next: the one that has begun, else the first that waits. */
+    select t.*
+    from postbus_data.source_table as t
+    where t.source_id = next_backfill.source_id
+        and t.backfill in ('pending', 'running')
+    order by t.backfill desc, t.started_at, t.table_schema, t.table_name
+    limit 1
+$$;
+
+create or replace function postbus_data.note_backfill(
+    source_id integer,
+    schema_name text,
+    table_name text,
+    from_key text[],
+    to_key text[],
+    row_count bigint,
+    is_done boolean,
+    problem text default null
+)
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Record that a page of a table's rows is published, which began behind from_key. The reader calls it in the transaction of publish_source.
+
+problem  why the table cannot be read: the backfill stops there, until somebody resumes it.
+
+Returns  false when the backfill was begun anew or canceled meanwhile: its progress stays as it is. A page that was under way when it was
+         paused counts.
+Touches  source_table (update).
+*/
+#variable_conflict use_column
+begin
+    update postbus_data.source_table as t
+    set backfill = case when note_backfill.problem is not null then 'refused' when is_done then 'done' when t.backfill = 'paused' then 'paused' else 'running' end,
+        after_key = case when note_backfill.problem is not null then t.after_key else coalesce(to_key, t.after_key) end,
+        row_count = t.row_count + note_backfill.row_count,
+        started_at = coalesce(t.started_at, clock_timestamp()),
+        done_at = case when is_done then clock_timestamp() end,
+        problem = note_backfill.problem
+    where t.source_id = note_backfill.source_id
+        and t.table_schema = note_backfill.schema_name
+        and t.table_name = note_backfill.table_name
+        and t.backfill in ('pending', 'running', 'paused')
+        and t.after_key is not distinct from from_key;
+    return found;
+end
+$$;
+
+create or replace function postbus_data.note_source(
+    source_id integer,
+    holder uuid,
+    state text,
+    problem text,
+    remedy text,
+    lag_bytes bigint,
+    lag_seconds double precision,
+    wal_held_bytes bigint,
+    changes bigint,
+    transactions bigint,
+    changes_per_second double precision
+)
+returns integer
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Keep a source for its reader, and store what it says about it.
+
+changes, transactions  how many it has published since it last said so.
+
+Returns  the version of the source's settings; null when the source is no longer the reader's: it is another's, paused, or gone.
+Touches  source_status (update).
+*/
+#variable_conflict use_variable
+declare
+    current_version integer := (select s.version from postbus_data.source as s where s.id = source_id and not s.paused);
+begin
+    perform set_config('synchronous_commit', 'off', true);
+    update postbus_data.source_status as u
+    set held_at = clock_timestamp(),
+        state = note_source.state,
+        problem = note_source.problem,
+        remedy = note_source.remedy,
+        lag_bytes = note_source.lag_bytes,
+        lag_seconds = note_source.lag_seconds,
+        wal_held_bytes = note_source.wal_held_bytes,
+        change_count = u.change_count + changes,
+        transaction_count = u.transaction_count + transactions,
+        changes_per_second = note_source.changes_per_second,
+        updated_at = clock_timestamp()
+    where u.source_id = note_source.source_id
+        and u.holder = note_source.holder;
+    return case when found then current_version end;
+end
+$$;
+
+create or replace function postbus_data.note_source_tables(source_id integer, schemas text[], names text[], estimates bigint[], backfill boolean)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Record the tables that a source has. Those that are new wait for their backfill, if there is one; those that are gone are forgotten.
+
+Touches  source_table (insert, delete).
+*/
+    delete from postbus_data.source_table as t
+    where t.source_id = note_source_tables.source_id
+        and not exists (
+            select from unnest(schemas, names) as u (table_schema, table_name) where (u.table_schema, u.table_name) = (t.table_schema, t.table_name)
+        );
+    insert into postbus_data.source_table (source_id, table_schema, table_name, backfill, estimated_count)
+    select
+        note_source_tables.source_id, u.table_schema, u.table_name, case when note_source_tables.backfill then 'pending' else 'none' end,
+        u.estimate
+    from unnest(schemas, names, estimates) as u (table_schema, table_name, estimate)
+    on conflict do nothing
+$$;
+
+create or replace function postbus_data.note_timeline(source_id integer, timeline integer)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Record that a source has failed over to another timeline, on which its slot goes on.
+
+Touches  source (update).
+*/
+    update postbus_data.source as s set timeline = note_timeline.timeline where s.id = source_id
+$$;
+
+create or replace function postbus_data.publish_source(
+    source_id integer,
+    epoch integer,
+    after_lsn pg_lsn,
+    to_lsn pg_lsn,
+    committed_at timestamptz,
+    keys text[],
+    data text[],
+    attempt uuid default null,
+    staged_count bigint default 0
+)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Publish whole transactions of a source, and record in the same transaction how far that is. If the position is not where the reader
+believes it to be, another one has published: nothing happens then.
+
+keys, data             the messages, at most 10,000.
+attempt, staged_count  instead of these: messages that were staged by spark_stage, and how many.
+
+Raises   PB409 when the position is elsewhere, PB503 when staged messages are gone, and as publish_many.
+Touches  source_position (insert, delete), spark_staging (delete), the current segment of the stream (insert).
+Locks    the source, and the stream's horizon, shared, until the transaction ends.
+*/
+declare
+    stream_name text;
+    current_lsn pg_lsn;
+    staged postbus_data.spark_staging;
+    published bigint := 0;
+begin
+    select t.name into stream_name
+    from postbus_data.source as s
+    join postbus_data.stream as t on t.id = s.stream_id
+    where s.id = publish_source.source_id
+        and s.epoch = publish_source.epoch
+    for no key update of s;
+    -- A statement of its own, whose snapshot is younger than the lock.
+    current_lsn := postbus_data.source_position_of(source_id, epoch);
+    if stream_name is null or current_lsn is distinct from after_lsn then
+        raise exception using
+            errcode = 'PB409',
+            message = format('the position of the source is %s and not %s: another reader has published', coalesce(current_lsn::text, 'gone'), after_lsn);
+    end if;
+    if to_lsn > after_lsn then
+        insert into postbus_data.source_position (source_id, epoch, lsn, committed_at)
+        select
+            publish_source.source_id, publish_source.epoch, to_lsn,
+            coalesce(
+                publish_source.committed_at,
+                (select p.committed_at from postbus_data.source_position as p where (p.source_id, p.epoch, p.lsn) = (publish_source.source_id, publish_source.epoch, after_lsn))
+            );
+        delete from postbus_data.source_position as p
+        where p.source_id = publish_source.source_id
+            and p.epoch = publish_source.epoch
+            and p.lsn <= after_lsn;
+    end if;
+    if cardinality(keys) > 0 then
+        perform postbus.publish_many(stream_name, keys, data);
+    end if;
+    if attempt is null then
+        return;
+    end if;
+    for staged in
+        select s.*
+        from postbus_data.spark_staging as s
+        where s.attempt = publish_source.attempt
+        order by s.chunk
+    loop
+        perform postbus_data.spark_publish_chunk(stream_name, staged);
+        published := published + staged.message_count;
+    end loop;
+    if published <> staged_count then
+        raise exception using
+            errcode = 'PB503',
+            message = format('of %s staged changes %s are left', staged_count, published),
+            hint = 'Postgres was restarted; the reader begins the transaction again';
+    end if;
+    delete from postbus_data.spark_staging as s where s.attempt = publish_source.attempt;
+end
+$$;
+
+create or replace function postbus_data.release_source(name text, holder uuid)
+returns void
+language sql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Let another reader have a source at once.
+
+Touches  source_status (update).
+*/
+    update postbus_data.source_status as u
+    set holder = null
+    from postbus_data.source as s
+    where s.name = release_source.name
+        and u.source_id = s.id
+        and u.holder = release_source.holder
+$$;
+
+create or replace function postbus_data.source_position_of(source_id integer, epoch integer)
+returns pg_lsn
+language sql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/* How far a source is published; null before its slot exists. It looks at the right edge, so rows that were deleted cost nothing. */
+    select p.lsn
+    from postbus_data.source_position as p
+    where p.source_id = source_position_of.source_id
+        and p.epoch = source_position_of.epoch
+    order by p.lsn desc
+    limit 1
+$$;
+
+create or replace function postbus_data.take_source(name text, holder uuid, lasts interval)
+returns postbus_data.source
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Take a source for one reader, or keep it. Others get it when it was not kept for as long as it lasts. What protects the stream is the
+position (see publish_source): two readers would only be in each other's way.
+
+Returns  its settings, with its URL; null when another reader has it, it is paused, or it is gone.
+Touches  source_status (update).
+Locks    the row of source_status, until the transaction ends; it does not wait for it.
+*/
+declare
+    taken postbus_data.source;
+begin
+    -- A crash may forget who it was: then it is free a little earlier.
+    perform set_config('synchronous_commit', 'off', true);
+    select s.* into taken from postbus_data.source as s where s.name = take_source.name and not s.paused;
+    update postbus_data.source_status as u
+    set holder = take_source.holder,
+        held_at = clock_timestamp()
+    where u.source_id in (select o.source_id from postbus_data.source_status as o where o.source_id = taken.id for update skip locked)
+        and (
+            u.holder is null
+            or u.holder = take_source.holder
+            -- A clock that was set back must not keep it for long.
+            or u.held_at not between clock_timestamp() - lasts and clock_timestamp() + lasts
+        );
+    if not found then
+        return null;
+    end if;
+    return taken;
+end
+$$;
+
+create or replace function postbus.list_sources(name text default null)
+returns setof postbus.source_info
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The sources, by name, without their URLs.
+
+state  starting, backfilling, streaming, waiting_for_slot, unreachable, refused, gap, diverged, slot_lost; paused; not_running when no process
+       has read it for ten seconds. problem and remedy say more.
+
+Raises   nothing; an unknown name gives no row.
+*/
+    select
+        s.name,
+        (select t.name from postbus_data.stream as t where t.id = s.stream_id),
+        s.shown_url,
+        s.tables,
+        s.operations,
+        s.columns,
+        s.filters,
+        s.key_template,
+        s.format,
+        s.backfill,
+        s.slot,
+        s.publication,
+        case
+            when s.paused then 'paused'
+            when u.state in ('gap', 'diverged', 'slot_lost') then u.state
+            when (u.held_at > clock_timestamp() - interval '10 seconds') is not true then 'not_running'
+            else u.state
+        end,
+        case when not s.paused then u.problem end,
+        case when not s.paused then u.remedy end,
+        u.lag_bytes,
+        u.lag_seconds,
+        u.wal_held_bytes,
+        u.change_count,
+        u.transaction_count,
+        u.changes_per_second,
+        p.lsn::text,
+        p.committed_at,
+        coalesce(
+            (
+                select jsonb_agg(
+                    jsonb_build_object(
+                        'schema', t.table_schema, 'name', t.table_name, 'backfill', t.backfill, 'row_count', t.row_count, 'estimated_count',
+                        t.estimated_count, 'problem', t.problem
+                    )
+                    order by t.table_schema, t.table_name
+                )
+                from postbus_data.source_table as t
+                where t.source_id = s.id
+            ),
+            '[]'
+        ),
+        s.created_at,
+        u.updated_at
+    from postbus_data.source as s
+    left join postbus_data.source_status as u on u.source_id = s.id
+    left join lateral (
+        select p.lsn, p.committed_at
+        from postbus_data.source_position as p
+        where p.source_id = s.id
+            and p.epoch = s.epoch
+        order by p.lsn desc
+        limit 1
+    ) as p on true
+    where list_sources.name is null
+        or s.name = list_sources.name
+    order by s.name
+$$;
+
+create or replace function postbus.pause_source(name text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Stop reading a source until it is resumed. Nothing is missed, because its slot keeps the log: a source that is paused for long needs disk.
+
+Raises   PB404 for an unknown source.
+Touches  source (update).
+*/
+declare
+    paused_id integer := postbus_data.find_source(name);
+begin
+    update postbus_data.source as s set paused = true where s.id = paused_id;
+end
+$$;
+
+create or replace function postbus.restart_source(name text, backfill boolean default true, empty_first boolean default false)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Begin a source anew: with a new slot, from now on. For a source whose slot is gone or no longer fits (gap, diverged, slot_lost). What changed in
+between is not published, but with backfill every row that is there now. Rows that were deleted in between are not reported.
+
+empty_first  publish a truncate of each table before its rows, so that copies lose what was deleted in between. It needs backfill.
+
+Raises   PB400 for empty_first without backfill, PB404 for an unknown source.
+Touches  source (update), source_table (delete or update).
+*/
+declare
+    restarted integer := postbus_data.find_source(name);
+begin
+    if empty_first and not restart_source.backfill then
+        raise exception using errcode = 'PB400', message = 'empty_first needs backfill: copies would stay empty';
+    end if;
+    update postbus_data.source as s set empties = empty_first, epoch = 0, version = s.version + 1, paused = false where s.id = restarted;
+    if restart_source.backfill then
+        delete from postbus_data.source_table as t where t.source_id = restarted;
+        update postbus_data.source as s set backfill = true where s.id = restarted;
+    else
+        update postbus_data.source_table as t
+        set backfill = 'none'
+        where t.source_id = restarted
+            and t.backfill in ('pending', 'running', 'paused');
+    end if;
+end
+$$;
+
+create or replace function postbus.resume_source(name text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Read a source on that was paused, or try again at once what it could not do.
+
+Raises   PB404 for an unknown source.
+Touches  source (update).
+*/
+declare
+    resumed integer := postbus_data.find_source(name);
+begin
+    update postbus_data.source as s set paused = false, version = s.version + 1 where s.id = resumed;
+end
+$$;
+
 create or replace function postbus_data.spark_begin_batch(
     stream text,
     writer text,
@@ -16251,14 +17136,21 @@ as $$
 /*
 Drop a stream with all its messages and consumers.
 
-Raises   PB404 for an unknown stream.
+Raises   PB404 for an unknown stream, PB409 when a source publishes to it.
 Touches  stream, segment, the consumers and all their rows (delete); drops the stream's tables, sequences and functions.
 Locks    the stream: it waits for transactions that have published to this stream, and for its maintenance.
 */
 declare
     dropped integer := postbus_data.stream_id(stream);
     segment_number integer;
+    feeding text := (select min(s.name) from postbus_data.source as s where s.stream_id = dropped);
 begin
+    if feeding is not null then
+        raise exception using
+            errcode = 'PB409',
+            message = format('source "%s" publishes to stream "%s"', feeding, stream),
+            hint = format('remove it first, with its slot: postbus source postgres rm %s', feeding);
+    end if;
     -- In the order in which publishers lock: sequences first, tables last. Maintenance must not be running.
     perform from postbus_data.stream as s where s.id = dropped for update;
     perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(0), dropped);
@@ -18244,8 +19136,8 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (20, 'webhooks'), (21, 'tasks_in_the_background') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('a2cad01d4c0276ba')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('7a7506d70bd9f52a')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -18318,6 +19210,10 @@ comment on table postbus_data.push_attempt_7 is 'Attempts of every eighth day.';
 comment on table postbus_data.webhook_source is 'A row is a webhook source: requests to /api/webhook/<name> become messages of a stream, once they are verified.';
 comment on table postbus_data.webhook_refusal is 'A row is a request that a webhook source refused. The last fifty stay.';
 comment on table postbus_data.upkeep is 'The one row says which process of the library does the upkeep, and when somebody last maintained the logs.';
+comment on table postbus_data.source is 'A row is a Postgres source: tables of some database whose changes a process of the library publishes to a stream.';
+comment on table postbus_data.source_position is 'A row says that all transactions which end at or before this place of the source''s log are published. Whoever publishes inserts the next row in the same transaction, and deletes the one before.';
+comment on table postbus_data.source_status is 'A row is what the process that reads a source says about it, every second or two.';
+comment on table postbus_data.source_table is 'A row is a table of a source, and how far its existing rows are published.';
 comment on table postbus_data.task is 'A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard or a replay.';
 
 commit;

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import typer
 
@@ -29,7 +30,18 @@ from tools.cli_reference import commands
 pytestmark = pytest.mark.newest_server
 
 # Not about a bus, or about Postgres itself, or about a screen, or more than a few requests.
-WITHOUT_HTTP = {"apply", "export", "up", "migrate", "observe", "doctor", "context", "pipeline", "completion"}
+WITHOUT_HTTP = {
+    "apply",
+    "export",
+    "up",
+    "migrate",
+    "observe",
+    "doctor",
+    "context",
+    "pipeline",
+    "completion",
+    "source run",
+}
 
 
 @dataclass(frozen=True)
@@ -103,6 +115,27 @@ def sides(server: servers.Server) -> Iterator[tuple[Side, Side]]:
             yield Side(first, bus, tokens[0]), Side(second, other_bus, tokens[1])
 
 
+def walk_sources(commanded: Side, curled: Side, step: Any) -> None:
+    """Nobody reads the source, and each has a table of its own."""
+    for side in (commanded, curled):
+        with psycopg.connect(side.bus.url, autocommit=True) as sql:
+            sql.execute("create table items (id int primary key)")
+    step("source", "postgres", "add", "shop", "orders", "--table", "items", "--no-backfill")
+    for verb in ("ls", "postgres ls", "postgres info shop"):
+        ours, theirs = step("source", *verb.split())
+        found = theirs[0]["data"]
+        assert (found[0] if isinstance(found, list) else found)["state"] == ours[0]["state"] == "not_running"
+    step("source", "postgres", "edit", "shop", "--format", "debezium", "--where", "items=id > 0")
+    step("source", "postgres", "backfill", "shop")
+    step("source", "postgres", "pause", "shop")
+    step("source", "postgres", "resume", "shop")
+    ours, theirs = step("source", "postgres", "rm", "shop", "--yes")
+    assert theirs[0]["data"]["cleaned"] is ours[0]["cleaned"] is True
+    step("source", "postgres", "add", "again", "orders", "--table", "items", "--no-backfill")
+    step("source", "postgres", "restart", "again", "--no-backfill", "--yes")
+    step("source", "postgres", "rm", "again", "--yes")
+
+
 def test_the_printed_curl_command_does_what_the_command_does(
     sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -111,8 +144,9 @@ def test_the_printed_curl_command_does_what_the_command_does(
 
     def step(*arguments: str, input: str | None = None) -> tuple[list[Any], list[Any]]:
         """Do it both ways; what came of it, and what curl said."""
-        words = 1 if arguments[0] == "receive" else 3 if arguments[1] in ("push", "webhook") else 2
-        walked.add(" ".join(arguments[:words]))
+        is_deep = arguments[1:2] == ("push",) or arguments[0] == "source"
+        length = 1 if arguments[0] == "receive" else 3 if is_deep else 2
+        walked.add(" ".join(arguments[:length]))
         monkeypatch.setenv("POSTBUS_TOKEN", commanded.token)
         ours = commanded.by_command(*arguments, input=input)
         monkeypatch.setenv("POSTBUS_TOKEN", curled.token)
@@ -238,6 +272,8 @@ def test_the_printed_curl_command_does_what_the_command_does(
     assert [each["name"] for each in theirs[0]["data"]] == [each["name"] for each in ours] == ["test", "billing"]
     step("token", "rm", str(ours[1]["id"]))
 
+    walk_sources(commanded, curled, step)
+
     step("stream", "edit", "orders", "--dedup-window", "3d")
     ours, theirs = step("source", "webhook", "add", "gh", "orders", "--kind", "github", "--max-body", "5M")
     assert (ours[0]["secret"][:6], theirs[0]["data"]["secret"][:6]) == ("whsec_", "whsec_")
@@ -284,7 +320,8 @@ def _with_http() -> set[str]:
 def test_every_command_has_as_curl_but_for_those_that_never_talk_http() -> None:
     for path, _ in commands(typer.main.get_command(build()), "postbus"):
         name = path.removeprefix("postbus ")
-        assert name in _with_http() or name.split()[0] in WITHOUT_HTTP or name == "push run", path
+        names = {name, name.split()[0]}
+        assert name in _with_http() or names & WITHOUT_HTTP or name == "push run", path
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")

@@ -27,6 +27,8 @@ schemathesis.openapi.format(
 )
 schemathesis.openapi.format("header-name", st.sampled_from(["X-Tenant", "Authorization", "api-key"]))
 schemathesis.openapi.format("jsonpath", st.sampled_from(['$.a == "b"', "$.size > 3", "exists($.a)"]))
+schemathesis.openapi.format("postgres-url", st.sampled_from(["postgresql://ada:secret@127.0.0.1:1/shop"]))
+schemathesis.openapi.format("sql-condition", st.sampled_from(["total > 0", "status <> 'draft'"]))
 
 SCHEMA = schemathesis.openapi.from_dict(
     json.loads(openapi.document(is_open=True)),

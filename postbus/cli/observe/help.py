@@ -26,6 +26,7 @@ KEYS: Final = (
     ("slash", "search streams by part of their names"),
     ("p", "pause or resume the consumer"),
     ("g", "move the consumer to another position"),
+    ("w", "sources: tables whose changes become messages"),
     ("d", "redrive dead letters: all of the consumer, or the selected one"),
     ("", "messages"),
     ("f", "only keys that match a pattern"),

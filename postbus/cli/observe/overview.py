@@ -14,6 +14,7 @@ from postbus.cli.observe.consumer import ConsumerScreen
 from postbus.cli.observe.feed import StreamRow
 from postbus.cli.observe.messages import MessagesScreen
 from postbus.cli.observe.screens import LiveScreen, in_background
+from postbus.cli.observe.sources import SourcesScreen
 from postbus.cli.observe.table import Column, Table
 from postbus.model.overview import ConsumerOverview
 
@@ -139,6 +140,7 @@ class OverviewScreen(LiveScreen):
         Binding("p", "pause", "Pause"),
         Binding("g", "seek", "Seek"),
         Binding("d", "redrive", "Redrive"),
+        Binding("w", "sources", "Sources", show=False),
     ]
 
     def __init__(self, stream: str | None = None) -> None:
@@ -237,6 +239,9 @@ class OverviewScreen(LiveScreen):
                 self.notify(f"{consumer.name} has no dead letters", markup=False)
                 return
             consumer_actions.redrive(self, stream, consumer.name, seq=None, dead=consumer.dead)
+
+    def action_sources(self) -> None:
+        self.app.push_screen(SourcesScreen())
 
     def _chosen(self) -> tuple[str, ConsumerOverview] | None:
         stream, consumer = self.streams.row, self.consumers.row

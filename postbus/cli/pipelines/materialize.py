@@ -28,6 +28,10 @@ def materialize(
             "--changes", help="Data describes changes: it has a record and an action (insert, update or delete)."
         ),
     ] = None,
+    source_table: Annotated[
+        str | None,
+        typer.Option(help="The stream is fed by a source: mirror this table of it, such as public.orders."),
+    ] = None,
     history: Annotated[
         bool | None, typer.Option("--history", help="Keep every version, with valid_from, valid_to, is_current.")
     ] = None,
@@ -59,6 +63,7 @@ def materialize(
         "table_url": table_url,
         "to": to,
         "changes": changes,
+        "source_table": source_table,
         "history": history,
         "schema": schema,
         "bad_into": bad_into,

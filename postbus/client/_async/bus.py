@@ -13,6 +13,7 @@ from postbus.client._async.publishing import AsyncPublishing
 from postbus.client._async.queue import AsyncQueue
 from postbus.client._async.reading import AsyncReading
 from postbus.client._async.schedules import AsyncSchedules
+from postbus.client._async.sources import AsyncSources
 from postbus.client._async.streams import AsyncStreams
 from postbus.client._async.tasks import AsyncTasks
 from postbus.client._async.tokens import AsyncTokens
@@ -64,6 +65,11 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
     def schedules(self) -> AsyncSchedules:
         """The recurring schedules."""
         return AsyncSchedules(self._transport)
+
+    @property
+    def sources(self) -> AsyncSources:
+        """The Postgres sources: changes of tables as messages."""
+        return AsyncSources(self._transport)
 
     @property
     def webhook_sources(self) -> AsyncWebhookSources:

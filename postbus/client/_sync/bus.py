@@ -15,6 +15,7 @@ from postbus.client._sync.publishing import Publishing
 from postbus.client._sync.queue import Queue
 from postbus.client._sync.reading import Reading
 from postbus.client._sync.schedules import Schedules
+from postbus.client._sync.sources import Sources
 from postbus.client._sync.streams import Streams
 from postbus.client._sync.tasks import Tasks
 from postbus.client._sync.tokens import Tokens
@@ -66,6 +67,11 @@ class Bus(Streams, Publishing, Reading, Applying):
     def schedules(self) -> Schedules:
         """The recurring schedules."""
         return Schedules(self._transport)
+
+    @property
+    def sources(self) -> Sources:
+        """The Postgres sources: changes of tables as messages."""
+        return Sources(self._transport)
 
     @property
     def webhook_sources(self) -> WebhookSources:

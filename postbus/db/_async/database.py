@@ -60,7 +60,7 @@ class AsyncDatabase:
             timeout=connect_timeout,
             reconnect_timeout=connect_timeout,
             kwargs={"autocommit": True, "client_encoding": "UTF8"},
-            configure=_configure,
+            configure=configure,
             open=False,
             name="postbus",
         )
@@ -281,7 +281,8 @@ async def _run_on_callers(own: AsyncOwnConnection, statement: str, parameters: S
         raise translate(error) from shown_cause(error)
 
 
-async def _configure(connection: AsyncPreparedConnection) -> None:
+async def configure(connection: AsyncPreparedConnection) -> None:
+    """Give a new connection the settings of the library's own sessions, where it leads to one session."""
     cursor = await connection.execute("select pg_backend_pid(), pg_postmaster_start_time()")
     row = await cursor.fetchone()
     if row is not None:

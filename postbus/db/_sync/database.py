@@ -61,7 +61,7 @@ class Database:
             timeout=connect_timeout,
             reconnect_timeout=connect_timeout,
             kwargs={"autocommit": True, "client_encoding": "UTF8"},
-            configure=_configure,
+            configure=configure,
             open=False,
             name="postbus",
         )
@@ -278,7 +278,8 @@ def _run_on_callers(own: OwnConnection, statement: str, parameters: Sequence[Any
         raise translate(error) from shown_cause(error)
 
 
-def _configure(connection: PreparedConnection) -> None:
+def configure(connection: PreparedConnection) -> None:
+    """Give a new connection the settings of the library's own sessions, where it leads to one session."""
     cursor = connection.execute("select pg_backend_pid(), pg_postmaster_start_time()")
     row = cursor.fetchone()
     if row is not None:

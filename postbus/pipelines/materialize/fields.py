@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -165,8 +165,10 @@ def _one_of(kinds: set[str]) -> str:
     return f"DECIMAL({_MOST_DIGITS},{scale})" if whole + scale <= _MOST_DIGITS else JSON
 
 
-def encoder(fields: Iterable[Field], *, json_as_text: bool, is_exact: bool = False) -> Callable[[Any], str]:
-    """A function that turns a record into the JSON of these fields; on request with the text of values of type JSON.
+def encoder(
+    fields: Iterable[Field], *, json_as_text: bool, is_exact: bool = False
+) -> Callable[[Any, Collection[str]], str]:
+    """A function that turns a record into the JSON of these fields but some; on request with the text of values of type JSON.
 
     It raises ValueError where a value does not fit, and says which. If it is exact, a number does not fit a DOUBLE that would
     round it.
@@ -179,11 +181,13 @@ def encoder(fields: Iterable[Field], *, json_as_text: bool, is_exact: bool = Fal
 
     converters = [(field.name, converter_of(field)) for field in fields]
 
-    def encode(record: Any) -> str:
+    def encode(record: Any, without: Collection[str]) -> str:
         if not isinstance(record, Mapping):
             raise ValueError(f"it is not an object: {type(record).__name__}")  # noqa: TRY004
         row = {}
         for name, convert in converters:
+            if name in without:
+                continue
             value = record.get(name)
             try:
                 row[name] = None if value is None else convert(value)

@@ -13,9 +13,62 @@ from postbus.model.errors import Conflict, Unavailable
 from postbus.pipelines.materialize.target_table import Fields, Place, column, listed
 
 _INSERT: Final = """
-insert into {stage} (attempt, seq, key, published_at, row)
-select $1::uuid, u.seq, u.key, u.published_at, u.row
-from unnest($2::bigint[], $3::text[], $4::text[]::timestamptz[], $5::jsonb[]) as u (seq, key, published_at, row)
+insert into {stage} (attempt, seq, key, published_at, row, kept)
+select $1::uuid, u.seq, u.key, u.published_at, u.row, u.kept
+from unnest($2::bigint[], $3::text[], $4::text[]::timestamptz[], $5::jsonb[], $6::jsonb[])
+    as u (seq, key, published_at, row, kept)
+"""
+# What empties the table ends each key that there was.
+_TRUNCATED: Final = """
+select s.attempt::text, s.seq, s.published_at::text
+from {stage} as s
+where s.attempt = any ($1::text[]::uuid[])
+    and s.key is null
+order by s.seq
+"""
+_TRUNCATE: Final = """
+insert into {stage} (attempt, seq, key, published_at)
+select $2::uuid, $3, k.key, $4::timestamptz
+from (
+    select t._key as key from {table} as t
+    union
+    select s.key from {stage} as s where s.attempt = any ($1::text[]::uuid[]) and s.key is not null and s.seq < $3
+) as k
+"""
+_FORGET_TRUNCATES: Final = "delete from {stage} as s where s.attempt = any ($1::text[]::uuid[]) and s.key is null"
+_HAS_KEPT: Final = (
+    "select exists (select from {stage} as s where s.attempt = any ($1::text[]::uuid[]) and s.kept is not null)"
+)
+# Values that a change does not have are those of the change before, or of the table.
+_INDEX_STAGE: Final = "create index if not exists {index} on {stage} (key, seq)"
+_FILL: Final = """
+update {stage} as s
+set row = s.row || coalesce(
+    (
+        select jsonb_object_agg(
+            n.name,
+            case when b.seq is null then to_jsonb(t) -> n.name else b.row -> n.name end
+        )
+        from jsonb_array_elements_text(s.kept) as n (name)
+        left join lateral (
+            select p.seq, p.row
+            from {stage} as p
+            where p.key = s.key
+                and p.seq < s.seq
+                and p.attempt = any ($1::text[]::uuid[])
+                and (p.kept is null or not p.kept ? n.name)
+            order by p.seq desc
+            limit 1
+        ) as b on true
+        left join lateral (
+            select t.* from {table} as t where t._key = s.key order by t._seq desc limit 1
+        ) as t on true
+        where (b.seq is not null and b.row is not null) or (b.seq is null and t._key is not null)
+    ),
+    '{{}}'
+)
+where s.attempt = any ($1::text[]::uuid[])
+    and s.kept is not null
 """
 _MERGE: Final = """
 with last as (
@@ -75,9 +128,10 @@ def stage_rows(database: Session, place: Place, attempt: str, columns: dict[str,
     parameters = (
         attempt,
         BigintArray(columns["seq"]),
-        TextArray([key.encode() for key in columns["key"]]),
+        TextArray([None if key is None else key.encode() for key in columns["key"]]),
         TextArray([moment.isoformat().encode() for moment in columns["published_at"]]),
         JsonbArray([None if row is None else row.encode() for row in columns["row"]]),
+        JsonbArray([None if kept is None else kept.encode() for kept in columns["kept"]]),
     )
     database.rows(place.statement(_INSERT), parameters)
 
@@ -117,6 +171,7 @@ def merge(
     )
     if found != sum(count for _, count in counts):
         raise Unavailable("staged changes are gone: Postgres crashed", "nothing was applied; run it again")
+    _complete(database, place, counted)
     names = [sql.Identifier(name) for name, _ in fields]
     parts = {
         "names": listed(names),
@@ -132,3 +187,13 @@ def merge(
         (place.table, to_seq, json.dumps(list(fields))),
     )
     database.rows(place.statement("truncate {stage}"))
+
+
+def _complete(database: Session, place: Place, counted: list[TextArray]) -> None:
+    """Make whole rows, and ends of keys, of what was staged."""
+    for attempt, seq, published_at in database.rows(place.statement(_TRUNCATED), counted):
+        database.rows(place.statement(_TRUNCATE), (*counted, attempt, seq, published_at))
+    database.rows(place.statement(_FORGET_TRUNCATES), counted)
+    if database.value(place.statement(_HAS_KEPT), counted):
+        database.rows(place.statement(_INDEX_STAGE, index=sql.Identifier(f"{place.stage}_key")))
+        database.rows(place.statement(_FILL), counted)

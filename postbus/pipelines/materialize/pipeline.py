@@ -56,6 +56,7 @@ class MaterializeOptions:
         consumer: By this name the stream shows how far the pipeline is.
         allow_loss: Go on when messages were purged before they were read.
         again: Empty the table and begin anew.
+        source_table: The stream has changes of a source: mirror this table of it, as name or schema.name.
     """
 
     stream: str
@@ -71,6 +72,7 @@ class MaterializeOptions:
     consumer: str | None = None
     allow_loss: bool = False
     again: bool = False
+    source_table: str | None = None
 
     def check(self) -> None:
         """Refuse what cannot be.
@@ -202,9 +204,11 @@ class _Keeper:
         options = {"url": self._run.url, "stream": self._options.stream, **places}
         frame = self._spark.read.format("postbus").options(**options).load()
         fields = self._fields
+        source_table = self._options.source_table
+        of_records = self._options.changes or source_table is not None
         if self._wanted is None:
-            fields = grown(fields, changes.suggested(frame, of_records=self._options.changes))
-        decoder = Decoder(fields, self._options.changes, is_exact=self._wanted is None)
+            fields = grown(fields, changes.suggested(frame, of_records=of_records, source_table=source_table))
+        decoder = Decoder(fields, of_records, is_exact=self._wanted is None, source_table=source_table)
         taken = self._target.take(frame, decoder)
         if taken.bad:
             self._put_aside(frame, decoder, taken, to)

@@ -42,9 +42,12 @@ _STAGE: Final = """
 create unlogged table {stage} (
     attempt uuid not null,
     seq bigint not null,
-    key text collate "C" not null,
+    -- Null: all keys.
+    key text collate "C",
     published_at timestamptz not null,
-    row jsonb
+    row jsonb,
+    -- Columns that stay as they are.
+    kept jsonb
 )
 """
 Fields = Sequence[tuple[str, str]]

@@ -105,6 +105,9 @@ class Files:
         if self._known.folder is not None:
             old = self._spark.read.parquet(f"{self._root}/{self._known.folder}")
             new = new.unionByName(old.withColumn("is_deleted", F.lit(False)), allowMissingColumns=True)
+        if decoder.of_records:
+            new = _filled(_emptied(new), decoder.fields)
+        new = new.drop("kept")
         rows = _versions(new) if self._is_history else _latest(new)
         self._written = f"snapshot-{secrets.token_hex(6)}"
         rows.write.option("compression", "zstd").mode("error").parquet(f"{self._root}/{self._written}")
@@ -164,7 +167,36 @@ def _columns(changes: DataFrame, fields: tuple[Field, ...], is_history: bool) ->
     rest = [F.col("published_at").alias(HISTORY[0]), nothing.alias(HISTORY[1])] if is_history else []
     times = rest or [F.col("published_at").alias(PUBLISHED_AT)]
     is_deleted = F.col("row").isNull().alias("is_deleted")
-    return changes.select(F.col("key").alias(KEY), *values, F.col("seq").alias(SEQ), *times, is_deleted)
+    kept = F.from_json("kept", "ARRAY<STRING>").alias("kept")
+    return changes.select(F.col("key").alias(KEY), *values, F.col("seq").alias(SEQ), *times, is_deleted, kept)
+
+
+def _emptied(rows: DataFrame) -> DataFrame:
+    """Rows in which what empties the table ends each key that there was. There are few of them in a step."""
+    start = HISTORY[0] if HISTORY[0] in rows.columns else PUBLISHED_AT
+    emptying = rows.where(F.col(KEY).isNull()).select(SEQ, start).collect()
+    found = rows.where(F.col(KEY).isNotNull())
+    keyed = found
+    for seq, at in emptying:
+        gone = keyed.where(F.col(SEQ) < seq).select(KEY).distinct()
+        ends = gone.select(KEY, F.lit(seq).alias(SEQ), F.lit(at).alias(start), F.lit(True).alias("is_deleted"))
+        found = found.unionByName(ends, allowMissingColumns=True)
+    return found
+
+
+def _filled(rows: DataFrame, fields: tuple[Field, ...]) -> DataFrame:
+    """Rows in which values that a change did not have are those of the change before."""
+    from pyspark.sql import Window
+
+    if rows.where(F.col("kept").isNotNull()).isEmpty():
+        return rows
+    before = Window.partitionBy(KEY).orderBy(SEQ).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    filled = {}
+    for field in fields:
+        value = F.struct(F.col(f"`{field.name}`").alias("value"))
+        is_kept = F.coalesce(F.array_contains("kept", field.name), F.lit(False))
+        filled[field.name] = F.last(F.when(~is_kept, value), ignorenulls=True).over(before).getField("value")
+    return rows.select(*(filled[name].alias(name) if name in filled else F.col(f"`{name}`") for name in rows.columns))
 
 
 def _latest(rows: DataFrame) -> DataFrame:

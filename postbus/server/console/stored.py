@@ -21,7 +21,7 @@ def as_stored(call: Call[Result]) -> Call[Result]:
     """The operation with data that is not decoded: the text of JSON."""
     sql = call.sql
     if not isinstance(sql, DataSql):
-        raise TypeError(f"{sql.statement} returns no data of messages")
+        raise TypeError(f"{type(sql).__name__} returns no data of messages")
     decode = sql.decode
     sql.decode = lambda data_type, rows: decode("text" if data_type == "json" else data_type, rows)
     return call

@@ -294,3 +294,34 @@ create type postbus.schedule_info as (
     last_runs jsonb,
     priority integer
 );
+
+-- A Postgres source; see postbus.list_sources. Its URL is not in it.
+create type postbus.source_info as (
+    name text,
+    stream text,
+    database text,
+    tables text[],
+    operations text[],
+    columns jsonb,
+    filters jsonb,
+    key_template text,
+    format text,
+    backfill boolean,
+    slot text,
+    publication text,
+    state text,
+    problem text,
+    remedy text,
+    lag_bytes bigint,
+    lag_seconds double precision,
+    wal_held_bytes bigint,
+    change_count bigint,
+    transaction_count bigint,
+    changes_per_second double precision,
+    position text,
+    committed_at timestamptz,
+    -- Objects with schema, name, backfill, row_count, estimated_count and problem.
+    found_tables jsonb,
+    created_at timestamptz,
+    updated_at timestamptz
+);

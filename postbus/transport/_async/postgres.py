@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from postbus.codec import parameters, rows
 from postbus.codec.rows import Row
 from postbus.db import statements
-from postbus.db._async.database import AsyncDatabase
+from postbus.db._async.database import AsyncDatabase, in_thread
 from postbus.db._async.transactions import AsyncTransactions
 from postbus.db.embedded import EmbeddedServer
 from postbus.db.own_connections import AsyncOwnConnection
@@ -21,7 +21,7 @@ from postbus.model.group import Claim, Fetched
 from postbus.model.message import Message, Seq
 from postbus.model.stream import DataType
 from postbus.operations import deliveries, groups
-from postbus.operations.call import DATA_TYPE, Call, DataSql, Sql
+from postbus.operations.call import DATA_TYPE, Call, DataSql, Program, Sql
 from postbus.transport._async.batches import AsyncPostgresBatches
 from postbus.transport._async.known_streams import NO_OWN_FUNCTION, AsyncKnownStreams, is_large
 from postbus.transport._async.schedule_filler import fill_schedules
@@ -63,6 +63,8 @@ class AsyncPostgresTransport:
 
     async def run(self, call: Call[_Result], connection: AsyncOwnConnection | None = None) -> _Result:
         sql = call.sql
+        if isinstance(sql, Program):
+            return await in_thread(sql.run, self.url)
         if isinstance(sql, DataSql):
             return await self._run_with_data(sql, connection, repeatable=call.repeatable)
         if sql.own is not None and connection is None:

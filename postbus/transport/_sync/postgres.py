@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from postbus.codec import parameters, rows
 from postbus.codec.rows import Row
 from postbus.db import statements
-from postbus.db._sync.database import Database
+from postbus.db._sync.database import Database, in_thread
 from postbus.db._sync.transactions import Transactions
 from postbus.db.embedded import EmbeddedServer
 from postbus.db.own_connections import OwnConnection
@@ -23,7 +23,7 @@ from postbus.model.group import Claim, Fetched
 from postbus.model.message import Message, Seq
 from postbus.model.stream import DataType
 from postbus.operations import deliveries, groups
-from postbus.operations.call import DATA_TYPE, Call, DataSql, Sql
+from postbus.operations.call import DATA_TYPE, Call, DataSql, Program, Sql
 from postbus.transport._sync.batches import PostgresBatches
 from postbus.transport._sync.known_streams import NO_OWN_FUNCTION, KnownStreams, is_large
 from postbus.transport._sync.schedule_filler import fill_schedules
@@ -65,6 +65,8 @@ class PostgresTransport:
 
     def run(self, call: Call[_Result], connection: OwnConnection | None = None) -> _Result:
         sql = call.sql
+        if isinstance(sql, Program):
+            return in_thread(sql.run, self.url)
         if isinstance(sql, DataSql):
             return self._run_with_data(sql, connection, repeatable=call.repeatable)
         if sql.own is not None and connection is None:

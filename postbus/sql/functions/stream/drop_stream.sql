@@ -7,14 +7,21 @@ as $$
 /*
 Drop a stream with all its messages and consumers.
 
-Raises   PB404 for an unknown stream.
+Raises   PB404 for an unknown stream, PB409 when a source publishes to it.
 Touches  stream, segment, the consumers and all their rows (delete); drops the stream's tables, sequences and functions.
 Locks    the stream: it waits for transactions that have published to this stream, and for its maintenance.
 */
 declare
     dropped integer := postbus_data.stream_id(stream);
     segment_number integer;
+    feeding text := (select min(s.name) from postbus_data.source as s where s.stream_id = dropped);
 begin
+    if feeding is not null then
+        raise exception using
+            errcode = 'PB409',
+            message = format('source "%s" publishes to stream "%s"', feeding, stream),
+            hint = format('remove it first, with its slot: postbus source postgres rm %s', feeding);
+    end if;
     -- In the order in which publishers lock: sequences first, tables last. Maintenance must not be running.
     perform from postbus_data.stream as s where s.id = dropped for update;
     perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(0), dropped);
