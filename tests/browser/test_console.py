@@ -42,6 +42,8 @@ PAGES = (
     "consumers",
     "dead",
     "schedules",
+    "sources",
+    "push",
     "pipelines",
     "doctor",
     "tokens",

@@ -24,7 +24,19 @@ TAGS = {
     *("path", "pre", "progress", "q", "rect", "script", "section", "select", "small", "span", "strong", "summary"),
     *("svg", "table", "tbody", "td", "textarea", "th", "thead", "time", "title", "tr", "ul"),
 }
-PAGES = ("", "streams", "consumers", "dead", "schedules", "pipelines", "doctor", "tokens", "new/stream")
+PAGES = (
+    "",
+    "streams",
+    "consumers",
+    "dead",
+    "schedules",
+    "sources",
+    "push",
+    "pipelines",
+    "doctor",
+    "tokens",
+    "new/stream",
+)
 
 
 def page(api: Api, path: str, /, **query: Any) -> str:
@@ -183,6 +195,41 @@ def test_an_urgent_message_is_published_and_shown_as_such(api: Api, orders: Stre
     assert message.priority == 9
     assert "<dt>priority</dt><dd>9</dd>" in page(api, f"{at}/messages/{message.seq}")
     assert "priority" in unescape(send(api, f"{at}/publish", data="1", priority="10").text)
+
+
+def test_a_webhook_source_is_shown_and_paused(api: Api, orders: Stream, url: str) -> None:
+    with postbus.connect(url, upkeep=False) as bus:
+        bus.alter_stream(orders.name, dedup_window=3 * 86_400)
+        name = f"hook-{orders.name[-6:]}"
+        secret = bus.webhook_sources.create(name, orders.name, kind="github")
+        assert name in page(api, "sources")
+        assert secret
+        assert secret not in page(api, "sources")
+
+        send(api, "sources", act="pause", name=name, kind="webhook")
+        assert bus.webhook_sources.info(name).paused
+        send(api, "sources", act="resume", name=name, kind="webhook")
+        assert not bus.webhook_sources.info(name).paused
+        bus.webhook_sources.drop(name)
+
+
+def test_an_endpoint_is_shown_without_its_secrets_and_paused(api: Api, orders: Stream, url: str) -> None:
+    at = f"streams/{orders.name}/consumers/billing/push"
+    assert api.get(f"/console/{at}").status_code == 404
+    with postbus.connect(url, upkeep=False) as bus:
+        push = bus.consumer(orders.name, "billing").push
+        secret = push.set("https://example.com/hook?token=hidden", headers={"authorization": "hidden-too"})
+        shown = page(api, at) + page(api, "push") + page(api, f"streams/{orders.name}/consumers/billing")
+
+        assert "https://example.com/hook?…" in shown
+        assert secret
+        for hidden in (secret, "token=hidden", "hidden-too"):
+            assert hidden not in shown
+        send(api, at, act="pause")
+        assert (push.info() or pytest.fail("it is gone")).state == "paused"
+        send(api, at, act="resume")
+        assert "test 1 is on its way" in unescape(send(api, at, act="test").headers["set-cookie"].replace("%20", " "))
+        push.remove()
 
 
 def test_a_stream_is_created_and_removed_by_its_name(api: Api, url: str) -> None:

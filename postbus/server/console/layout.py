@@ -15,11 +15,13 @@ _MENU: Final = (
     ("consumers", "Consumers", ("consumers",)),
     ("dead", "Dead letters", ("dead",)),
     ("schedules", "Schedules", ("schedules",)),
+    ("sources", "Sources", ("sources",)),
+    ("push", "Push", ("push",)),
     ("pipelines", "Pipelines", ("pipelines",)),
     ("doctor", "Doctor", ("doctor",)),
     ("tokens", "Tokens", ("tokens",)),
 )
-_OF_ALL: Final = ("doctor", "tokens")
+_OF_ALL: Final = ("sources", "push", "doctor", "tokens")
 _NEXT_THEME: Final = {"auto": "light", "light": "dark", "dark": "auto"}
 _KEYS: Final = (
     ("/", "search"),

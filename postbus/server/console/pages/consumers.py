@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import urlsplit
 
 from postbus.html.markup import Html, join, tag
 from postbus.model.consumer import ConsumerInfo, ConsumerStats, PartitionStats, Peeked
+from postbus.model.push import PushInfo
 from postbus.model.wording import about, count, rate
 from postbus.operations import consumers as operations
-from postbus.operations import deliveries, groups, tasks
+from postbus.operations import deliveries, groups, push, tasks
 from postbus.server.console import move, task_card
 from postbus.server.console.act import Act, arguments
 from postbus.server.console.forms import button, choice, field, form, hidden, named_confirmation
@@ -16,6 +18,7 @@ from postbus.server.console.pages import overview
 from postbus.server.console.paging import paged
 from postbus.server.console.parts import (
     Column,
+    Tone,
     ago,
     badge,
     card,
@@ -68,14 +71,16 @@ async def show(visit: Visit) -> Page:
     visit.demand_sight(stream)
     info = await visit.run(operations.info(stream, name))
     stats = await visit.run(operations.stats(stream, name))
+    endpoint = None if info.is_group else await visit.run(push.info(stream, name))
     parts: list[Html | None] = [
         card(_tiles(visit, info, stats), id="figures", live=True, class_="bare"),
+        _pushed(visit, endpoint) if endpoint is not None else None,
         await _actions(visit, info),
         await task_card.task_card(visit, stream, name),
         card(_partitions(stats), id="partitions", live=True),
     ]
     if not info.is_group and visit.token.may("consume", stream):
-        parts.insert(3, card(await _peeked(visit), id="peeked", live=True))
+        parts.insert(4, card(await _peeked(visit), id="peeked", live=True))
     shown = settings(
         (each, value_of(getattr(info, each))) for each in info.__dataclass_fields__ if each not in ("stream", "name")
     )
@@ -93,6 +98,18 @@ async def show(visit: Visit) -> Page:
         join(*parts),
         crumbs=(("Streams", visit.to("streams")), (stream, visit.to("streams", stream))),
         tab="consumers",
+    )
+
+
+def _pushed(visit: Visit, endpoint: PushInfo) -> Html:
+    """That its messages are pushed, and where more is said of it."""
+    host = urlsplit(endpoint.url).netloc
+    tone: Tone = "good" if endpoint.state == "active" else "warn"
+    to = visit.to("streams", endpoint.stream, "consumers", endpoint.consumer, "push")
+    return card(
+        tag("p", badge(endpoint.state, tone), " Its messages are pushed to ", link(host, to), class_="calm"),
+        id="pushed",
+        live=True,
     )
 
 
