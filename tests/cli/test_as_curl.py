@@ -202,6 +202,10 @@ def test_the_printed_curl_command_does_what_the_command_does(
     assert len(theirs[0]["data"]) == len(ours) > 0
     ours, theirs = step("dead", "ls", "orders", "billing")
     assert theirs[0]["data"][0]["reason"] == ours[0]["reason"] == "broken"
+    step("dead", "redrive", "orders", "billing", "--background", "--rate", "0.001")
+    ours, theirs = step("task", "ls", "orders")
+    assert theirs[0]["data"][0]["id"] == ours[0]["id"] == 1
+    step("task", "cancel", "orders", "1")
     step("dead", "redrive", "orders", "billing")
     settle("terminate", ("orders", "billing"))
     step("dead", "discard", "orders", "billing", "--yes")

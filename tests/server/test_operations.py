@@ -314,3 +314,19 @@ def test_up_starts_while_postgres_is_down() -> None:
         assert process.wait(20) == 0
         assert process.stderr is not None
         assert "Postgres cannot be reached yet" in process.stderr.read()
+
+
+def test_pages_of_several_processes_agree_on_what_is_stored(fresh_url: str) -> None:
+    with up("--url", fresh_url, "--workers", "4", "--no-access-log") as (process, address):
+        until(lambda: healthy(address), "it serves")
+        with postbus.connect(fresh_url, upkeep=False) as bus:
+            bus.create_stream("orders")
+            bus.publish_many("orders", [postbus.Message(key=f"k.{n}", data=n) for n in range(7)])
+        pages = set()
+        for _ in range(40):
+            # A connection each, so that another process may answer.
+            page = httpx.get(f"{address}/console/streams/orders/messages").text
+            pages.add(tuple(re.findall(r'id="m(\d+)"', page)))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert pages == {tuple(map(str, range(7, 0, -1)))}

@@ -198,6 +198,7 @@ def test_a_list_of_all_consumers_has_those_of_the_tokens_streams(api: Api, close
 
 def test_the_start_page_asks_for_no_token_and_tells_nothing_of_the_bus(api: Api, closed: Api) -> None:
     name = stream(api)
-    page = closed.get("/", headers={"accept": "text/html"})
+    page = closed.get("/", headers={"accept": "text/html"}, follow_redirects=True)
     assert page.status_code == 200
+    assert "Log in to Postbus" in page.text
     assert name not in page.text

@@ -108,6 +108,7 @@ def call_of(function: Callable[..., Call[Any]]) -> Call[Any]:
 
 ONLY_POSTGRES = (
     tokens.find,
+    tasks.run,
     schedules.to_fill,
     schedules.fill,
     push.targets,

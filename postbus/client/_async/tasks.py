@@ -44,17 +44,12 @@ class AsyncTasks(AsyncClient):
             NotFound: The stream, the consumer or `to_stream` does not exist.
             Conflict: `to_stream` holds data of another type, or this is a group.
         """
-        call = operations.start(
+        call = operations.redrive(
             stream,
             consumer,
-            "redrive",
             key_pattern=key_pattern,
             reason_like=reason_like,
             to_stream=to_stream,
-            from_seq=None,
-            to_seq=None,
-            from_time=None,
-            to_time=None,
             rate=rate,
         )
         return await self._transport.run(call)
@@ -69,17 +64,11 @@ class AsyncTasks(AsyncClient):
         rate: float | None = None,
     ) -> int:
         """Start to remove the dead letters that there are now, for good: all, or those that match. See `redrive`."""
-        call = operations.start(
+        call = operations.discard(
             stream,
             consumer,
-            "discard",
             key_pattern=key_pattern,
             reason_like=reason_like,
-            to_stream=None,
-            from_seq=None,
-            to_seq=None,
-            from_time=None,
-            to_time=None,
             rate=rate,
         )
         return await self._transport.run(call)
@@ -116,13 +105,10 @@ class AsyncTasks(AsyncClient):
             NotFound: The stream or the consumer does not exist.
             Conflict: This is a group.
         """
-        call = operations.start(
+        call = operations.replay(
             stream,
             consumer,
-            "replay",
             key_pattern=key_pattern,
-            reason_like=None,
-            to_stream=None,
             from_seq=from_seq,
             to_seq=to_seq,
             from_time=from_time,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from postbus.model.task import TaskInfo, TaskKind
+from postbus.model.task import TaskInfo
 from postbus.operations import tasks
 from postbus.server.endpoint import Call, Endpoints
 from postbus.server.fields import KeyPattern, Name, Seq, Time, moment
@@ -16,18 +16,32 @@ from postbus.server.responses import Data
 endpoints = Endpoints()
 
 
-class NewTask(Struct, forbid_unknown_fields=True):
-    """A redrive takes key_pattern, reason_like, to_stream; a discard the first two; a replay key_pattern and a range."""
+Rate = Annotated[float, Meta(ge=0.001, le=1_000_000, description="The largest number of messages per second")]
 
-    kind: TaskKind
+
+class NewDiscard(Struct, forbid_unknown_fields=True):
+    """All dead letters that there are now, or those that match. `reason_like` is an SQL LIKE pattern."""
+
     key_pattern: KeyPattern | None = None
     reason_like: str | None = None
+    rate: Rate | None = None
+
+
+class NewRedrive(NewDiscard, forbid_unknown_fields=True):
+    """With `to_stream`, they are published to this stream instead of delivered again."""
+
     to_stream: Name | None = None
+
+
+class NewReplay(Struct, forbid_unknown_fields=True):
+    """Messages of a range that the consumer has already received; without a range, all of them."""
+
     from_seq: Seq | None = None
     to_seq: Seq | None = None
     from_time: Time | None = None
     to_time: Time | None = None
-    rate: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None = None
+    key_pattern: KeyPattern | None = None
+    rate: Rate | None = None
 
 
 class StartedTask(Struct):
@@ -45,24 +59,44 @@ class OfStream(Struct):
     stream: Name | None = None
 
 
-@endpoints.add(tasks.START)
-async def start_task(call: Call, body: NewTask) -> Data[StartedTask]:
-    """Start a redrive, discard or replay in the background."""
+@endpoints.add(tasks.REDRIVE)
+async def start_redrive(call: Call, body: NewRedrive) -> Data[StartedTask]:
+    """Start to redrive dead letters in the background."""
     to_stream = None if body.to_stream is None else await call.stream_for("publish", body.to_stream)
-    operation = tasks.start(
+    number = await call.bus.tasks.redrive(
         call.stream,
         call.consumer,
-        body.kind,
         key_pattern=body.key_pattern,
         reason_like=body.reason_like,
         to_stream=to_stream,
+        rate=body.rate,
+    )
+    return Data(StartedTask(number))
+
+
+@endpoints.add(tasks.DISCARD)
+async def start_discard(call: Call, body: NewDiscard) -> Data[StartedTask]:
+    """Start to remove dead letters for good, in the background."""
+    number = await call.bus.tasks.discard(
+        call.stream, call.consumer, key_pattern=body.key_pattern, reason_like=body.reason_like, rate=body.rate
+    )
+    return Data(StartedTask(number))
+
+
+@endpoints.add(tasks.REPLAY)
+async def start_replay(call: Call, body: NewReplay) -> Data[StartedTask]:
+    """Start to deliver messages again, in the background."""
+    number = await call.bus.tasks.replay(
+        call.stream,
+        call.consumer,
         from_seq=body.from_seq,
         to_seq=body.to_seq,
         from_time=moment(body.from_time),
         to_time=moment(body.to_time),
+        key_pattern=body.key_pattern,
         rate=body.rate,
     )
-    return Data(StartedTask(await call.bus.transport.run(operation)))
+    return Data(StartedTask(number))
 
 
 @endpoints.add(tasks.LIST)

@@ -316,17 +316,14 @@ def _replay(visit: Visit, here: str) -> Act:
             "nothing says what to replay",
             hint="give a time, a key, or both; to replay all, move to earliest",
         )
-    call = tasks.start(
+    call = tasks.replay(
         visit.stream,
         visit.consumer,
-        "replay",
-        key_pattern=key,
-        reason_like=None,
-        to_stream=None,
         from_seq=None,
         to_seq=None,
         from_time=since,
         to_time=None,
+        key_pattern=key,
         rate=None,
     )
     python = f"bus.tasks.replay({visit.stream!r}, {visit.consumer!r}, {arguments(from_time=since, key_pattern=key)})"

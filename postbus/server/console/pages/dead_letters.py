@@ -117,18 +117,10 @@ def _matching(visit: Visit, wanted: str, here: str) -> Act:
     stream, name, fields = visit.stream, visit.consumer, visit.form
     reason, key = _pattern(fields.get("reason", "")) or None, fields.get("key", "").strip() or None
     rate = whole_number(fields["rate"], "rate", least=1) if fields.get("rate", "").strip() else None
-    call = tasks.start(
-        stream,
-        name,
-        "discard" if wanted == "discard" else "redrive",
-        key_pattern=key,
-        reason_like=reason,
-        to_stream=None,
-        from_seq=None,
-        to_seq=None,
-        from_time=None,
-        to_time=None,
-        rate=rate,
+    call = (
+        tasks.discard(stream, name, key_pattern=key, reason_like=reason, rate=rate)
+        if wanted == "discard"
+        else tasks.redrive(stream, name, key_pattern=key, reason_like=reason, to_stream=None, rate=rate)
     )
     given = arguments(key_pattern=key, reason_like=reason, rate=rate)
     python = f"bus.tasks.{wanted}({', '.join(filter(None, (repr(stream), repr(name), given)))})"
