@@ -57,9 +57,9 @@ chromium:
 		fi; \
 	fi
 
-# Most tests wait most of their time, so three parts run side by side.
-ENGINE := tests/integration tests/property tests/sql tests/unit
-SPARK := tests/spark tests/browser
+# Most tests wait most of their time, so three parts run side by side. They are of about the same length.
+ENGINE := tests/integration tests/unit
+SPARK := tests/spark tests/browser tests/property tests/sql tests/docs tests/packaging
 
 test: lint packages ## Check everything: lint, then all tests
 	@$(MAKE) --no-print-directory --jobs 3 test-spark test-engine test-surfaces
