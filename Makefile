@@ -59,7 +59,7 @@ chromium:
 
 # Most tests wait most of their time, so three parts run side by side. They are of about the same length.
 ENGINE := tests/integration tests/unit
-SPARK := tests/spark tests/browser tests/property tests/sql tests/docs tests/packaging
+SPARK := tests/spark tests/browser tests/property tests/sql tests/docs tests/packaging tests/push tests/sources
 
 test: lint packages ## Check everything: lint, then all tests
 	@$(MAKE) --no-print-directory --jobs 3 test-spark test-engine test-surfaces

@@ -228,7 +228,8 @@ def test_an_endpoint_is_shown_without_its_secrets_and_paused(api: Api, orders: S
         send(api, at, act="pause")
         assert (push.info() or pytest.fail("it is gone")).state == "paused"
         send(api, at, act="resume")
-        assert "test 1 is on its way" in unescape(send(api, at, act="test").headers["set-cookie"].replace("%20", " "))
+        said = send(api, at, act="test").headers["set-cookie"].replace("%20", " ")
+        assert re.search(r"test \d+ is on its way", said)
         push.remove()
 
 

@@ -149,7 +149,7 @@ def test_tokens_go_by_sequins_name_too(api: Api, closed: Api) -> None:
 
 
 def test_a_token_that_is_used_too_often_is_429(api: Api, closed: Api) -> None:
-    headers = header(api, rate_limit=2)
+    headers = header(api, rate_limit=0.1)
     answers = [closed.get("/api/streams", headers=headers) for _ in range(6)]
     limited = [answer for answer in answers if answer.status_code == 429]
     assert limited
