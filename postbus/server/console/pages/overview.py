@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from postbus.doctor import postgres
 from postbus.html.markup import Html, join, tag
 from postbus.model.wording import about, count, counted, rate
 from postbus.server.console import attention
@@ -72,6 +73,7 @@ def _attention(visit: Visit, found: Figures) -> Html:
     if more > 0:
         items.append(tag("li", f"and {more} more", class_="soft"))
     if visit.token.may("manage", None):
+        said = [postgres.full(each.name) for each in found.streams if each.is_full]
         items += [
             tag(
                 "li",
@@ -81,8 +83,8 @@ def _attention(visit: Visit, found: Figures) -> Html:
             )
             for each in visit.figures.known_findings()
             if each.level in ("warning", "problem")
-            # Those the figures above show already, and at this moment.
-            and each.area not in ("dead letters", "streams")
+            # The lines above say that at this moment.
+            and each not in said
         ]
     if not items:
         return join(heading("Needs attention"), tag("p", badge("ok", "good"), " Nothing right now.", class_="calm"))
