@@ -16,6 +16,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 import postbus
 from postbus.model.errors import Error
+from postbus.server import metric_names
 from postbus.server.connection import Connection
 
 # The shortest time between two queries of streams and consumers, however often Prometheus scrapes. With thousands of them,
@@ -25,55 +26,6 @@ _LOOKS_APART: Final = 4.0
 # A scrape waits this long for current figures, and then takes the last ones. Prometheus itself waits 10 s.
 _PATIENCE: Final = 2.0
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0)
-
-_STREAM: Final = {
-    "postbus_stream_messages": "Messages that the stream holds: exact up to 1,000, an estimate beyond.",
-    "postbus_stream_size_bytes": "What the stream's log takes on disk.",
-    "postbus_stream_segments": "Segments of the stream's log.",
-    "postbus_stream_last_seq": "The highest seq given out.",
-    "postbus_stream_scheduled_messages": "Messages that wait for their time, outside the log, at most 10,000.",
-}
-_CONSUMER: Final = {
-    "postbus_consumer_backlog": "Messages that are not finished: not delivered, in flight, waiting or parked.",
-    "postbus_consumer_lag_messages": "Messages that are left to be delivered, as exact as the backlog.",
-    "postbus_consumer_in_flight_messages": "Messages that are delivered, but not yet acked or nacked.",
-    "postbus_consumer_waiting_messages": "Messages that failed or are parked behind their key, at most 10,000.",
-    "postbus_consumer_dead_letters": "Dead letters, at most 10,000.",
-    "postbus_consumer_oldest_unread_seconds": "The age of the oldest message that was not yet delivered.",
-    "postbus_consumer_paused": "1 when the consumer is paused.",
-}
-
-# What requests to this server did. What workers do over Postgres is not among it.
-_SETTLED: Final = {
-    "acked": "Messages acked by requests to this server.",
-    "failed": "Deliveries nacked by requests to this server, before max_deliver or not.",
-    "terminated": "Messages made dead letters by requests to this server.",
-}
-
-_PUSH: Final = {
-    "postbus_push_resting": "1 while the endpoint of the consumer rests after failures.",
-    "postbus_push_paused": "1 while nothing is sent to the endpoint of the consumer until somebody resumes it.",
-    "postbus_push_failing_seconds": "Since when nothing has succeeded, in seconds; 0 if the last request succeeded.",
-}
-
-_PIPELINE: Final = {
-    "postbus_pipeline_running": "1 while the pipeline is running.",
-    "postbus_pipeline_failed": "1 if its last run failed or disappeared.",
-    "postbus_pipeline_messages": "Messages that the pipeline has processed in all its runs.",
-    "postbus_pipeline_messages_per_second": "The rate of its last run.",
-    "postbus_pipeline_lag_messages": "About how many messages are left; 0 for a pipeline that ends by itself.",
-    "postbus_pipeline_aside": "Rows that it could not publish and has put into another stream, in all its runs.",
-    "postbus_pipeline_late": "Rows that came too late for a watermark and were dropped, in all its runs.",
-}
-
-_SOURCE: Final = {
-    "postbus_source_streaming": "1 while the source is read and nothing is wrong with it.",
-    "postbus_source_lag_bytes": "How much of the source's log has not been looked at.",
-    "postbus_source_lag_seconds": "For how long the oldest change has waited that is not published.",
-    "postbus_source_wal_held_bytes": "How much log the source keeps for its slot.",
-    "postbus_source_changes": "Messages that the source has published.",
-    "postbus_source_changes_per_second": "How many it published of late.",
-}
 
 Settled = Literal["acked", "failed", "terminated"]
 WebhookOutcome = Literal["published", "duplicate", "handshake", "refused", "unavailable"]
@@ -90,24 +42,16 @@ class Metrics:
         if self._shared:
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         target = None if self._shared else registry
-        self._requests = Counter("postbus_http_requests", "Requests.", ["method", "route", "status"], registry=target)
-        self._durations = Histogram(
-            "postbus_http_request_duration_seconds",
-            "How long requests took, waiting for messages included.",
-            ["method", "route"],
-            buckets=_BUCKETS,
-            registry=target,
-        )
-        self._published = Counter("postbus_messages_published", "Messages published.", ["stream"], registry=target)
-        self._received = Counter(
-            "postbus_messages_received", "Messages delivered.", ["stream", "consumer"], registry=target
-        )
-        self._webhooks = Counter(
-            "postbus_webhooks_received", "Requests to webhook sources.", ["source", "outcome"], registry=target
-        )
+        self._requests = _counter(metric_names.REQUESTS, target)
+        ((name, text),) = metric_names.DURATIONS.texts.items()
+        labels = metric_names.DURATIONS.labels
+        self._durations = Histogram(name, text, labels, buckets=_BUCKETS, registry=target)
+        self._published = _counter(metric_names.PUBLISHED, target)
+        self._received = _counter(metric_names.RECEIVED, target)
+        self._webhooks = _counter(metric_names.WEBHOOKS, target)
         self._settled = {
-            name: Counter(f"postbus_messages_{name}", text, ["stream", "consumer"], registry=target)
-            for name, text in _SETTLED.items()
+            name: Counter(name, text, metric_names.SETTLED.labels, registry=target)
+            for name, text in metric_names.SETTLED.texts.items()
         }
         # Finding a child by its labels takes as long as counting.
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
@@ -141,7 +85,7 @@ class Metrics:
             return
         child = self._of_consumers.get((outcome, stream, consumer))
         if child is None:
-            child = self._settled[outcome].labels(stream, consumer)
+            child = self._settled[f"postbus_messages_{outcome}"].labels(stream, consumer)
             self._of_consumers[outcome, stream, consumer] = child
         child.inc(count)
 
@@ -172,10 +116,13 @@ class Metrics:
             except TimeoutError:
                 pass
             except Error:
-                return [GaugeMetricFamily("postbus_ready", "1 when Postgres can be used.", 0)]
-        age = GaugeMetricFamily("postbus_figures_age_seconds", "How old the figures of streams and consumers are.")
+                ready, _ = _gauges(metric_names.SERVER)
+                ready.add_metric([], 0)
+                return [ready]
+        ready, age = _gauges(metric_names.SERVER)
+        ready.add_metric([], 1)
         age.add_metric([], time.monotonic() - self._gauges_of)
-        return [GaugeMetricFamily("postbus_ready", "1 when Postgres can be used.", 1), age, *self._gauges]
+        return [ready, age, *self._gauges]
 
     def stop(self) -> None:
         if self._looking is not None:
@@ -189,6 +136,15 @@ class Metrics:
         self._gauges_until = max(started + _SECONDS, ended + _LOOKS_APART * (ended - started))
 
 
+def _counter(metrics: metric_names.MetricGroup, registry: CollectorRegistry | None) -> Counter:
+    ((name, text),) = metrics.texts.items()
+    return Counter(name, text, metrics.labels, registry=registry)
+
+
+def _gauges(metrics: metric_names.MetricGroup) -> list[GaugeMetricFamily]:
+    return [GaugeMetricFamily(name, text, labels=metrics.labels) for name, text in metrics.texts.items()]
+
+
 class _Collected:
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -199,7 +155,7 @@ class _Collected:
 
 async def _look(bus: postbus.AsyncBus) -> list[Metric]:
     """Query streams and consumers, in pages: looks at about a thousand messages of each, however many they have."""
-    stream_gauges = [GaugeMetricFamily(name, text, labels=["stream"]) for name, text in _STREAM.items()]
+    stream_gauges = _gauges(metric_names.STREAM)
     for stream in await bus.list_streams():
         values = (stream.message_estimate, stream.bytes, stream.segment_count, stream.last_seq, stream.scheduled)
         for gauge, value in zip(stream_gauges, values, strict=True):
@@ -214,7 +170,7 @@ async def _look(bus: postbus.AsyncBus) -> list[Metric]:
 
 
 async def _look_at_pushes(bus: postbus.AsyncBus) -> list[Metric]:
-    gauges = [GaugeMetricFamily(name, text, labels=["stream", "consumer"]) for name, text in _PUSH.items()]
+    gauges = _gauges(metric_names.PUSH)
     now = datetime.now(UTC)
     for endpoint in await bus.list_pushes():
         failing_since = endpoint.first_failure_at
@@ -229,8 +185,8 @@ async def _look_at_pushes(bus: postbus.AsyncBus) -> list[Metric]:
 
 
 async def _look_at_sources(bus: postbus.AsyncBus) -> list[Metric]:
-    gauges = [GaugeMetricFamily(name, text, labels=["source", "stream"]) for name, text in _SOURCE.items()]
-    states = GaugeMetricFamily("postbus_source_state", "1 for the state of the source.", labels=["source", "state"])
+    gauges = _gauges(metric_names.SOURCE)
+    (states,) = _gauges(metric_names.SOURCE_STATES)
     for source in await bus.sources.list_all():
         values = (
             float(source.state in ("streaming", "backfilling")),
@@ -247,8 +203,7 @@ async def _look_at_sources(bus: postbus.AsyncBus) -> list[Metric]:
 
 
 async def _look_at_pipelines(bus: postbus.AsyncBus) -> list[Metric]:
-    labels = ["pipeline", "kind", "stream"]
-    gauges = [GaugeMetricFamily(name, text, labels=labels) for name, text in _PIPELINE.items()]
+    gauges = _gauges(metric_names.PIPELINE)
     for pipeline in await bus.list_pipelines():
         values = (
             float(pipeline.state == "running"),
@@ -265,14 +220,10 @@ async def _look_at_pipelines(bus: postbus.AsyncBus) -> list[Metric]:
 
 
 async def _look_at_consumers(bus: postbus.AsyncBus) -> list[Metric]:
-    gauges = [GaugeMetricFamily(name, text, labels=["stream", "consumer"]) for name, text in _CONSUMER.items()]
-    text = "Deliveries whose lease expired, whoever had received them, since the last seek."
-    timed_out = CounterMetricFamily("postbus_consumer_timed_out", text, labels=["stream", "consumer"])
-    levels = GaugeMetricFamily(
-        "postbus_consumer_messages_by_priority",
-        "Messages that are not delivered, wait or are parked, by priority, where there are several.",
-        labels=["stream", "consumer", "priority"],
-    )
+    gauges = _gauges(metric_names.CONSUMER)
+    ((name, text),) = metric_names.TIMED_OUT.texts.items()
+    timed_out = CounterMetricFamily(name, text, labels=metric_names.TIMED_OUT.labels)
+    (levels,) = _gauges(metric_names.PRIORITIES)
     now = datetime.now(UTC)
     for consumer in await bus.consumer_overview():
         unread_at = consumer.oldest_unread_at
