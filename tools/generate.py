@@ -14,11 +14,31 @@ import tokenize
 from pathlib import Path
 
 from postbus import sql
-from tools import http_reference, settings_reference, settings_sql
-from tools.cli_reference import reference
+from tools import (
+    cli_reference,
+    errors_reference,
+    http_reference,
+    metrics_reference,
+    python_reference,
+    settings_reference,
+    settings_sql,
+    spark_reference,
+    sql_reference,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
-HTTP_PAGE = ROOT / "docs" / "reference" / "http.md"
+REFERENCE = ROOT / "docs" / "reference"
+HTTP_PAGE = REFERENCE / "http.md"
+# The pages that are made as a whole.
+PAGES = {
+    "cli": cli_reference.reference,
+    "errors": errors_reference.reference,
+    "metrics": metrics_reference.reference,
+    "python": python_reference.reference,
+    "settings": settings_reference.reference,
+    "spark": spark_reference.reference,
+    "sql": sql_reference.reference,
+}
 # Where async code lives, and where its twin goes.
 TWINS = {
     str(folder.relative_to(ROOT)): str((folder.parent / "_sync").relative_to(ROOT))
@@ -87,9 +107,8 @@ def generated() -> dict[Path, str]:
     """Every generated file and what it should hold."""
     wanted = {
         ROOT / "postbus" / "sql" / "install.sql": sql.install_script(),
-        ROOT / "docs" / "reference" / "cli.md": reference(),
         HTTP_PAGE: http_reference.with_requests(HTTP_PAGE.read_text()),
-        ROOT / "docs" / "reference" / "settings.md": settings_reference.reference(),
+        **{REFERENCE / f"{name}.md": page() for name, page in PAGES.items()},
     }
     for source_folder, twin_folder in TWINS.items():
         for source in sorted((ROOT / source_folder).glob("*.py")):

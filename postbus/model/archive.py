@@ -11,11 +11,11 @@ class ArchiveInfo:
 
     Attributes:
         root: The folder that they lie in.
-        start_after: Messages above this seq are archived,
-        position_seq: up to this one,
-        file_count: in so many files:
-        message_count: so many messages
-        bytes: in so many bytes.
+        start_after: The archive begins after this seq.
+        position_seq: The seq up to which messages are archived.
+        file_count: How many files there are.
+        message_count: How many messages they hold.
+        bytes: How large they are, in bytes.
     """
 
     root: str
