@@ -126,7 +126,9 @@ PRIORITIES: Final = MetricGroup(
         "are several."
     },
 )
-SOURCE_STATES: Final = MetricGroup("gauge", ("source", "state"), {"postbus_source_state": "1 for the state of the source."})
+SOURCE_STATES: Final = MetricGroup(
+    "gauge", ("source", "state"), {"postbus_source_state": "1 for the state of the source."}
+)
 ALL: Final = (
     *(SERVER, STREAM, CONSUMER, TIMED_OUT, PRIORITIES, REQUESTS, DURATIONS, PUBLISHED, RECEIVED, SETTLED),
     *(PUSH, WEBHOOKS, SOURCE, SOURCE_STATES, PIPELINE),

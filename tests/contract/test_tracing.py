@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import postbus
+from tests.waiting import until
 
 pytestmark = pytest.mark.newest_server
 
@@ -95,7 +96,10 @@ def test_a_request_is_a_span_in_the_trace_of_its_sender(api: Any, name: str, spa
             bus.publish("nobody-made-this", data=1)
 
     trace_id = checkout.get_span_context().trace_id
-    served, refused = spans.named("POST /api/streams/{stream}/messages")
+    # A span ends after its response was sent.
+    route = "POST /api/streams/{stream}/messages"
+    until(lambda: len(spans.named(route)) == 2, "both requests have a span")
+    served, refused = spans.named(route)
     assert (served.context.trace_id, served.kind) == (trace_id, trace.SpanKind.SERVER)
     assert served.attributes is not None
     assert refused.attributes is not None

@@ -153,6 +153,8 @@ def test_a_receive_waits_for_another_only_if_that_may_leave_something(fresh_url:
         if not finds_something:
             consumer.ack(consumer.receive(3))
     change(fresh_url, "postbus_data.claim_batches", "perform pg_sleep(0.0005)", "raise exception 'it waits'")
+    # On a busy machine, the first look at all partitions may take longer than a receive waits.
+    change(fresh_url, "postbus_data.claim_batches", "interval '100 milliseconds'", "interval '1 minute'")
 
     # What the first has looked at is locked until its transaction ends.
     with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():
@@ -173,6 +175,8 @@ def test_so_does_a_claim(fresh_url: str, finds_something: bool) -> None:
         if not finds_something:
             bus.group("s", "g").claim(3)
     change(fresh_url, "postbus_data.claim_ranges", "perform pg_sleep(0.0005)", "raise exception 'it waits'")
+    # On a busy machine, the first look at all partitions may take longer than a receive waits.
+    change(fresh_url, "postbus_data.claim_ranges", "interval '100 milliseconds'", "interval '1 minute'")
     claim = "select c.message_count from postbus.claim('s', 'g', 1) as c"
 
     with connected(fresh_url) as first, connected(fresh_url) as second, first.transaction():

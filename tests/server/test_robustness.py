@@ -91,7 +91,8 @@ def test_a_stream_that_is_locked_does_not_take_the_others_with_it(limited: Api, 
         for each in waiting:
             found = problem(each.result(), 503, "connection_lost")
             assert found["summary"] == "Postgres did not answer within 1 s"
-        assert limited.get("/api/streams").status_code == 200
+        # The machine may be busy; the stream stays locked meanwhile.
+        until(lambda: limited.get("/api/streams").status_code == 200, "others are answered")
     # The transaction was rolled back.
     assert limited.data("GET", orders.path)["name"] == orders.name
 
