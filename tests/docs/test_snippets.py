@@ -123,3 +123,44 @@ def test_the_tutorial_in_python_prints_what_it_says(
         if language == "python":
             exec(block, scope)
             assert capsys.readouterr().out == (printed if following == "text" else ""), block
+
+
+def test_messages_of_pgmq_are_moved_in_their_order(fresh_url: str) -> None:
+    from importlib.resources import files
+
+    (move, outbox) = snippets("docs/how-to/migrate-to-postbus.md", "sql")
+    with psycopg.connect(fresh_url, autocommit=True) as connection, postbus.connect(fresh_url) as bus:
+        connection.execute(files("pgmq").joinpath("sql/pgmq.sql").read_text().encode())
+        connection.execute("select pgmq.create('emails')")
+        for number in range(5):
+            connection.execute("select pgmq.send('emails', %s)", (json.dumps({"n": number}),))
+        emails = bus.create_queue("emails")
+        connection.execute(move.encode())
+        assert [delivery.data["n"] for delivery in emails.receive(10)] == [0, 1, 2, 3, 4]
+        bus.create_stream("orders")
+        connection.execute(outbox.splitlines()[1].partition("--")[0].encode())
+        assert [message.key for message in bus.scan("orders")] == ["orders.7"]
+
+
+def test_tasks_of_celery_become_messages(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POSTBUS_URL", fresh_url)
+    (snippet,) = snippets("docs/how-to/migrate-to-postbus.md", "python")
+    scope: dict[str, Any] = {}
+    exec(snippet, scope)
+    scope["bus"].close()
+    assert capsys.readouterr().out == "welcome 7\n"
+
+
+def test_postbus_is_uninstalled_by_what_the_how_to_says(fresh_url: str) -> None:
+    (snippet,) = snippets("docs/how-to/uninstall.md", "sql")
+    generate, drop = snippet.strip().split(" \\gexec\n")
+    with psycopg.connect(fresh_url, autocommit=True) as connection:
+        connection.execute("select postbus.create_stream('a'), postbus.create_stream('b')")
+        connection.execute("select postbus.create_consumer('a', 'c')")
+        for (statement,) in connection.execute(generate.encode()).fetchall():
+            connection.execute(statement.encode())
+        connection.execute(drop.encode())
+        left = connection.execute("select count(*) from pg_namespace where nspname like 'postbus%'").fetchone()
+    assert left == (0,)
