@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from postbus.pipelines.backfill.pipeline import Backfilled, BackfillOptions, backfill_table
     from postbus.pipelines.ingest.options import IngestOptions
     from postbus.pipelines.ingest.pipeline import Ingested, ingest_files
-    from postbus.pipelines.materialize.pipeline import MaterializeOptions, materialize_stream
+    from postbus.pipelines.materialize.pipeline import Materialized, MaterializeOptions, materialize_stream
     from postbus.pipelines.materialize.to_files import read_snapshot
     from postbus.pipelines.replay.pipeline import ReplayOptions, replay_stream
     from postbus.pipelines.report.facts import Report
@@ -40,6 +40,7 @@ __all__ = [
     "IngestOptions",
     "Ingested",
     "MaterializeOptions",
+    "Materialized",
     "ReplayOptions",
     "Report",
     "ReportOptions",
@@ -70,6 +71,7 @@ _HOMES = {
     "Ingested": "postbus.pipelines.ingest.pipeline",
     "IngestOptions": "postbus.pipelines.ingest.options",
     "ingest_files": "postbus.pipelines.ingest.pipeline",
+    "Materialized": "postbus.pipelines.materialize.pipeline",
     "MaterializeOptions": "postbus.pipelines.materialize.pipeline",
     "materialize_stream": "postbus.pipelines.materialize.pipeline",
     "read_snapshot": "postbus.pipelines.materialize.to_files",

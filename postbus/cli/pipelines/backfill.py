@@ -8,7 +8,7 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.options import StreamName
-from postbus.cli.pipelines.launch import Master, Options, Remote, build, collect, run_app, shown, started
+from postbus.cli.pipelines.launch import Master, MaxBad, Options, Remote, build, collect, run_app, shown, started
 
 
 @run_app.command("backfill")
@@ -36,6 +36,7 @@ def backfill(
         str | None,
         typer.Option(help="The stream for rows that cannot be published. Without it, the stream's name with -bad."),
     ] = None,
+    max_bad: MaxBad = None,
     batch: Annotated[
         int | None, typer.Option(min=1, help="About how many rows to publish per transaction; 50,000.")
     ] = None,
@@ -58,6 +59,7 @@ def backfill(
         "key": key,
         "data": data,
         "bad_into": bad_into,
+        "max_bad": max_bad,
         "batch": batch,
         "again": again,
     }
@@ -72,7 +74,9 @@ def backfill(
         done = backfill_table(database, chosen, spark=spark, show=shown())
     output.emit_one(done)
     if done.bad:
-        output.say(f"{done.bad:,} rows could not be published; see why: postbus stream read {done.bad_into}")
+        output.say(
+            f"warning: {done.bad:,} of {done.messages + done.bad:,} rows went aside; see why: postbus stream read {done.bad_into}"
+        )
     if done.ranges_left:
         output.say(f"{done.ranges_left:,} ranges are left; run it again to continue")
     elif not (done.messages or done.bad or again):

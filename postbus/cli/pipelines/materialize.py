@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from postbus.cli import output
 from postbus.cli.options import StreamName
-from postbus.cli.pipelines.launch import Continuous, Master, Options, Remote, collect, prepared, run_app, shown, started
+from postbus.cli.pipelines.launch import (
+    Continuous,
+    Master,
+    MaxBad,
+    Options,
+    Remote,
+    collect,
+    prepared,
+    run_app,
+    shown,
+    started,
+)
 
 
 @run_app.command("materialize")
@@ -40,6 +52,7 @@ def materialize(
         typer.Option(help="The columns, such as 'id BIGINT, tags JSON'. Without it, those that messages have."),
     ] = None,
     bad_into: Annotated[str | None, typer.Option(help="The stream for messages that do not fit.")] = None,
+    max_bad: MaxBad = None,
     batch: Annotated[int | None, typer.Option(min=1, help="The largest number of messages per step; 500,000.")] = None,
     every: Annotated[float | None, typer.Option(help="With --continuous, seconds to wait for more; 5.")] = None,
     consumer: Annotated[
@@ -67,6 +80,7 @@ def materialize(
         "history": history,
         "schema": schema,
         "bad_into": bad_into,
+        "max_bad": max_bad,
         "batch": batch,
         "every": every,
         "consumer": consumer,
@@ -79,5 +93,11 @@ def materialize(
     with started([stream, *([bad] if bad else [])], master, remote) as (spark, database):
         from postbus.pipelines import materialize_stream
 
-        count = materialize_stream(database, chosen, spark=spark, continuous=continuous, show=shown())
-    output.emit_number(count, f"applied {count:,} messages of {stream}", name="applied")
+        done = materialize_stream(database, chosen, spark=spark, continuous=continuous, show=shown())
+    applied = done.read - done.aside
+    if output.as_json():
+        output.emit_json({"applied": applied, **asdict(done)})
+    else:
+        output.emit_number(applied, f"applied {applied:,} messages of {stream}", name="applied")
+    if done.aside:
+        output.say(f"warning: {done.aside:,} messages do not fit; see why: postbus stream read {chosen.bad_into}")

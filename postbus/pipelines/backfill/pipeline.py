@@ -25,6 +25,7 @@ from postbus.pipelines.backfill.statements import CLOSE_SNAPSHOT, OPEN_SNAPSHOT,
 from postbus.pipelines.backfill.table_messages import Shape
 from postbus.pipelines.backfill.tables import Moment, Table, held_moment
 from postbus.pipelines.runtime import spark_session
+from postbus.pipelines.runtime.limits import parse_limit
 from postbus.pipelines.runtime.progress import Show
 from postbus.pipelines.runtime.run import Run, running
 from postbus.pipelines.runtime.statements import STREAM_LIMITS
@@ -54,6 +55,7 @@ class BackfillOptions:
         data: The column that becomes the data of a message; None takes the whole row, as JSON.
         bad_into: The stream for rows that cannot be published, with the reasons; None is the stream's name and -bad. It is
             created when it is needed.
+        max_bad: Fail once more rows than this went aside: a number, or a share such as 1%.
         batch: About how many rows a range, which is one transaction, has.
         again: Publish all rows once more; else a backfill that is done stays done.
     """
@@ -66,6 +68,7 @@ class BackfillOptions:
     key: str | None = None
     data: str | None = None
     bad_into: str | None = None
+    max_bad: str | None = None
     batch: int = 50_000
     again: bool = False
 
@@ -81,6 +84,7 @@ class BackfillOptions:
             raise InvalidInput("batch has to be above 0")
         if self.aside == self.stream:
             raise InvalidInput("rows that cannot be published need another stream", "name it with --bad-into")
+        parse_limit(self.max_bad)
         if self.key is not None:
             parse_template(self.key)
 
@@ -102,7 +106,7 @@ class BackfillOptions:
 
     def what(self) -> dict[str, Any]:
         """The options that decide what is published."""
-        left_out = ("batch", "again")
+        left_out = ("max_bad", "batch", "again")
         found = {name: value for name, value in asdict(self).items() if name not in left_out}
         return {**found, "source": self.shown_source, "pk": list(self.pk)}
 
@@ -165,13 +169,15 @@ def backfill_table(url: str, options: BackfillOptions, *, spark: SparkSession, s
     Raises:
         InvalidInput: The options do not go together, or the table has no primary key.
         NotFound: The stream or the table does not exist.
-        Conflict: A backfill with other options is not done, or the table's key is another one since.
+        Conflict: A backfill with other options is not done, the table's key is another one since, or more rows went aside than
+            max_bad allows.
     """
     options.check()
     own = spark_session.of_its_own(spark)
     source = Address(options.source or url)
     shown = dataclasses.replace(options, source=options.shown_source)
     with running(url, options.name, "backfill", options.stream, shown, show=show) as run:
+        run.allow_aside(options.max_bad, options.aside, is_done=False)
         with held_moment(source.resolve()) as moment:
             table = moment.describe(options.table, options.query, options.pk)
             with session.transaction(url) as database:
@@ -272,6 +278,7 @@ class _Job:
         self._moment = moment
         self._estimate = estimate
         self._noted = self._before = before.messages
+        self._noted_bad = before.bad
         self._failure: BaseException | None = None
         self._tag = f"postbus-{copier.writer}"
 
@@ -308,7 +315,8 @@ class _Job:
             self._failure = error
 
     def _note(self) -> None:
-        messages = _counts(self._run.url, self._copier.writer).messages
-        total = max(self._estimate - self._before, messages - self._before)
-        self._run.note(messages - self._noted, total)
-        self._noted = messages
+        counts = _counts(self._run.url, self._copier.writer)
+        total = max(self._estimate - self._before, counts.messages - self._before)
+        count, aside = counts.messages - self._noted, counts.bad - self._noted_bad
+        self._noted, self._noted_bad = counts.messages, counts.bad
+        self._run.note(count, total, aside=aside)

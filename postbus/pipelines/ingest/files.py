@@ -143,12 +143,60 @@ def _rows(frame: DataFrame, values: Column, row: Column, problem: Column) -> Dat
 
 def _read_json(spark: SparkSession, paths: list[str], schema: types.StructType) -> DataFrame:
     text = F.col("value")
+    lines = _placed(_reader(spark).text(_literal(paths)).where(F.trim(text) != ""), paths)
+    parsed, problem = _parsed(lines, schema)
+    values = F.struct(*(F.col("parsed")[name].alias(name) for name in schema.fieldNames()))
+    return _rows(parsed, values, F.make_valid_utf8(text), problem)
+
+
+def read_aside(spark: SparkSession, form: Format, rows: DataFrame, written: str) -> DataFrame:
+    """Rows that went aside, as columns row and file: as `read_files` gives them, by another schema."""
+    prepare(spark)
+    schema = parse_schema(written)
+    names = schema.fieldNames()
+    lines = rows.select(F.col("row").alias("value"), "file")
+    if form.name == "csv":
+        # Their values are texts, whatever they look like.
+        texts = F.from_json("value", types.StructType([types.StructField(name, types.StringType()) for name in names]))
+        parsed, problem = _parsed(lines.withColumn("texts", texts), None)
+        misfits = F.array_compact(F.array(F.lit(None).cast("string"), *(_misfit(schema[name]) for name in names)))
+        problem = F.coalesce(
+            problem,
+            _unknown(names),
+            F.when(F.size(misfits) > 0, _told("does not fit its type in the schema: ", misfits)),
+        )
+        values = F.struct(*(F.col("texts")[name].try_cast(schema[name].dataType).alias(name) for name in names))
+    else:
+        parsed, problem = _parsed(lines, schema)
+        values = F.struct(*(F.col("parsed")[name].alias(name) for name in names))
+    # A line of JSON stays as it is.
+    row = (
+        F.col("value")
+        if form.name == "json"
+        else F.when(problem.isNull(), F.to_json(values, JSON)).otherwise(F.col("value"))
+    )
+    return parsed.select(values.alias("values"), row.alias("row"), "file", problem.alias("problem"))
+
+
+def _misfit(field: types.StructField) -> Column:
+    text = F.col("texts")[field.name]
+    return F.when(text.isNotNull() & text.try_cast(field.dataType).isNull(), F.lit(field.name))
+
+
+def _unknown(names: list[str]) -> Column:
+    found = F.array_except(F.json_object_keys(F.col("value")), F.array(*(F.lit(name) for name in names)))
+    return F.when(F.size(found) > 0, _told("not in the schema: ", found))
+
+
+def _parsed(lines: DataFrame, schema: types.StructType | None) -> tuple[DataFrame, Column]:
+    """Lines with a column `parsed`, and what is wrong with each; without a schema, only whether it is a JSON object."""
+    text = F.col("value")
+    if schema is None:
+        return lines, F.when(F.json_object_keys(text).isNull(), F.lit("it is not a JSON object"))
     names = schema.fieldNames()
     with_corrupt = types.StructType([*schema.fields, types.StructField(_CORRUPT, types.StringType())])
-    lines = _placed(_reader(spark).text(_literal(paths)).where(F.trim(text) != ""), paths)
     frame = lines.withColumn("parsed", F.from_json(text, with_corrupt, {**_STRICT, **_PERMISSIVE}))
     keys = F.json_object_keys(text)
-    unknown = F.array_except(keys, F.array(*(F.lit(name) for name in names)))
     misfits = F.array_compact(
         F.array(
             *(
@@ -162,13 +210,12 @@ def _read_json(spark: SparkSession, paths: list[str], schema: types.StructType) 
     problem = (
         F.when(~F.is_valid_utf8(text), F.lit("it is not UTF-8"))
         .when(keys.isNull() | ~F.coalesce(alone, F.lit(False)), F.lit("it is not a JSON object"))
-        .when(F.size(unknown) > 0, _told("not in the schema: ", unknown))
+        .when(_unknown(names).isNotNull(), _unknown(names))
         .when(is_corrupt & F.try_parse_json(text).isNull(), F.lit("it is not a JSON object"))
         .when(is_corrupt & (F.size(misfits) > 0), _told("does not fit its type in the schema: ", misfits))
         .when(is_corrupt, F.lit("it is not JSON that fits the schema"))
     )
-    values = F.struct(*(F.col("parsed")[name].alias(name) for name in names))
-    return _rows(frame, values, F.make_valid_utf8(text), problem)
+    return frame, problem
 
 
 def _has(text: Column, name: str) -> Column:
@@ -225,7 +272,7 @@ def _read_csv(
         F.lit("the line has another number of values than the header, or one does not fit its type"),
     )
     if unknown:
-        problem = F.lit(f"column not in the schema: {', '.join(unknown)}")
+        problem = _of_all(f"column not in the schema: {', '.join(unknown)}")
     all_values = _struct(names)
     row = F.coalesce(F.make_valid_utf8(corrupt), F.to_json(all_values if unknown else _conformed(schema, found), JSON))
     return _rows(frame, _conformed(schema, found), row, problem)
@@ -271,10 +318,18 @@ def _read_parquet(
     )
     problem = F.when(F.size(misfits) > 0, _told("does not fit its type in the schema: ", misfits))
     if unknown:
-        problem = F.lit(f"column not in the schema: {', '.join(unknown)}")
+        problem = _of_all(f"column not in the schema: {', '.join(unknown)}")
     conformed = _conformed(schema, found)
     row = F.when(problem.isNull(), F.to_json(conformed, JSON)).otherwise(F.to_json(_struct(tuple(names)), JSON))
     return _rows(frame, conformed, row, problem)
+
+
+def _of_all(problem: str) -> Column:
+    """A problem of all rows of a file.
+
+    Not a literal: Spark would then see that no row is published, and not even read the file, so that nobody counted the rows.
+    """
+    return F.when(F.length(_FILE) >= 0, F.lit(problem))
 
 
 def _conformed(schema: types.StructType, found: types.StructType) -> Column:

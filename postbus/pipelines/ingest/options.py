@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from postbus.model.errors import InvalidInput
 from postbus.model.keys import parse_template
+from postbus.pipelines.runtime.limits import parse_limit
 
 FORMATS: Final = ("json", "csv", "parquet")
+SCHEMA_CHANGES: Final = ("aside", "evolve", "stop")
 _OF_FILES: Final = ("files", "table", "query")
 
 
@@ -25,6 +27,9 @@ class IngestOptions:
         format: What the files are: json (a JSON object in each line), csv (with a header) or parquet; None goes by their names.
         schema: The columns and their types, such as "id bigint, name string"; None infers them from the files of the first
             step, and remembers them.
+        schema_changes: What to do when later files have other columns or types. aside: rows that do not fit go aside. evolve: the
+            schema takes new columns and wider types, and what still does not fit goes aside. stop: the run fails before it
+            publishes anything of those files.
         key: The keys, with columns in braces: orders.{customer}.{id}. None publishes without keys.
         data: The column that becomes the data of a message; None takes the whole row, as JSON.
         headers: Columns that become headers, by the header's name.
@@ -32,9 +37,11 @@ class IngestOptions:
             created when it is needed.
         separator: What stands between the values of a CSV file.
         multiline: Values of CSV files may have line breaks. A file is then read by one task.
+        max_bad: Fail once more rows than this went aside: a number, or a share such as 1%.
         batch: How many files a step takes at most.
         every: In continuous mode, how many seconds to wait for more files,
         settle: and for how many seconds a file must not have changed.
+        redrive: Publish rows that went aside in earlier runs and fit by now, each once, before anything else.
         again: Begin anew: files that were published before are published once more.
     """
 
@@ -44,15 +51,18 @@ class IngestOptions:
     query: str | None = None
     format: str | None = None
     schema: str | None = None
+    schema_changes: str = "aside"
     key: str | None = None
     data: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
     bad_into: str | None = None
     separator: str = ","
     multiline: bool = False
+    max_bad: str | None = None
     batch: int = 1_000
     every: float = 10.0
     settle: float = 2.0
+    redrive: bool = False
     again: bool = False
 
     def check(self) -> None:
@@ -63,10 +73,17 @@ class IngestOptions:
         """
         if sum(getattr(self, name) is not None for name in _OF_FILES) != 1:
             raise InvalidInput("rows come from files, a table or a query", "give one of --files, --table and --query")
-        if self.files is None and (self.format or self.schema):
-            raise InvalidInput("a table or a query has columns of its own", "leave out --format and --schema")
+        if self.files is None and (self.format or self.schema or self.schema_changes != "aside" or self.redrive):
+            raise InvalidInput(
+                "a table or a query has columns of its own",
+                "leave out --format, --schema, --schema-changes and --redrive",
+            )
         if self.format not in (None, *FORMATS):
             raise InvalidInput(f'format "{self.format}" is not known', f"there are: {', '.join(FORMATS)}")
+        if self.schema_changes not in SCHEMA_CHANGES:
+            raise InvalidInput(
+                f'schema_changes = "{self.schema_changes}" is not known', f"there are: {', '.join(SCHEMA_CHANGES)}"
+            )
         if self.batch < 1 or self.every <= 0 or self.settle < 0 or len(self.separator) != 1:
             raise InvalidInput(
                 "options of ingest are out of range",
@@ -74,6 +91,7 @@ class IngestOptions:
             )
         if self.aside == self.stream:
             raise InvalidInput("rows that cannot be published need another stream", "name it with --bad-into")
+        parse_limit(self.max_bad)
         if self.key is not None:
             parse_template(self.key)
 
@@ -91,5 +109,5 @@ class IngestOptions:
 
     def what(self) -> dict[str, Any]:
         """The options that decide what is published."""
-        left_out = ("schema", "batch", "every", "settle", "again")
+        left_out = ("schema", "schema_changes", "redrive", "max_bad", "batch", "every", "settle", "again")
         return {name: value for name, value in asdict(self).items() if name not in left_out}

@@ -39,6 +39,8 @@ class Ingested:
         files: How many files were read.
         changed: Files that have changed since they were read, now or earlier; what was added to them is not published.
         gone: Files that were deleted before they were read.
+        schema_changes: What the schema has besides, since later files had it.
+        redriven: How many rows that had gone aside were published; they are among the messages.
     """
 
     messages: int
@@ -47,6 +49,8 @@ class Ingested:
     files: int
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    schema_changes: tuple[str, ...] = ()
+    redriven: int = 0
 
 
 def ingest_files(
@@ -64,7 +68,7 @@ def ingest_files(
     Raises:
         InvalidInput: The options do not go together, or name columns that the rows do not have.
         NotFound: The stream does not exist, or there are no such files.
-        Conflict: A run with other options is not done.
+        Conflict: A run with other options is not done, or more rows went aside than max_bad allows.
     """
     options.check()
     if continuous and options.files is None:
@@ -74,11 +78,13 @@ def ingest_files(
     own = spark_session.of_its_own(spark)
     name = f"ingest {options.stream} from {options.source}"
     with running(url, name, "ingest", options.stream, options, show=show) as run:
+        run.allow_aside(options.max_bad, options.aside, is_done=False)
         plan = _planned(run, options)
         form = Format(options.format, options.separator, options.multiline)
         with session.transaction(url) as database:
             ((data_type, most_bytes),) = database.rows(STREAM_LIMITS, (options.stream,))
         work = Ingestion(run, options, own, spark, plan, form, data_type, most_bytes)
+        redriven = work.redrive() if options.redrive else 0
         while not run.is_stopping:
             if not work.step(settle=options.settle if continuous else 0):
                 if not continuous:
@@ -93,6 +99,8 @@ def ingest_files(
             files=work.files,
             changed=tuple(path for (path,) in changed),
             gone=tuple(work.gone),
+            schema_changes=tuple(work.schema_changes),
+            redriven=redriven,
         )
 
 

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from postbus.db import session
 from postbus.db.arrays import TextArray
+from postbus.model.errors import Conflict
 from postbus.pipelines.ingest import files
 from postbus.pipelines.ingest.listing import Format, Listed, list_files
+from postbus.pipelines.ingest.redrive import Redrive, as_aside
 from postbus.pipelines.ingest.rows import as_messages, of_table
+from postbus.pipelines.ingest.schema_changes import compare
 from postbus.pipelines.ingest.statements import FINISH_FILES, TAKE_FILES
 from postbus.pipelines.runtime.run import Run
 from postbus.pipelines.runtime.statements import OPEN_ASIDE, SPARK_WRITTEN
@@ -50,6 +53,7 @@ class Ingestion:
         self.bad = 0
         self.files = 0
         self.gone: list[str] = []
+        self.schema_changes: list[str] = []
         self._run = run
         self._options = options
         self._spark = spark
@@ -80,8 +84,26 @@ class Ingestion:
         self.bad += bad
         self.files += len(paths)
         self.gone += gone
-        self._run.note(count, None)
+        self._run.note(count, None, aside=bad)
         return True
+
+    def redrive(self) -> int:
+        """Publish rows that went aside in earlier runs and fit by now; how many."""
+        if self._plan.schema is None:
+            return 0
+        form = self._form
+        if form.name is None:
+            form = form.for_files([file.path for file in self._list(0)])
+        redrive = Redrive(self._run, self._options.stream, self._options.aside, f"{self._plan.writer}-redriven")
+        return redrive.run(
+            self._spark,
+            lambda rows: as_messages(
+                files.read_aside(self._spark, form, rows, self._plan.schema or ""),
+                self._options,
+                self._data_type,
+                self._most_bytes,
+            ),
+        )
 
     def _take(self, settle: float) -> tuple[int | None, list[str], list[str]]:
         """The step that is next, its files, and those of them that are not there any more."""
@@ -122,13 +144,9 @@ class Ingestion:
         return count, self._put_aside(messages, number) if found_bad else 0
 
     def _put_aside(self, messages: DataFrame, number: int) -> int:
-        from pyspark.sql import functions as F  # noqa: N812
-
         with session.transaction(self._run.url) as database:
             database.rows(OPEN_ASIDE, (self._options.aside,))
-        bad = messages.where("problem is not null")
-        row = F.struct(F.col("problem").alias("reason"), F.lit(self._run.name).alias("pipeline"), "file", "row")
-        self._write(bad.select(F.to_json(row).alias("data")), self._options.aside, number)
+        self._write(as_aside(messages, self._run.name), self._options.aside, number)
         written = self._written(self._options.aside)
         return written[1] if written is not None else 0
 
@@ -138,10 +156,32 @@ class Ingestion:
         form = self._form.for_files(paths)
         if self._plan.schema is None:
             inferred = files.infer_schema(self._spark, form, paths)
-            self._plan = replace(self._plan, schema=inferred)
-            self._run.plan(asdict(self._plan), anew=True)
+            self._take_schema(inferred)
+        elif self._options.schema_changes != "aside":
+            self._follow_changes(form, paths)
         sizes = {file.path: file for file in self._listed or ()}
         return files.read_files(self._spark, form, [sizes[path] for path in paths], self._plan.schema or "")
+
+    def _follow_changes(self, form: Format, paths: list[str]) -> None:
+        """Compare the schema of files with the known one, and take what it has besides, or stop.
+
+        Raises:
+            Conflict: They differ, and the run is to stop then.
+        """
+        known = files.parse_schema(self._plan.schema or "")
+        found = compare(known, files.parse_schema(files.infer_schema(self._spark, form, paths)))
+        if self._options.schema_changes == "stop" and (found.changes or found.conflicts):
+            raise Conflict(
+                f"files have another schema: {'; '.join([*found.changes, *found.conflicts])}",
+                "nothing of them was published; run it with --schema-changes evolve or aside, or with another --schema",
+            )
+        if found.changes:
+            self.schema_changes += found.changes
+            self._take_schema(found.schema.json())
+
+    def _take_schema(self, schema: str) -> None:
+        self._plan = replace(self._plan, schema=schema)
+        self._run.plan(asdict(self._plan), anew=True)
 
     def _write(self, frame: DataFrame, stream: str, number: int) -> None:
         options = {"url": self._run.url, "stream": stream, "writerId": self._plan.writer, "batchId": str(number)}

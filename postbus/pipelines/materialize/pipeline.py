@@ -21,6 +21,7 @@ from postbus.pipelines.materialize.step_result import StepResult
 from postbus.pipelines.materialize.to_files import Files
 from postbus.pipelines.materialize.to_table import Table
 from postbus.pipelines.runtime import spark_session
+from postbus.pipelines.runtime.limits import parse_limit
 from postbus.pipelines.runtime.messages import marked
 from postbus.pipelines.runtime.progress import Show
 from postbus.pipelines.runtime.run import Run, running
@@ -51,6 +52,7 @@ class MaterializeOptions:
         schema: `id BIGINT, price DECIMAL(10,2), tags JSON`: the fields that become columns. None takes what messages have, and
             adds columns as new fields come.
         bad_into: Publish messages that do not fit to this stream, as they are; without it they fail the pipeline.
+        max_bad: Fail once more messages than this went aside: a number, or a share such as 1%.
         batch: How many messages a step takes at most.
         every: In continuous mode, how many seconds to wait for more messages.
         consumer: By this name the stream shows how far the pipeline is.
@@ -67,6 +69,7 @@ class MaterializeOptions:
     history: bool = False
     schema: str | None = None
     bad_into: str | None = None
+    max_bad: str | None = None
     batch: int = 500_000
     every: float = 5.0
     consumer: str | None = None
@@ -84,6 +87,9 @@ class MaterializeOptions:
             raise InvalidInput("a stream becomes a table or files", "give one of --table and --to")
         if self.table_url is not None and self.table is None:
             raise InvalidInput("--table-url is for --table")
+        parse_limit(self.max_bad)
+        if self.max_bad is not None and self.bad_into is None:
+            raise InvalidInput("--max-bad counts messages that are put aside", "add --bad-into STREAM")
         if self.bad_into == self.stream:
             raise InvalidInput("what does not fit cannot go back into the stream")
         if self.batch < 1 or self.every <= 0:
@@ -105,6 +111,19 @@ class MaterializeOptions:
         return self.consumer or _NOT_IN_NAMES.sub("-", f"materialize-{place}")[:63]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Materialized:
+    """What a run has done.
+
+    Attributes:
+        read: How many messages were read.
+        aside: How many of them did not fit, and are in the other stream.
+    """
+
+    read: int
+    aside: int
+
+
 class _Target(Protocol):
     """What holds the rows: it takes the changes of a step, and lets them count together with the position."""
 
@@ -123,7 +142,7 @@ class _Target(Protocol):
 
 def materialize_stream(
     url: str, options: MaterializeOptions, *, spark: SparkSession, continuous: bool = False, show: Show | None = None
-) -> int:
+) -> Materialized:
     """Bring a table up to date with its stream, or keep it so until a signal comes.
 
     Args:
@@ -133,13 +152,11 @@ def materialize_stream(
         continuous: Go on with what is published, until SIGINT or SIGTERM.
         show: Who shows the progress.
 
-    Returns:
-        How many messages were read.
-
     Raises:
         InvalidInput: The options do not go together, or the stream is not of type json.
         NotFound: A stream does not exist.
-        Conflict: The table is not of this stream, a message does not fit, or another run is at work.
+        Conflict: The table is not of this stream, a message does not fit, more went aside than max_bad allows, or another run is
+            at work.
     """
     options.check()
     wanted = None if options.schema is None else parse_fields(options.schema)
@@ -147,6 +164,7 @@ def materialize_stream(
     name = f"materialize {options.stream} into {options.table or options.to}"
     shown = options if options.table_url is None else replace(options, table_url="another Postgres")
     with running(url, name, "materialize", options.stream, shown, consumer=options.reader, show=show) as run:
+        run.allow_aside(options.max_bad, options.bad_into or "", is_done=True)
         keeper = _Keeper(run, own, options, wanted)
         try:
             keeper.open()
@@ -157,7 +175,7 @@ def materialize_stream(
                     run.wait(options.every)
         finally:
             keeper.close()
-        return run.done
+        return Materialized(read=run.done, aside=run.aside)
 
 
 class _Keeper:
@@ -217,7 +235,8 @@ class _Keeper:
         self._target.commit(self._at, to, fields)
         self._at, self._fields = to, fields
         self._note_position()
-        self._run.note(taken.count, self._run.done + taken.count + max(0, self.end - to), to)
+        total = self._run.done + taken.count + max(0, self.end - to)
+        self._run.note(taken.count, total, to, aside=taken.bad)
         return True
 
     def _look(self) -> tuple[State, int]:

@@ -34,7 +34,7 @@ def prices(bus: postbus.Bus, name: str) -> str:
 
 
 def materialize(spark: Any, url: str, stream: str, **options: Any) -> int:
-    return materialize_stream(url, MaterializeOptions(stream=stream, **options), spark=spark)
+    return materialize_stream(url, MaterializeOptions(stream=stream, **options), spark=spark).read
 
 
 def rows_of(url: str, statement: str) -> list[dict[str, Any]]:
