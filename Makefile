@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help run demo test test-engine test-spark test-surfaces test-slow packages java chromium lint format generate bench docs release clean
+.PHONY: help run demo test test-engine test-spark test-surfaces test-slow faults packages java chromium lint format generate bench docs release clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -75,6 +75,9 @@ test-surfaces: $(STAMP)
 
 test-slow: $(STAMP) packages ## The tests that take minutes: clusters of Spark, many kills
 	$(BIN)/python -m pytest -m slow --timeout 1800
+
+faults: $(STAMP) packages ## Random faults for an hour, all of it checked: make faults MINUTES=5 SEED=7
+	$(BIN)/python -m tests.faults.endurance --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED)) $(if $(OUTPUT),--output $(OUTPUT))
 
 lint: $(STAMP) ## Style, types, folder directions, generated files
 	$(BIN)/ruff check .

@@ -91,6 +91,10 @@ class Processes:
     def sweeper(self) -> str:
         return self._start("sweeper", sweep, self.url, STREAM)
 
+    def names(self) -> list[str]:
+        """All that run, the eldest first."""
+        return list(self._members)
+
     def attacker(self, role: str) -> str:
         """Start a role that has no rights on the stream, and does what it can to it."""
         return self._start("attacker", attack, self.url, role, STREAM)
@@ -174,14 +178,18 @@ class Processes:
 
     def check_promises(self) -> None:
         """Let all stop, finish what is left, and fail if a promise was broken."""
+        found = [f"order {name}: {violation}" for name, violation in self.broken_promises()]
+        assert not found, "\n".join([f"seed {self._seed}, {len(found)} violations in {self.directory}", *found[:20]])
+
+    def broken_promises(self) -> list[tuple[str, Violation]]:
+        """Let all stop, finish what is left; each consumer with what went wrong with it."""
         self.stop()
         with postbus.connect(self.url) as bus:
             until(lambda: bus.horizon(STREAM) == bus.stream_info(STREAM).last_seq, "no publisher holds the horizon")
             self._check_scheduled(bus)
             for consumer in self._scopes:
                 self._drain(bus, consumer)
-            found = [f"order {name}: {violation}" for name in self._scopes for violation in self._check(bus, name)]
-        assert not found, "\n".join([f"seed {self._seed}, {len(found)} violations in {self.directory}", *found[:20]])
+            return [(name, violation) for name in self._scopes for violation in self._check(bus, name)]
 
     def _check_scheduled(self, bus: postbus.Bus) -> None:
         """What was scheduled was published, once."""

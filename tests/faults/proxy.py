@@ -72,7 +72,13 @@ class Proxy:
             while True:
                 client, _ = self._listener.accept()
                 server = socket.socket(socket.AF_UNIX)
-                server.connect(self._server)
+                try:
+                    server.connect(self._server)
+                except OSError:
+                    # It is down for a moment.
+                    client.close()
+                    server.close()
+                    continue
                 self._ends += client, server
                 for ends in (
                     (client, server, "before the request arrives"),

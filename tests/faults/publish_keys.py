@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import postbus
+from tests.faults.connecting import connect
 from tests.faults.stopping import Stopping
 from tests.history import Recorder
 from tests.history.events import Published, Scheduled
@@ -24,7 +25,7 @@ def publish_keys(url: str, stream: str, priorities: Sequence[int], directory: Pa
     """Of messages with other priorities than the default, none is scheduled: the history does not tell when it was published."""
     stopping = Stopping()
     chance = random.Random(seed)
-    with Recorder(directory, name) as recorder, postbus.connect(url, pool_size=1) as bus:
+    with Recorder(directory, name) as recorder, connect(url, pool_size=1) as bus:
         while not stopping:
             # Whether what was lost on the way is there is known when all is over.
             with suppress(postbus.Unavailable):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import postbus
+from tests.faults.connecting import connect
 from tests.faults.work import LONGEST_LEASE, SESSION_NAME
 from tests.history import RecordedConsumer, Recorder
 
@@ -29,6 +30,6 @@ def run_recorded(url: str, stream: str, consumer: str, directory: Path, name: st
         if outcome < 0.12:
             raise postbus.Reject("it will never do")
 
-    with Recorder(directory, name) as recorder, postbus.connect(url) as bus:
+    with Recorder(directory, name) as recorder, connect(url) as bus:
         recorded: Any = RecordedConsumer(bus.consumer(stream, consumer), recorder)
         postbus.Worker(recorded, handle, concurrency=4, ack_wait=LONGEST_LEASE, grace=5).run()

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import postbus
-from tests.faults.conftest import ENDINGS
+from tests.faults.endings import ENDINGS
 from tests.faults.processes import SCOPES, STREAM, Processes
 from tests.faults.proxy import Proxy
 from tests.faults.publish_keys import PATTERN

@@ -11,7 +11,7 @@ import pytest
 import postbus
 from postbus import Message
 from postbus.db._sync.database import Database
-from tests.faults.conftest import wait_until_up
+from tests.faults.endings import wait_until_up
 
 
 def test_acks_of_a_loop_that_has_ended_outlive_a_crash(

@@ -14,7 +14,7 @@ import pytest
 import postbus
 from tests.buses import AwaitableBus
 from tests.faults.backend_terminator import BackendTerminator
-from tests.faults.conftest import ENDINGS
+from tests.faults.endings import ENDINGS
 from tests.faults.ledger import Ledger, is_whole
 from tests.faults.proxy import Moment, Proxy
 from tests.faults.publish_batches import batch

@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import postbus
 from postbus.spark.source import PostbusDataSource
-from tests.faults.conftest import wait_until_up
+from tests.faults.endings import wait_until_up
 
 SCHEMA = StructType([StructField("seq", LongType(), nullable=False)])
 

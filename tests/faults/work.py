@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import postbus
+from tests.faults.connecting import connect
 from tests.faults.stopping import Stopping
 from tests.history import RecordedConsumer, Recorder
 
@@ -21,7 +22,7 @@ def work(url: str, stream: str, consumer: str, directory: Path, name: str, seed:
     os.environ["PGAPPNAME"] = SESSION_NAME
     chance = random.Random(seed)
     # With two connections, one of them flushes what a loop has acked by the other.
-    with Recorder(directory, name) as recorder, postbus.connect(url, pool_size=chance.choice((1, 2))) as bus:
+    with Recorder(directory, name) as recorder, connect(url, pool_size=chance.choice((1, 2))) as bus:
         worker = Worker(RecordedConsumer(bus.consumer(stream, consumer), recorder), chance)
         while not stopping:
             try:

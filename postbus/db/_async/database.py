@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from math import ceil
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -46,6 +47,10 @@ class AsyncDatabase:
 
     def __init__(self, url: str, *, pool_size: int = 10, connect_timeout: float = 30) -> None:
         self.url = url
+        # A server that accepts a connection and never answers would be waited for, for minutes.
+        self._patience: dict[str, Any] = (
+            {} if "connect_timeout" in url else {"connect_timeout": max(2, ceil(connect_timeout))}
+        )
         self._is_asking = False
         # When the server was started that the newest connection in use leads to.
         self.server_started_at: datetime | None = None
@@ -59,7 +64,7 @@ class AsyncDatabase:
             max_size=pool_size,
             timeout=connect_timeout,
             reconnect_timeout=connect_timeout,
-            kwargs={"autocommit": True, "client_encoding": "UTF8"},
+            kwargs={"autocommit": True, "client_encoding": "UTF8", **self._patience},
             configure=configure,
             open=False,
             name="postbus",
@@ -68,7 +73,7 @@ class AsyncDatabase:
     async def open(self) -> None:
         """Make the first connection, so that a wrong URL fails here with a clear error."""
         try:
-            async with await psycopg.AsyncConnection.connect(self.url, autocommit=True):
+            async with await psycopg.AsyncConnection.connect(self.url, autocommit=True, **self._patience):
                 pass
         except psycopg.Error as error:
             raise translate(error, under_way=False) from error
