@@ -13,7 +13,7 @@ from postbus.operations import consumers as operations
 from postbus.operations import deliveries, groups, push, tasks
 from postbus.server.console import move, task_card
 from postbus.server.console.act import Act, arguments
-from postbus.server.console.forms import button, choice, field, form, hidden, named_confirmation
+from postbus.server.console.forms import button, choice, field, form, hidden, named_confirmation, row_form
 from postbus.server.console.pages import overview
 from postbus.server.console.paging import paged
 from postbus.server.console.parts import (
@@ -214,15 +214,12 @@ def _settle(visit: Visit, each: Peeked) -> Html:
     """Buttons for a message that a worker has in flight."""
     if each.ack_id is None:
         return tag("span", "")
-    buttons = [
-        tag("button", words, name="act", value=act, title=title)
-        for act, words, title in (
-            ("ack", "ack", "the message is done"),
-            ("nack", "nack", "deliver it again now"),
-            ("extend", "+ 5 min", "extend the lease"),
-        )
-    ]
-    return tag("form", hidden("ack_id", each.ack_id), *buttons, method="post", action=visit.here(), class_="row")
+    acts = (
+        ("ack", "ack", "the message is done"),
+        ("nack", "nack", "deliver it again now"),
+        ("extend", "+ 5 min", "extend the lease"),
+    )
+    return row_form(visit, hidden("ack_id", each.ack_id), acts=acts)
 
 
 async def _actions(visit: Visit, info: ConsumerInfo) -> Html | None:

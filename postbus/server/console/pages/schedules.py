@@ -13,7 +13,7 @@ from postbus.operations import messages
 from postbus.operations import schedules as operations
 from postbus.operations.call import Call
 from postbus.server.console.act import Act, arguments
-from postbus.server.console.forms import button, field, form, hidden, text_area
+from postbus.server.console.forms import button, field, form, hidden, row_form, text_area
 from postbus.server.console.pages.publish import data_of
 from postbus.server.console.parts import Column, ago, badge, card, heading, link, moment, table, until
 from postbus.server.console.stored import as_stored, in_list
@@ -167,16 +167,14 @@ def _buttons(visit: Visit, each: ScheduleInfo) -> Html:
     if not visit.may("manage", each.stream):
         return tag("span", "")
     acts = (("resume", "resume") if each.paused else ("pause", "pause"), ("run", "run now"), ("drop", "remove"))
-    buttons = [tag("button", words, name="act", value=act) for act, words in acts]
-    return tag("form", hidden("name", each.name), *buttons, method="post", action=visit.here(), class_="row")
+    return row_form(visit, hidden("name", each.name), acts=acts)
 
 
 def _once_columns(visit: Visit) -> Sequence[Column[Scheduled]]:
     def cancel(each: Scheduled) -> Html:
         if not visit.may("publish", visit.stream):
             return tag("span", "")
-        button_ = tag("button", "cancel", name="act", value="cancel")
-        return tag("form", hidden("id", each.id), button_, method="post", action=visit.here(), class_="row")
+        return row_form(visit, hidden("id", each.id), acts=(("cancel", "cancel"),))
 
     return [
         Column("is published", lambda each: until(each.deliver_at)),

@@ -11,7 +11,7 @@ from postbus.model.wording import count, rate, size
 from postbus.operations import sources as operations
 from postbus.operations import webhook_sources
 from postbus.server.console.act import Act
-from postbus.server.console.forms import hidden
+from postbus.server.console.forms import hidden, row_form
 from postbus.server.console.parts import Column, Tone, ago, badge, card, code, duration, heading, link, table
 from postbus.server.console.visit import Page, Visit
 from postbus.server.problems import Problem
@@ -129,7 +129,4 @@ def _button(visit: Visit, name: str, kind: str, *, is_paused: bool) -> Html:
     if not visit.may("manage", None):
         return tag("span", "")
     act = "resume" if is_paused else "pause"
-    button = tag("button", act, name="act", value=act)
-    return tag(
-        "form", hidden("name", name), hidden("kind", kind), button, method="post", action=visit.here(), class_="row"
-    )
+    return row_form(visit, hidden("name", name), hidden("kind", kind), acts=((act, act),))
