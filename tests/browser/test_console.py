@@ -33,6 +33,8 @@ PAGES = (
     "streams/orders/messages/1",
     "streams/orders/publish",
     "streams/orders/schedules",
+    "streams/orders/archive",
+    "streams/payments/schedules/nightly",
     "streams/orders/settings",
     "streams/orders/new-consumer",
     "streams/orders/consumers/billing",

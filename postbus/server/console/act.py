@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, is_dataclass
 from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
@@ -30,6 +30,7 @@ class Act:
         said: What to say when it is done, given the result.
         to: The page to go to then.
         stream: The stream that a token must allow it on; None for all.
+        then: What follows when it is done, before the next page is shown.
     """
 
     call: Call[Any]
@@ -37,6 +38,7 @@ class Act:
     said: Callable[[Any], str]
     to: str
     stream: str | None
+    then: Callable[[], Awaitable[Any]] | None = None
 
     def demand(self, visit: Visit) -> None:
         """Refuse it unless the token of the session allows it.

@@ -138,6 +138,8 @@ class Console:
         """Do what a form asks for."""
         act.demand(visit)
         result = await visit.run(act.call)
+        if act.then is not None:
+            await act.then()
         self._figures.forget()
         http = act.call.http
         route = "" if http is None else f"{http.route.method} {http.route.of(*http.names)}"

@@ -72,7 +72,7 @@ async def show(visit: Visit) -> Page:
     if len(attempts) == _ATTEMPTS:
         before = attempts[-1].attempted_at.isoformat()
         onward = tag("nav", link("older →", visit.here(before=before), rel="next"), class_="pages")
-    search = tag("form", field("seq", "Of the message", seq, inputmode="numeric"), button("Show"), class_="inline")
+    search = tag("form", field("seq", "Of the message", seq, inputmode="numeric"), button("Show"), class_="inline find")
     body = join(
         card(heading("Endpoint", _state(endpoint)), settings((each, value_of(value)) for each, value in shown.items())),
         _actions(visit, endpoint) if visit.may("manage", stream) else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from postbus.html.markup import Html, join, tag
-from postbus.model.source import SourceInfo
+from postbus.model.source import WELL, SourceInfo
 from postbus.model.webhook import WebhookSourceInfo
 from postbus.model.wording import count, rate, size
 from postbus.operations import sources as operations
@@ -20,7 +20,6 @@ from postbus.server.problems import Problem
 _UNCHANGED: Final[dict[str, Any]] = dict.fromkeys(
     ("stream", "secrets", "options", "key", "id_from", "keep_headers", "dedup", "max_body_bytes", "max_rate")
 )
-_GOOD: Final = ("streaming", "backfilling", "starting")
 
 
 async def show_all(visit: Visit) -> Page:
@@ -65,7 +64,7 @@ def _hint(command: str) -> Html:
 
 def _columns(visit: Visit) -> list[Column[SourceInfo]]:
     def state(each: SourceInfo) -> Html:
-        tone: Tone = "good" if each.state in _GOOD else "warn" if each.state == "paused" else "bad"
+        tone: Tone = "good" if each.state in WELL else "warn" if each.state == "paused" else "bad"
         why = [tag("p", text, class_="advice") for text in (each.problem, each.remedy) if text]
         return join(badge(each.state.replace("_", " "), tone), *why)
 
