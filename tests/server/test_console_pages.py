@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 
@@ -90,9 +91,33 @@ def test_the_overview_says_how_everything_that_runs_by_itself_does(fresh_url: st
         shown = page(api, "")
 
     assert "orders / hooks is not pushed: its endpoint is paused: their maintenance" in shown
-    assert re.search(r'<dt>endpoints</dt><dd><a[^>]*>1</a> <span class="badge warn">1 halted</span>', shown)
+    assert re.search(r'<dt>endpoints</dt><dd><a[^>]*>1 <span class="badge warn">1 halted</span></a>', shown)
     assert re.search(r"<dt>schedules</dt><dd><a[^>]*>1</a></dd>", shown)
     assert re.search(r"<dt>longest lease</dt><dd><time", shown)
+
+
+def test_a_change_of_settings_is_previewed(api: Api, orders: Stream, url: str) -> None:
+    orders.send(*((None, n) for n in range(20)))
+    settings = f"streams/{orders.name}/settings"
+    change = {"act": "alter", "partitions": "8", "max_messages": "5", "retain_up_to": "1h"}
+
+    shown = unescape(send(api, settings, preview="1", **change).text)
+
+    assert "<td>partitions</td><td>4</td><td>8</td>" in shown
+    assert "<td>retain up to</td>" in shown
+    assert "lie in 8 partitions" in shown
+    assert "about 15 messages, the oldest, are removed" in shown
+    assert "No message is that old" in shown
+    with postbus.connect(url, upkeep=False) as bus:
+        assert bus.stream_info(orders.name).partitions == 4
+        # The form below it saves the same.
+        fields = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', shown))
+        assert send(api, settings, **{**fields, "act": "alter"}).status_code == 303
+        info = bus.stream_info(orders.name)
+        assert (info.partitions, info.max_messages) == (8, 5)
+    billing = f"streams/{orders.name}/consumers/billing/settings"
+    shown = unescape(send(api, billing, act="alter", preview="1", filter_key_pattern="a.>").text)
+    assert "What it has passed does not come again" in shown
 
 
 def test_a_range_is_replayed_at_a_rate(api: Api, orders: Stream, url: str) -> None:
@@ -108,6 +133,32 @@ def test_a_range_is_replayed_at_a_rate(api: Api, orders: Stream, url: str) -> No
         until(lambda: bus.tasks.run() or bus.tasks.list_all(orders.name)[0].state == "done", "it is done")
         bus.sweep(orders.name)
         assert sorted(each.seq for each in bus.consumer(orders.name, "billing").receive(10)) == seqs[2:5]
+
+
+def test_the_log_says_who_did_what(fresh_url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with postbus.connect(fresh_url, upkeep=False) as bus:
+        bus.create_stream("orders")
+        bus.create_consumer("orders", "billing")
+        text = bus.tokens.create("ada", scopes=["consume", "manage"]).text
+    with serving(fresh_url, require_tokens=True) as api:
+        send(api, "login", token=text)
+        assert send(api, "streams/orders/consumers/billing", act="pause", as_code="1").status_code == 200
+        assert send(api, "streams/orders/consumers/billing", act="pause").status_code == 303
+    lines = [json.loads(line) for line in "".join(capfd.readouterr()).splitlines() if line.startswith("{")]
+    (done,) = [line for line in lines if line["event"] == "console"]
+    assert (done["token"], done["did"]) == ("ada", "POST /api/streams/orders/consumers/billing/pause")
+    assert text not in json.dumps(lines)
+
+
+def test_the_first_page_is_small(fresh_url: str) -> None:
+    with serving(fresh_url) as api, postbus.connect(fresh_url, upkeep=False) as bus:
+        for number in range(60):
+            bus.create_stream(f"a-stream-with-quite-a-long-name-{number}", partitions=1)
+        first = api.get("/console/").text
+        assets = re.findall(r'(?:href|src)="(\./static/[^"]+)"', first)
+        assert len(assets) == 3
+        sizes = [len(first.encode()), *(len(api.get(f"/console/{each}").content) for each in assets)]
+    assert sum(sizes) < 60_000, sizes
 
 
 def test_figures_are_those_of_stats(api: Api, orders: Stream, url: str) -> None:

@@ -20,6 +20,7 @@ from postbus.model.pipeline import PipelineInfo
 from postbus.model.push import PushInfo
 from postbus.model.schedule import ScheduleInfo
 from postbus.model.source import SourceInfo
+from postbus.model.webhook import WebhookSourceInfo
 from postbus.server.console.renewed import Renewed
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Services:
     """What publishes and sends by itself."""
 
     sources: Sequence[SourceInfo]
+    webhooks: Sequence[WebhookSourceInfo]
     pushes: Sequence[PushInfo]
     schedules: Sequence[ScheduleInfo]
 
@@ -113,7 +115,12 @@ class FigureCache:
 
     async def _ask_services(self) -> Services:
         bus = self._connection.bus
-        return Services(await bus.sources.list_all(), await bus.list_pushes(), await bus.schedules.list_all())
+        return Services(
+            await bus.sources.list_all(),
+            await bus.webhook_sources.list_all(),
+            await bus.list_pushes(),
+            await bus.schedules.list_all(),
+        )
 
     def rates(self, stream: str) -> list[float]:
         """Messages published per second between the last looks at it, the oldest first."""

@@ -54,6 +54,7 @@ async def _visible_services(visit: Visit) -> Services:
     sees = visit.token.sees
     return Services(
         [each for each in found.sources if sees(each.stream)],
+        [each for each in found.webhooks if sees(each.stream)],
         [each for each in found.pushes if sees(each.stream)],
         [each for each in found.schedules if sees(each.stream)],
     )
@@ -82,6 +83,7 @@ def _service_tiles(visit: Visit, found: Figures, services: Services) -> Html | N
     """What publishes and sends by itself, where there is some: how many, and how many of them are not well."""
     groups = [
         ("sources", "sources", [each.state in WELL for each in services.sources]),
+        ("webhook sources", "sources", [not each.paused for each in services.webhooks]),
         ("endpoints", "push", [each.state == "active" for each in services.pushes]),
         ("schedules", "schedules", [not each.paused and not each.problem for each in services.schedules]),
         ("pipelines", "pipelines", [each.state not in ("failed", "lost") for each in found.pipelines]),
@@ -91,7 +93,7 @@ def _service_tiles(visit: Visit, found: Figures, services: Services) -> Html | N
         if are_well:
             halted = len(are_well) - sum(are_well)
             note = join(" ", badge(f"{halted:,} halted", "warn")) if halted else None
-            shown.append((words, join(link(count(len(are_well)), visit.to(path)), note)))
+            shown.append((words, link(join(count(len(are_well)), note), visit.to(path))))
     return tiles(*shown, id="services") if shown else None
 
 
