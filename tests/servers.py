@@ -84,6 +84,7 @@ def database(server_url: str, *, install: bool = True) -> Iterator[str]:
         if server_url not in _templates:
             _templates[server_url] = _create(server_url, None)
             migrations.migrate(url_of(server_url, _templates[server_url]))
+            _publish_all_tables(url_of(server_url, _templates[server_url]))
         template = _templates[server_url]
     name = _create(server_url, template)
     try:
@@ -93,6 +94,16 @@ def database(server_url: str, *, install: bool = True) -> Iterator[str]:
     finally:
         with psycopg.connect(server_url, autocommit=True) as connection:
             connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+def _publish_all_tables(url: str) -> None:
+    """On PostgreSQL 16, databases have what one has that somebody replicates as a whole.
+
+    A table without a replica identity then refuses updates and deletes; so all tests of SQL run under such a publication, too.
+    """
+    with psycopg.connect(url, autocommit=True) as connection:
+        if connection.info.server_version // 10_000 == 16:
+            connection.execute("create publication somebodys for all tables")
 
 
 def _create(server_url: str, template: str | None) -> str:
