@@ -15,7 +15,7 @@ from postbus.db.arrays import Array, BigintArray
 from postbus.html.markup import Html, join, tag
 from postbus.http.request import Request
 from postbus.operations.call import Call
-from postbus.server.console.visit import Visit
+from postbus.server.console.visit import Page, Visit
 
 _parameter: Final = re.compile(r"\$(\d+)")
 
@@ -31,6 +31,7 @@ class Act:
         to: The page to go to then.
         stream: The stream that a token must allow it on; None for all.
         then: What follows when it is done, before the next page is shown.
+        page: A page to show then instead, given the result: what is shown once.
     """
 
     call: Call[Any]
@@ -39,6 +40,7 @@ class Act:
     to: str
     stream: str | None
     then: Callable[[], Awaitable[Any]] | None = None
+    page: Callable[[Any], Page | None] | None = None
 
     def demand(self, visit: Visit) -> None:
         """Refuse it unless the token of the session allows it.

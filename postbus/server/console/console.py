@@ -144,7 +144,8 @@ class Console:
         http = act.call.http
         route = "" if http is None else f"{http.route.method} {http.route.of(*http.names)}"
         logs.note("console", token=visit.token.name, did=route, request_id=visit.request.id)
-        return Redirect(act.to, act.said(result))
+        page = None if act.page is None else act.page(result)
+        return page or Redirect(act.to, act.said(result))
 
     def _response(self, visit: Visit, shown: Shown) -> Response:
         headers = {**_HEADERS, **visit.headers}

@@ -93,9 +93,11 @@ async def show(visit: Visit) -> Page:
     shown = settings(
         (each, value_of(getattr(info, each))) for each in info.__dataclass_fields__ if each not in ("stream", "name")
     )
+    may_push = visit.may("manage", stream) and not info.is_group and endpoint is None
+    to_push = link("Push its messages …", visit.to("streams", stream, "consumers", name, "push"), class_="button")
     edit = link("Edit", visit.to("streams", stream, "consumers", name, "settings"), class_="button")
     may_edit = visit.may("manage", stream) and not info.is_group
-    parts.append(card(heading("Settings", edit if may_edit else None), shown))
+    parts.append(card(heading("Settings", to_push if may_push else None, edit if may_edit else None), shown))
     if visit.may("manage", stream):
         what = "Remove the consumer with its position, leases and dead letters. Messages stay in the stream."
         drop = form(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,7 +12,6 @@ from postbus.model.amounts import seconds_of
 from postbus.model.token import SCOPES, NewToken, Token
 from postbus.operations import tokens as operations
 from postbus.operations.call import Call, Sql
-from postbus.server import logs
 from postbus.server.console.act import Act, arguments
 from postbus.server.console.forms import button, field, form, hidden, row_form, tick
 from postbus.server.console.parts import Column, ago, badge, card, heading, link, now, table, until
@@ -39,7 +39,7 @@ async def show(visit: Visit) -> Page:
     return Page("Tokens", join(listed, _new(visit) if visit.may("manage", None) else None), tab="tokens")
 
 
-async def change(visit: Visit) -> Page | Act:
+async def change(visit: Visit) -> Act:
     """Create or revoke a token."""
     if visit.form.get("act") == "revoke":
         id_ = whole_number(visit.form.get("id"), "id", least=1)
@@ -63,24 +63,31 @@ async def change(visit: Visit) -> Page | Act:
     streams = [each.strip() for each in visit.form.get("streams", "").split(",") if each.strip()] or ["*"]
     expires_at = now() + timedelta(seconds=seconds_of(length)) if length else None
     call = operations.create(name, scopes=scopes, streams=streams, rate_limit=None, expires_at=expires_at)
+    given = arguments(scopes=scopes, streams=None if streams == ["*"] else streams, expires_at=expires_at)
     if "as_code" in visit.form:
-        given = arguments(scopes=scopes, streams=None if streams == ["*"] else streams, expires_at=expires_at)
-        return Act(_readable(call), f"bus.tokens.create({name!r}, {given})", lambda _: "", visit.to("tokens"), None)
-    created = await visit.run(call)
-    logs.note("console", token=visit.token.name, did=f"created token {created.token.id}", request_id=visit.request.id)
-    body = card(
-        heading("The token is shown this once"),
-        tag("pre", tag("code", created.text), data_copy=""),
-        tag(
-            "p",
-            "Whoever has it may ",
-            ", ".join(created.token.scopes),
-            ". Send it as ",
-            tag("code", "Authorization: Bearer …"),
-        ),
-        tag("p", link("Done", visit.to("tokens"), class_="button primary")),
+        call = _readable(call)
+    return Act(
+        call, f"bus.tokens.create({name!r}, {given})", lambda _: "", visit.to("tokens"), None, page=_shown_once(visit)
     )
-    return Page("Tokens", body, tab="tokens")
+
+
+def _shown_once(visit: Visit) -> Callable[[NewToken], Page]:
+    def page(created: NewToken) -> Page:
+        body = card(
+            heading("The token is shown this once"),
+            tag("pre", tag("code", created.text), data_copy=""),
+            tag(
+                "p",
+                "Whoever has it may ",
+                ", ".join(created.token.scopes),
+                ". Send it as ",
+                tag("code", "Authorization: Bearer …"),
+            ),
+            tag("p", link("Done", visit.to("tokens"), class_="button primary")),
+        )
+        return Page("Tokens", body, tab="tokens")
+
+    return page
 
 
 def _readable(call: Call[NewToken]) -> Call[NewToken]:
