@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from postbus.html.markup import Html, join, tag
@@ -15,12 +16,20 @@ def form(
     return tag(
         "form",
         hidden("act", act),
-        *children,
+        _with_ids_of(act, join(*children)),
         tag("div", submit, code_button(act) if code else None, class_="buttons"),
         method="post",
         action=to or visit.here(),
         class_=class_,
     )
+
+
+def _with_ids_of(act: str, fields: Html) -> Html:
+    """Fields whose ids are their form's own, since two forms of a page may have fields of one name.
+
+    Text of others cannot be taken for an id: its quotes are escaped.
+    """
+    return Html(re.sub(r'\b(id|for|aria-describedby)="([fh])-', rf'\1="\2-{act}-', fields))
 
 
 def row_form(visit: Visit, *fields: Html, acts: Sequence[tuple[str, str] | tuple[str, str, str]]) -> Html:
