@@ -392,21 +392,3 @@ def test_a_proxy_may_add_a_prefix(api: Api, orders: Stream) -> None:
 def test_nothing_is_there_is_a_page_too(api: Api) -> None:
     for path in ("nothing", "streams/nothing", "streams/x/consumers/y", "static/0/none.js"):
         assert api.get(f"/console/{path}").status_code == 404
-
-
-def test_no_two_fields_of_a_page_have_one_id(api: Api, orders: Stream) -> None:
-    orders.send(("k", 1))
-    for path in (
-        "",
-        "/settings",
-        "/schedules",
-        "/publish",
-        "/consumers/billing",
-        "/consumers/billing/dead",
-        "/messages",
-    ):
-        text = page(api, f"streams/{orders.name}{path}")
-        ids = re.findall(r'<[^>]* id="([^"]+)"', text)
-        assert sorted(ids) == sorted(set(ids)), path
-        labelled = re.findall(r'<label for="([^"]+)"', text)
-        assert set(labelled) <= set(ids), path

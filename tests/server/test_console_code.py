@@ -65,6 +65,7 @@ FORMS: tuple[tuple[str, dict[str, str], int], ...] = (
     ("streams/" + HOOK, {"act": "drop", "name": "hooks"}, 1),
     ("streams/" + HOOK, {"act": "resend", "since": "1h"}, 1),
     ("sources", {"as_code": "pause,resume", "kind": "webhook", "name": "hook-{s}"}, 2),
+    ("sources", {"act": "create-webhook", "name": "new-{s}", "stream": "in-{s}", "kind": "github", "max_rate": "9"}, 1),
     ("tokens", {"act": "create", "name": "billing service", "consume": "yes", "streams": "a*, b", "expires": "90d"}, 1),
     ("tokens", {"as_code": "revoke", "id": "1"}, 1),
     ("streams/{s}/consumers/billing", {"act": "drop", "name": "billing"}, 1),

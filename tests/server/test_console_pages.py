@@ -180,3 +180,21 @@ def test_figures_are_those_of_stats(api: Api, orders: Stream, url: str) -> None:
     assert [int(position.replace(",", "")) for _, _, position in positions] == [
         each.position_seq for each in stats.partitions
     ]
+
+
+def test_no_two_fields_of_a_page_have_one_id(api: Api, orders: Stream) -> None:
+    orders.send(("k", 1))
+    for path in (
+        "",
+        "/settings",
+        "/schedules",
+        "/publish",
+        "/consumers/billing",
+        "/consumers/billing/dead",
+        "/messages",
+    ):
+        text = page(api, f"streams/{orders.name}{path}")
+        ids = re.findall(r'<[^>]* id="([^"]+)"', text)
+        assert sorted(ids) == sorted(set(ids)), path
+        labelled = re.findall(r'<label for="([^"]+)"', text)
+        assert set(labelled) <= set(ids), path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
 from html import unescape
 
@@ -50,6 +52,32 @@ def test_an_endpoint_is_set_changed_and_removed(api: Api, orders: Stream, url: s
         assert send(api, path, act="drop", name="bill").status_code == 400
         assert send(api, path, act="drop", name="billing").status_code == 303
     assert "No endpoint" in page(api, path)
+
+
+def test_a_webhook_source_is_created_and_its_secret_shown_once(api: Api, orders: Stream, url: str) -> None:
+    stream = f"in-{orders.name}"
+    api.data("POST", "/api/streams", {"name": stream, "dedup_window_ms": 3 * 86_400_000})
+    form = {"act": "create-webhook", "stream": stream}
+
+    made = send(api, "sources", name=f"hub-{stream}", kind="github", max_rate="50", **form)
+
+    secret = secret_in(made.text)
+    assert secret not in page(api, "sources")
+    body = b'{"id": 7}'
+    signature = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    headers = {"x-hub-signature-256": signature, "x-github-delivery": "one", "x-github-event": "ping"}
+    sent = api.request("POST", f"/api/webhook/hub-{stream}", content=body, headers=headers)
+    assert sent.status_code == 200, sent.text
+    with postbus.connect(url, upkeep=False) as bus:
+        assert [each.data for each in bus.read(stream)] == [{"id": 7}]
+
+    code = send(api, "sources", name="x", kind="stripe", secret="s3cret", as_code="1", **form).text
+    assert ("s3cret" in code, "YOUR_SECRET" in code) == (False, True)
+    signed = send(api, "sources", name=f"own-{stream}", kind="hmac", secret="s3cret", options="header=X-Sig", **form)
+    assert (signed.status_code, "s3cret" in page(api, "sources")) == (303, False)
+    for wrong in ({"kind": "stripe"}, {"kind": "hmac", "options": "header"}, {"kind": "paypal"}):
+        answer = send(api, "sources", name="wrong", **form, **wrong)
+        assert answer.status_code in (400, 422), wrong
 
 
 def test_an_endpoint_that_the_server_may_not_reach_is_refused(api: Api, orders: Stream) -> None:

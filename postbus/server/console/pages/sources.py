@@ -12,6 +12,7 @@ from postbus.operations import sources as operations
 from postbus.operations import webhook_sources
 from postbus.server.console.act import Act
 from postbus.server.console.forms import hidden, row_form
+from postbus.server.console.pages import webhook_form
 from postbus.server.console.parts import Column, Tone, ago, badge, card, code, duration, heading, link, table
 from postbus.server.console.visit import Page, Visit
 from postbus.server.problems import Problem
@@ -40,14 +41,17 @@ async def show_all(visit: Visit) -> Page:
             id="webhooks",
             live=True,
         ),
+        webhook_form.new_source(visit) if visit.may("manage", None) else None,
     )
     return Page("Sources", body, tab="sources")
 
 
 async def change(visit: Visit) -> Act:
-    """Pause or resume a source."""
+    """Pause or resume a source, or create one for webhooks."""
     name, wanted = visit.form.get("name", ""), visit.form.get("act", "")
     here = visit.to("sources")
+    if wanted == "create-webhook":
+        return webhook_form.created(visit, here)
     if wanted not in ("pause", "resume"):
         raise Problem(400, "invalid", "this form is not known", hint="reload the page")
     said = f"source {name} {'is paused' if wanted == 'pause' else 'goes on'}"
