@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+
 from postbus.db.databases import url_of
 from postbus.db.embedded import EmbeddedServer
 from postbus.testing.databases import TemporaryServer, data_directory
@@ -53,5 +55,17 @@ _servers: dict[str, TemporaryServer] = {}
 @contextmanager
 def database(server_url: str, *, install: bool = True) -> Iterator[str]:
     """The URL of a new database, with Postbus installed unless told otherwise."""
-    with _servers.setdefault(server_url, TemporaryServer(server_url)).database(install=install) as url:
+    with _servers.setdefault(server_url, TemporaryServer(server_url, prepare=_publish_all_tables)).database(
+        install=install
+    ) as url:
         yield url
+
+
+def _publish_all_tables(url: str) -> None:
+    """On PostgreSQL 16, databases have what one has that somebody replicates as a whole.
+
+    A table without a replica identity then refuses updates and deletes; so all tests of SQL run under such a publication, too.
+    """
+    with psycopg.connect(url, autocommit=True) as connection:
+        if connection.info.server_version // 10_000 == 16:
+            connection.execute("create publication somebodys for all tables")

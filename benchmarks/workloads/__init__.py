@@ -6,6 +6,7 @@ from typing import Final
 
 from benchmarks.workloads import (
     backfill,
+    console,
     drops,
     due,
     filters,
@@ -87,6 +88,7 @@ WORKLOADS: Final = {
         push_beside.WORKLOAD,
         push_memory.WORKLOAD,
         webhooks.WORKLOAD,
+        console.WORKLOAD,
         source.WORKLOAD,
         spark_read.WORKLOAD,
         spark_write.WORKLOAD,

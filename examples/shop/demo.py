@@ -19,6 +19,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import partners
+
 import postbus
 from postbus import Message
 from postbus.db.embedded.locks import FileLock
@@ -71,7 +73,8 @@ def publish(bus: postbus.Bus, stop: threading.Event) -> None:
         if kind == "paid":
             bus.publish("payments", key=who, data={"order": number, "amount": amount}, dedup_id=f"order-{number}")
             delay = 3600 if number % 5 == 0 else None
-            bus.queue("emails").publish({"to": f"{who}@example.com", "subject": f"Order {number}"}, delay=delay)
+            letter = {"to": f"{who}@example.com", "subject": f"Order {number}"}
+            bus.queue("emails").publish(letter, delay=delay, priority=9 if number % 7 == 0 else 4)
         if number % 20 == 0:
             bus.publish("prices", key=f"sku.{random.randint(1, 40)}", data={"cents": random.randint(100, 9999)})
 
@@ -89,6 +92,8 @@ def work(bus: postbus.Bus, stop: threading.Event) -> None:
             for delivery in reader.receive(50):
                 if random.random() < failing:
                     reader.nack(delivery, reason=random.choice(FAILURES))
+                elif delivery.state is None and random.random() < 0.01:
+                    reader.defer(delivery, delay=20, state={"asked": "the warehouse"})
                 elif random.random() > 0.01:
                     # The rest are in flight until their leases expire.
                     reader.ack(delivery)
@@ -101,8 +106,9 @@ def work(bus: postbus.Bus, stop: threading.Event) -> None:
 
 @contextlib.contextmanager
 def server(port: int, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """`postbus up`, in a folder of its own."""
-    command = [str(Path(sys.executable).with_name("postbus")), "up", "--port", str(port), "--no-access-log"]
+    """`postbus up`, in a folder of its own. It may push to this machine, where the partner is."""
+    postbus_ = str(Path(sys.executable).with_name("postbus"))
+    command = [postbus_, "up", "--port", str(port), "--no-access-log", "--push-allow", "127.0.0.0/8"]
     environment = {**os.environ, "POSTBUS_DATA_DIR": str(folder)}
     environment.pop("POSTBUS_URL", None)
     # In a session of its own, so that Ctrl-C reaches it once.
@@ -137,10 +143,14 @@ def main() -> None:
     with (
         folder_of_its_own() as folder,
         postbus.connect(data_dir=folder) as bus,
+        partners.partner() as endpoint,
         server(chosen.port, folder) as process,
     ):
         create(bus)
+        partners.create(bus, bus.url, endpoint)
         threads = [threading.Thread(target=each, args=(bus, stop)) for each in (publish, work)]
+        threads.append(threading.Thread(target=partners.change_products, args=(bus.url, stop)))
+        threads.append(threading.Thread(target=partners.send_webhooks, args=(f"http://localhost:{chosen.port}", stop)))
         for thread in threads:
             thread.start()
         print(f"\nThe shop is open: http://localhost:{chosen.port}/   Ctrl-C closes it.\n", flush=True)

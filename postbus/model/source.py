@@ -11,6 +11,8 @@ SourceFormat = Literal["sequin", "sequin2024", "debezium"]
 SourceOperation = Literal["insert", "update", "delete", "truncate"]
 BackfillAction = Literal["start", "pause", "resume", "cancel"]
 OPERATIONS: Final[tuple[SourceOperation, ...]] = ("insert", "update", "delete", "truncate")
+# The states in which nothing has to be done.
+WELL: Final = ("streaming", "backfilling", "starting")
 FORMATS: Final[tuple[SourceFormat, ...]] = ("sequin", "sequin2024", "debezium")
 
 

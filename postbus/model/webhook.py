@@ -9,6 +9,8 @@ from typing import Any, Final, Literal, get_args
 
 WebhookKind = Literal["standard", "stripe", "github", "shopify", "slack", "hmac", "basic", "header", "none"]
 WEBHOOK_KINDS: Final[tuple[WebhookKind, ...]] = get_args(WebhookKind)
+# Where the receiver chooses the secret. All others give you theirs.
+SECRET_MADE_FOR: Final[tuple[WebhookKind, ...]] = ("github", "standard", "hmac", "header")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

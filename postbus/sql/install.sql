@@ -5203,8 +5203,8 @@ as $$
 /*
 Check the arguments and circumstances of a receive, and begin it. Hot: one statement.
 
-Raises   PB400 for arguments out of range, PB409 for a group or another data type, PB412 outside READ COMMITTED: with a snapshot
-         that is kept, messages would be skipped or delivered twice.
+Raises   PB400 for arguments out of range, PB404 for a stream that was dropped meanwhile, PB409 for a group or another data
+         type, PB412 outside READ COMMITTED: with a snapshot that is kept, messages would be skipped or delivered twice.
 */
 declare
     claim postbus_data.receive_state;
@@ -5241,6 +5241,10 @@ begin
             message = format('stream "%s" holds %s, not %s', reader.stream_name, claim.data_type, expected_type);
     end if;
     claim.layout := postbus_data.reading_layout(reader);
+    if claim.layout is null then
+        -- The stream was dropped while this receive began.
+        perform postbus_data.raise_unknown_stream(reader.stream_name);
+    end if;
     claim.quota := reader.max_ack_pending / (postbus_data.layout_count(claim.layout) + 1);
     if claim.quota < 100 then
         -- The limit is too small to divide among the partitions: one receive at a time counts everything in flight.
@@ -19137,7 +19141,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('7a7506d70bd9f52a')
+insert into postbus_data.installation (functions_digest) values ('3ea1ac91f6fd035c')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

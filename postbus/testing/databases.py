@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -26,10 +26,12 @@ class TemporaryServer:
 
     Args:
         url: The URL of one of its databases, for a role that may create others.
+        prepare: Called once, with the URL of the database of which all others are copies: for what they should have besides.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, prepare: Callable[[str], None] | None = None) -> None:
         self.url = url
+        self._prepare = prepare
         self._template: str | None = None
 
     @contextmanager
@@ -58,6 +60,8 @@ class TemporaryServer:
             name = _new_name()
             create_database(self.url, name)
             migrations.migrate(url_of(self.url, name))
+            if self._prepare is not None:
+                self._prepare(url_of(self.url, name))
             self._template = name
         return self._template
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +12,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 import postbus
 from postbus import Message
 from tests import servers
+from tests.browser.conftest import quiet
+from tests.browser.opening import PAGES, opened
 from tests.server.serving import Api, serving
 from tests.waiting import until
 
@@ -25,119 +24,6 @@ HOSTILE = (
     "'\"><iframe srcdoc='<script>parent.hacked=1</script>'>",
     "javascript:window.hacked=1",
 )
-PAGES = (
-    "",
-    "streams",
-    "streams/orders",
-    "streams/orders/messages",
-    "streams/orders/messages/1",
-    "streams/orders/publish",
-    "streams/orders/schedules",
-    "streams/orders/settings",
-    "streams/orders/new-consumer",
-    "streams/orders/consumers/billing",
-    "streams/orders/consumers/billing?to=earliest",
-    "streams/orders/consumers/billing/settings",
-    "streams/orders/consumers/billing/dead",
-    "consumers",
-    "dead",
-    "schedules",
-    "sources",
-    "push",
-    "pipelines",
-    "doctor",
-    "tokens",
-    "new/stream",
-)
-# Where screenshots go: into the docs, when they are made for them.
-SHOTS = os.environ.get("POSTBUS_SCREENSHOTS")
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[servers.Server]:
-    with servers.running("pg18") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def url(database: servers.Server) -> Iterator[str]:
-    with servers.database(database.url) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def shop(url: str) -> Iterator[postbus.Bus]:
-    """A bus with streams, consumers in every state, schedules, and dead letters."""
-    with postbus.connect(url, upkeep=False) as bus:
-        fill(bus)
-        yield bus
-
-
-@pytest.fixture(scope="module")
-def api(url: str, shop: postbus.Bus) -> Iterator[Api]:
-    with serving(url) as api:
-        yield api
-
-
-@pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """A browser's profile. What pages log, and what their policy refuses, fails the test."""
-    found = browser.new_context(viewport={"width": 1440, "height": 900})
-    problems: list[str] = []
-    found.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-    found.on("weberror", lambda error: problems.append(str(error.error)))
-    yield found
-    found.close()
-    # A form that is refused is answered with 400 or 403, which Chromium logs.
-    assert [each for each in problems if "status of 40" not in each] == []
-
-
-@pytest.fixture
-def page(context: BrowserContext) -> Page:
-    return context.new_page()
-
-
-def fill(bus: postbus.Bus) -> None:
-    for name in ("payments", "shipments", "clicks"):
-        bus.create_stream(name, partitions=4)
-    bus.create_stream("orders", partitions=4)
-    bus.create_queue("emails", max_deliver=5)
-    billing = bus.create_consumer("orders", "billing", max_deliver=1, keep_history=86_400)
-    bus.create_consumer("orders", "shipping", filter="orders.*.paid")
-    bus.create_consumer("clicks", "analytics", order="none").pause()
-    bus.create_group("clicks", "warehouse")
-    customers = ("ada", "bob", "cleo", "dan")
-    bus.publish_many(
-        "orders",
-        [
-            Message(
-                key=f"orders.{customers[n % 4]}.{'paid' if n % 3 else 'new'}",
-                data={"order": n, "customer": customers[n % 4], "amount": n * 7 % 100, "items": [{"sku": n % 9}]},
-                headers={"trace": f"{n:08x}"},
-            )
-            for n in range(1, 201)
-        ],
-    )
-    bus.publish_many("clicks", [Message(key=f"click.{n % 50}", data={"x": n}) for n in range(2000)])
-    for n in range(12):
-        bus.queue("emails").publish({"to": f"{customers[n % 4]}@example.com"})
-    # Of all partitions: a receive of fewer may take from one that has none of the messages which fail.
-    for delivery in billing.receive(200):
-        if delivery.seq % 9 == 0:
-            billing.nack(
-                delivery, reason="card declined: insufficient funds" if delivery.seq % 2 else "gateway timed out"
-            )
-        elif delivery.seq % 11:
-            billing.ack(delivery)
-    bus.sweep()
-    bus.schedules.create("payments", "nightly", cron="30 2 * * *", time_zone="Europe/Berlin", data={"kind": "daily"})
-    bus.schedules.create("payments", "heartbeat", every=60, data={"kind": "beat"})
-    bus.publish("payments", key="later", data={"n": 1}, delay=3600)
-
-
-def opened(page: Page, api: Api, path: str) -> Page:
-    page.goto(f"{api.url}/console/{path}")
-    return page
 
 
 def test_the_overview_says_what_is_wrong_and_follows_what_happens(page: Page, api: Api, shop: postbus.Bus) -> None:
@@ -261,8 +147,20 @@ def test_keys_lead_everywhere(page: Page, api: Api) -> None:
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("clicks")
-    page.keyboard.press("p")
+    page.keyboard.press("l")
     expect(page.locator("#live")).to_have_text("paused")
+    page.keyboard.press("Escape")
+    expect(page.locator("h1")).to_have_text("Streams")
+    page.keyboard.press("w")
+    expect(page.locator("h1")).to_have_text("Sources")
+    opened(page, api, "streams/orders/messages")
+    page.keyboard.press("n")
+    page.wait_for_url(re.compile("resume="))
+    page.keyboard.press("f")
+    expect(page.get_by_label("Key", exact=True)).to_be_focused()
+    opened(page, api, "streams/orders/consumers/billing")
+    page.keyboard.press("t")
+    page.wait_for_url(re.compile("state=available"))
 
 
 def test_what_strangers_wrote_is_not_run(page: Page, api: Api, shop: postbus.Bus) -> None:
@@ -283,34 +181,17 @@ def test_what_strangers_wrote_is_not_run(page: Page, api: Api, shop: postbus.Bus
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible(browser: Browser, api: Api, scheme: Any) -> None:
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=scheme)
-    page = context.new_page()
     found: dict[str, list[str]] = {}
-    # In the dark only the colors differ.
-    for path in PAGES if scheme == "light" else PAGES[:10]:
-        opened(page, api, path)
-        response = Axe().run(page).response
-        serious = [each for each in response["violations"] if each["impact"] in ("serious", "critical")]
-        if serious:
-            found[path] = [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in serious]
-    context.close()
-    assert found == {}
-
-
-@pytest.mark.parametrize("width", [1440, 800, 390])
-def test_pages_fit_the_screen(browser: Browser, api: Api, width: int, tmp_path: Path) -> None:
-    for scheme in ("light", "dark") if SHOTS else ("light",):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
-        )
+    with quiet(browser, viewport={"width": 1440, "height": 900}, color_scheme=scheme) as context:
         page = context.new_page()
-        for path in PAGES:
+        # In the dark only the colors differ.
+        for path in PAGES if scheme == "light" else PAGES[:10]:
             opened(page, api, path)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
-            name = path.partition("?")[0].replace("/", "-") or "overview"
-            folder = Path(SHOTS) if SHOTS else tmp_path
-            page.screenshot(path=folder / f"console-{name}-{scheme}-{width}.png", full_page=width < 1440)
-        context.close()
+            response = Axe().run(page).response
+            serious = [each for each in response["violations"] if each["impact"] in ("serious", "critical")]
+            if serious:
+                found[path] = [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in serious]
+    assert found == {}
 
 
 def test_without_javascript_pages_can_be_read_and_forms_work(browser: Browser, api: Api, shop: postbus.Bus) -> None:

@@ -20,6 +20,7 @@ from postbus.cli.observe.consumer import ConsumerScreen
 from postbus.cli.observe.help import KEYS
 from postbus.cli.observe.messages import MessagesScreen
 from postbus.cli.observe.overview import OverviewScreen
+from postbus.cli.observe.schedules import SchedulesScreen
 from postbus.cli.observe.screens import LiveScreen
 from postbus.cli.observe.table import Table
 from tests.server.serving import serving
@@ -258,7 +259,7 @@ async def test_a_question_mark_shows_all_keys(bus_url: str) -> None:
         await screen.press("escape")
         await screen.shows("consumers of orders")
     explained = {key for keys, _ in KEYS for key in keys.split()}
-    for kind in (LiveScreen, OverviewScreen, MessagesScreen, ConsumerScreen, Table):
+    for kind in (LiveScreen, OverviewScreen, MessagesScreen, ConsumerScreen, SchedulesScreen, Table):
         bound = {key for each in kind.BINDINGS for key in each.key.split(",")}  # type: ignore[union-attr]
         assert bound <= explained, kind
 
@@ -322,3 +323,20 @@ async def test_a_consumer_shows_how_many_wait_at_each_priority(bus_url: str) -> 
         assert "by priority" not in screen.text
         await screen.bus.publish_many("orders", [postbus.Message(data=n, priority=9) for n in range(3)])
         await screen.shows("by priority 9: 3, 4: ")
+
+
+async def test_schedules_show_their_times_and_are_paused_and_run(bus_url: str) -> None:
+    with postbus.connect(bus_url, upkeep=False) as bus:
+        bus.schedules.create("orders", "nightly", cron="30 2 * * *", time_zone="Europe/Berlin", data=1, priority=7)
+        bus.schedules.create("payments", "beat", every=600, data=2)
+    async with observing(bus_url, (140, 40)) as screen:
+        await screen.press("c")
+        await screen.shows(
+            "2 schedules", "nightly", "30 2 * * *", "Europe/Berlin", "every 10m", "never", "next, in UTC"
+        )
+        await screen.press("p", "y")
+        await screen.shows("paused nightly", "it has no times while it is paused")
+        await screen.press("r", "y")
+        await screen.shows("published as seq 13")
+        (run,) = (await screen.bus.schedules.info("orders", "nightly")).last_runs
+        assert (run.seq, run.occurrence) == (13, None)

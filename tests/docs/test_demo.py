@@ -25,6 +25,7 @@ def test_the_demo_has_traffic_to_look_at_and_ends_with_ctrl_c() -> None:
     ) as demo:
         try:
             published = until(lambda: busy(port), "orders are published and billed", seconds=60)
+            until(lambda: everything_moves(port), "changes, webhooks and pushes arrive", seconds=60)
         finally:
             demo.send_signal(signal.SIGINT)
             said = demo.communicate(timeout=120)[0]
@@ -42,3 +43,15 @@ def busy(port: int) -> int:
         return 0
     stats = answer.get("data", {})
     return int(stats.get("horizon_seq", 0)) if stats.get("horizon_seq", 0) > 10 else 0
+
+
+def everything_moves(port: int) -> bool:
+    """Whether the streams of sources have messages, and the partner has got some."""
+    api = f"http://127.0.0.1:{port}/api"
+    try:
+        last = {each["name"]: each["last_seq"] for each in httpx.get(f"{api}/streams").json()["data"]}
+        endpoint: Any = httpx.get(f"{api}/streams/orders/consumers/partner/push").json().get("data") or {}
+    except httpx.HTTPError:
+        return False
+    # Six products were there before.
+    return last["catalog"] > 6 and last["refunds"] > 0 and bool(endpoint.get("last_success_at"))

@@ -3,7 +3,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg.sql import SQL, Literal
 
 import postbus
 
@@ -122,3 +124,26 @@ async def test_an_unknown_stream_is_an_error_with_a_hint(bus: Any, call: str) ->
         await getattr(bus, call)("no-such")
     assert caught.value.hint is not None
     assert "create" in caught.value.hint
+
+
+async def test_a_receive_that_meets_the_drop_of_its_stream_says_that_there_is_none(
+    bus: Any, stream: str, sql: Any
+) -> None:
+    await bus.create_consumer(stream, "c")
+    with pytest.raises(psycopg.Error, match="does not exist") as caught, sql.transaction():
+        sql.execute(
+            SQL(
+                """
+                do $$
+                declare
+                    reader postbus_data.consumer;
+                begin
+                    select c.* into reader from postbus_data.consumer as c where c.stream_name = {0} and c.name = 'c';
+                    perform postbus.drop_stream({0});
+                    perform postbus_data.claim_batches(reader, 10, null, 'json', null);
+                end
+                $$
+                """
+            ).format(Literal(stream))
+        )
+    assert caught.value.sqlstate == "PB404"

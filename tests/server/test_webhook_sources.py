@@ -7,9 +7,12 @@ import gzip
 import hashlib
 import hmac
 import secrets
+import time
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from tests.server.senders import BODY, SECRET, SENDERS, Headers, Source, mac, now, signed_by_github, signed_by_slack
 from tests.server.serving import Api, serving
@@ -181,6 +184,29 @@ def test_the_rate_of_a_source_is_limited_and_a_paused_one_is_repeated_later(api:
     source.alter(paused=True)
     assert (source.send(b"1").status_code, "retry-after" in source.send(b"1").headers) == (503, True)
     assert api.post("/api/webhook/nobody").status_code == 404
+
+
+def test_what_cannot_be_stored_in_time_is_asked_for_again_and_counts_once(api: Api, stream: str, url: str) -> None:
+    source = Source(api, stream, "github")
+    body = b'{"number": 1}'
+    headers = {**signed_by_github(body), "x-github-delivery": "the-first"}
+    assert source.send(b"2", {**signed_by_github(b"2"), "x-github-delivery": "before"}).status_code == 200
+    with psycopg.connect(url) as holder:
+        (table,) = holder.execute(
+            "select min(t.relname) from pg_class as t join postbus_data.stream as s on t.relname ~ ('^log_' || s.id || '_') "
+            "where s.name = %s and t.relkind = 'r'",
+            (stream,),
+        ).fetchone() or ("",)
+        holder.execute(SQL("lock table postbus_data.{} in access exclusive mode").format(Identifier(table)))
+        begun = time.monotonic()
+        late = source.send(body, headers)
+        took = time.monotonic() - begun
+    assert (late.status_code, late.headers["retry-after"]) == (503, "5")
+    assert took < 3
+
+    # GitHub would not, but others send it again.
+    until(lambda: source.send(body, headers).status_code == 200, "it is stored")
+    assert [each["data"] for each in source.messages].count({"number": 1}) == 1
 
 
 def test_a_dedup_window_that_is_too_short_is_refused_with_what_to_do(api: Api) -> None:

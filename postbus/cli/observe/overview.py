@@ -13,6 +13,7 @@ from postbus.cli.observe import consumer_actions, figures
 from postbus.cli.observe.consumer import ConsumerScreen
 from postbus.cli.observe.feed import StreamRow
 from postbus.cli.observe.messages import MessagesScreen
+from postbus.cli.observe.schedules import SchedulesScreen
 from postbus.cli.observe.screens import LiveScreen, in_background
 from postbus.cli.observe.sources import SourcesScreen
 from postbus.cli.observe.table import Column, Table
@@ -141,6 +142,7 @@ class OverviewScreen(LiveScreen):
         Binding("g", "seek", "Seek"),
         Binding("d", "redrive", "Redrive"),
         Binding("w", "sources", "Sources", show=False),
+        Binding("c", "schedules", "Schedules", show=False),
     ]
 
     def __init__(self, stream: str | None = None) -> None:
@@ -242,6 +244,9 @@ class OverviewScreen(LiveScreen):
 
     def action_sources(self) -> None:
         self.app.push_screen(SourcesScreen())
+
+    def action_schedules(self) -> None:
+        self.app.push_screen(SchedulesScreen())
 
     def _chosen(self) -> tuple[str, ConsumerOverview] | None:
         stream, consumer = self.streams.row, self.consumers.row

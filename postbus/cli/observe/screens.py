@@ -100,10 +100,11 @@ class LiveScreen(Screen[None]):
         raise NotImplementedError
 
     def show_top(self) -> None:
-        top = self.query_one(Top)
-        problem = self._problem()
-        top.set_class(problem is not None, "-problem")
-        top.update(Text(problem or self.where(), no_wrap=True, overflow="ellipsis"))
+        # A screen that is just being opened or left has none.
+        for top in self.query(Top):
+            problem = self._problem()
+            top.set_class(problem is not None, "-problem")
+            top.update(Text(problem or self.where(), no_wrap=True, overflow="ellipsis"))
 
     def _problem(self) -> str | None:
         problem, answered = self.feed.problem, self.feed.answered_at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -11,13 +11,11 @@ from textual.widgets import Static
 from postbus.cli.observe import figures
 from postbus.cli.observe.screens import LiveScreen
 from postbus.cli.observe.table import Column, Table
-from postbus.model.source import SourceInfo
-
-_WELL: Final = ("streaming", "backfilling", "starting")
+from postbus.model.source import WELL, SourceInfo
 
 
 def _style(row: SourceInfo) -> str:
-    if row.state in _WELL:
+    if row.state in WELL:
         return "green"
     return "yellow" if row.state in ("paused", "waiting_for_slot") else "bold red"
 

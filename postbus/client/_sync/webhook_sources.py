@@ -5,17 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from postbus.client._sync.base import Client
 from postbus.model.errors import NotFound
-from postbus.model.webhook import WebhookKind, WebhookSourceInfo
+from postbus.model.webhook import SECRET_MADE_FOR, WebhookKind, WebhookSourceInfo
 from postbus.operations import webhook_sources as operations
 from postbus.webhooks.options import check_options
 from postbus.webhooks.signatures import new_secret
-
-# Where the receiver chooses the secret. All others give you theirs.
-_CHOSEN_HERE: Final = ("github", "standard", "hmac", "header")
 
 
 class WebhookSources(Client):
@@ -84,7 +81,7 @@ class WebhookSources(Client):
             dedup=dedup,
             max_body_bytes=max_body_bytes,
             max_rate=max_rate,
-            secret=new_secret() if not secrets and kind in _CHOSEN_HERE else None,
+            secret=new_secret() if not secrets and kind in SECRET_MADE_FOR else None,
         )
         return self._transport.run(call)
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, is_dataclass
+from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from postbus.codec import fields
+from postbus.db.arrays import Array, BigintArray
 from postbus.html.markup import Html, join, tag
 from postbus.http.request import Request
 from postbus.operations.call import Call
-from postbus.server.console.visit import Visit
+from postbus.server.console.visit import Page, Visit
 
 _parameter: Final = re.compile(r"\$(\d+)")
 
@@ -28,6 +30,8 @@ class Act:
         said: What to say when it is done, given the result.
         to: The page to go to then.
         stream: The stream that a token must allow it on; None for all.
+        then: What follows when it is done, before the next page is shown.
+        page: A page to show then instead, given the result: what is shown once.
     """
 
     call: Call[Any]
@@ -35,6 +39,8 @@ class Act:
     said: Callable[[Any], str]
     to: str
     stream: str | None
+    then: Callable[[], Awaitable[Any]] | None = None
+    page: Callable[[Any], Page | None] | None = None
 
     def demand(self, visit: Visit) -> None:
         """Refuse it unless the token of the session allows it.
@@ -50,7 +56,7 @@ class Act:
         """The change in three languages."""
         return join(
             _block("curl", self._curl(url, has_token=has_token)),
-            _block("Python", f"import postbus\n\nbus = postbus.connect()\n{self.python}"),
+            _block("Python", self._python()),
             _block("SQL", self._sql()),
         )
 
@@ -67,6 +73,10 @@ class Act:
             body=body,
             has_token=has_token,
         ).as_curl()
+
+    def _python(self) -> str:
+        modules = ("import datetime\n\n" if "datetime." in self.python else "") + "import postbus"
+        return f"{modules}\n\nbus = postbus.connect()\n{self.python}"
 
     def _sql(self) -> str:
         statement, parameters = self.call.as_sql()
@@ -87,10 +97,28 @@ def sql_literal(value: Any) -> str:
     if isinstance(value, datetime):
         return f"timestamptz '{value.isoformat()}'"
     if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    if isinstance(value, list | tuple):
-        return f"array[{', '.join(map(sql_literal, value))}]"
+        value = _text_of(value)
+    if isinstance(value, Array):
+        # Without a type of its own, so that it takes that of the function's parameter.
+        value = "{" + ", ".join(map(_element, value.numbers if isinstance(value, BigintArray) else value.values)) + "}"
     return "'" + str(value).replace("'", "''") + "'"
+
+
+def _text_of(value: bytes) -> str:
+    """Bytes as a literal of text, JSON or bytea, whichever the parameter is; what is no text only fits into bytea."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return "\\x" + value.hex()
+
+
+def _element(value: bytes | int | None) -> str:
+    """An element of an array, as its literal has it."""
+    if value is None:
+        return "null"
+    if isinstance(value, int):
+        return str(value)
+    return '"' + value.decode(errors="replace").replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _block(name: str, text: str) -> Html:
@@ -104,4 +132,11 @@ def _block(name: str, text: str) -> Html:
 
 def arguments(**given: object) -> str:
     """Named arguments as Python writes them; None leaves one out."""
-    return ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+    return ", ".join(f"{name}={_written(value)}" for name, value in given.items() if value is not None)
+
+
+def _written(value: object) -> str:
+    if not is_dataclass(value):
+        return repr(value)
+    held = {each.name: getattr(value, each.name) for each in fields_of(value)}
+    return f"postbus.{type(value).__name__}({arguments(**held)})"

@@ -9,6 +9,7 @@ from typing import Final
 
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
+from postbus.model.push import PushInfo
 from postbus.model.wording import age, counted
 from postbus.server.console.parts import Tone
 
@@ -37,10 +38,11 @@ def troubles(
     streams: Iterable[StreamOverview],
     consumers: Iterable[ConsumerOverview],
     pipelines: Iterable[PipelineInfo],
+    pushes: Iterable[PushInfo],
     now: datetime,
 ) -> list[Trouble]:
     """What needs attention, the worst first."""
-    found = [*_of_streams(streams), *_of_consumers(consumers, now), *_of_pipelines(pipelines)]
+    found = [*_of_streams(streams), *_of_consumers(consumers, now), *_of_pipelines(pipelines), *_of_pushes(pushes, now)]
     return sorted(found, key=lambda each: (each.rank, each.text))
 
 
@@ -87,6 +89,17 @@ def _of_pipelines(pipelines: Iterable[PipelineInfo]) -> Iterator[Trouble]:
         if each.state in ("failed", "lost"):
             reason = f": {each.last_error[:200]}" if each.last_error else ""
             yield Trouble(1, "bad", f"pipeline {each.name} has {_was(each.state)}{reason}", ("pipelines",))
+
+
+def _of_pushes(pushes: Iterable[PushInfo], now: datetime) -> Iterator[Trouble]:
+    for each in pushes:
+        if each.state == "active":
+            continue
+        since = f", without a success for {age(each.first_failure_at, now)}" if each.first_failure_at else ""
+        what = f"{each.stream} / {each.consumer} is not pushed: its endpoint is {each.state}{since}"
+        reason = f": {each.reason[:200]}" if each.reason else ""
+        path = ("streams", each.stream, "consumers", each.consumer, "push")
+        yield Trouble(2, "bad" if each.state == "paused" else "warn", what + reason, path)
 
 
 def _was(state: str) -> str:

@@ -23,6 +23,7 @@ from postbus.server.router import Router
 from postbus.server.state import AppState
 
 _MOST_FIELDS: Final = 2000
+_MOST_ACTS: Final = 8
 _HEADERS: Final = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -86,6 +87,8 @@ class Console:
             away = await self._identify(visit)
             if away is not None:
                 return away
+        if method == "POST" and "as_code" in visit.form:
+            return await self._code(visit, found.endpoint)
         shown = await found.endpoint(visit)
         return await self._perform(visit, shown) if isinstance(shown, Act) else shown
 
@@ -111,24 +114,38 @@ class Console:
             return Redirect(visit.to("login"), "the session has ended; log in again" if text else "")
         return None
 
+    async def _code(self, visit: Visit, handler: Handler) -> Shown:
+        """What a form would do, as code: for the act that it names, or for each that its buttons name."""
+        form, settings = visit.form, visit.state.settings
+        acts = []
+        for name in [form["act"]] if "act" in form else form["as_code"].split(",")[:_MOST_ACTS]:
+            visit.form = {**form, "act": name}
+            act = await handler(visit)
+            if not isinstance(act, Act):
+                return act
+            act.demand(visit)
+            acts.append((name, act))
+        url = f"{settings.scheme}://{visit.request.header(b'host') or 'localhost'}"
+        blocks = [
+            join(tag("h2", name) if len(acts) > 1 else None, act.as_code(url, has_token=not settings.is_open))
+            for name, act in acts
+        ]
+        words = "Nothing was changed. The same from a shell, a program or psql:"
+        back = tag("p", link("Back", acts[0][1].to, class_="button"))
+        return Page("As code", join(card(tag("p", words), *blocks[:1]), *map(card, blocks[1:]), back))
+
     async def _perform(self, visit: Visit, act: Act) -> Shown:
-        """Do what a form asks for, or show it as code."""
+        """Do what a form asks for."""
         act.demand(visit)
-        if "as_code" in visit.form:
-            secure = visit.state.settings.scheme
-            url = f"{secure}://{visit.request.header(b'host') or 'localhost'}"
-            body = join(
-                tag("p", "Nothing was changed. The same from a shell, a program or psql:"),
-                act.as_code(url, has_token=not visit.state.settings.is_open),
-                tag("p", link("Back", act.to, class_="button")),
-            )
-            return Page("As code", card(body))
         result = await visit.run(act.call)
+        if act.then is not None:
+            await act.then()
         self._figures.forget()
         http = act.call.http
         route = "" if http is None else f"{http.route.method} {http.route.of(*http.names)}"
         logs.note("console", token=visit.token.name, did=route, request_id=visit.request.id)
-        return Redirect(act.to, act.said(result))
+        page = None if act.page is None else act.page(result)
+        return page or Redirect(act.to, act.said(result))
 
     def _response(self, visit: Visit, shown: Shown) -> Response:
         headers = {**_HEADERS, **visit.headers}

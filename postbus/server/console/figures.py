@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from postbus.doctor import diagnosis, postgres
@@ -16,16 +17,18 @@ from postbus.doctor.finding import Finding
 from postbus.model.errors import Error
 from postbus.model.overview import ConsumerOverview, StreamOverview
 from postbus.model.pipeline import PipelineInfo
+from postbus.model.push import PushInfo
+from postbus.model.schedule import ScheduleInfo
+from postbus.model.source import SourceInfo
+from postbus.model.webhook import WebhookSourceInfo
+from postbus.server.console.renewed import Renewed
 
 if TYPE_CHECKING:
     from postbus.server.connection import Connection
 
-# Pages ask every two seconds. Figures are asked for again when they are so old, or this many times as old as asking took: with a
-# thousand streams it takes a tenth of a second.
+# Pages ask every two seconds.
 _SECONDS_FRESH: Final = 1.0
-_TIMES_AS_LONG: Final = 40
-# Older figures are not shown.
-_SECONDS_STALE: Final = 15.0
+_SECONDS_SERVICES_FRESH: Final = 5.0
 _SECONDS_BETWEEN_SAMPLES: Final = 4.0
 _MOST_SAMPLES: Final = 75
 _SECONDS_OF_DOCTOR: Final = 30.0
@@ -51,19 +54,39 @@ class Figures:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What publishes and sends by itself."""
+
+    sources: Sequence[SourceInfo]
+    webhooks: Sequence[WebhookSourceInfo]
+    pushes: Sequence[PushInfo]
+    schedules: Sequence[ScheduleInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Figures of one look that are kept for a few minutes.
+
+    Attributes:
+        at: When that was, by the clock that only goes forward.
+        last_seqs: The last seq of each stream.
+        backlogs: The backlog of each consumer, by stream and name.
+    """
+
+    at: float
+    last_seqs: Mapping[str, int]
+    backlogs: Mapping[tuple[str, str], int]
+
+
 class FigureCache:
     """Asks Postgres for figures, at most about once a second however many pages are open."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._lock = asyncio.Lock()
-        self._latest: Figures | None = None
-        self._asked_at = 0.0
-        self._took = 0.0
-        # What was asked before the last of them is not kept.
-        self._changes = 0
-        self._refresh: asyncio.Task[None] | None = None
-        self._samples: deque[tuple[float, Mapping[str, int]]] = deque(maxlen=_MOST_SAMPLES)
+        self._figures = Renewed(self._ask, _SECONDS_FRESH)
+        self._services = Renewed(self._ask_services, _SECONDS_SERVICES_FRESH)
+        self._samples: deque[Sample] = deque(maxlen=_MOST_SAMPLES)
         self._examining = asyncio.Lock()
         self._examination: asyncio.Task[None] | None = None
         self._findings: list[Finding] = []
@@ -72,51 +95,47 @@ class FigureCache:
 
     def forget(self) -> None:
         """Ask again for the next page, since something was changed here."""
-        self._latest = None
-        self._changes += 1
+        self._figures.forget()
+        self._services.forget()
         self._charts.clear()
 
     async def latest(self) -> Figures:
-        """Figures that are about a second old, or a few where asking takes long. They are renewed behind a page's back."""
-        found = self._latest
-        if found is None or self._age() > _SECONDS_STALE:
-            async with self._lock:
-                # Another page may have asked while this one waited.
-                found = self._latest
-                return await self._ask() if found is None or self._age() > _SECONDS_STALE else found
-        age = self._age()
-        if age > max(_SECONDS_FRESH, _TIMES_AS_LONG * self._took) and (self._refresh is None or self._refresh.done()):
-            self._refresh = asyncio.create_task(self._renew())
-        return found
+        """Figures that are about a second old, or a few where asking takes long."""
+        return await self._figures.latest()
 
-    def _age(self) -> float:
-        return time.monotonic() - self._asked_at
-
-    async def _renew(self) -> None:
-        async with self._lock:
-            try:
-                await self._ask()
-            except Error:
-                # The next page asks by itself, and shows the error.
-                self._latest = None
+    async def services(self) -> Services:
+        """Sources, endpoints and schedules, as they were a few seconds ago."""
+        return await self._services.latest()
 
     async def _ask(self) -> Figures:
-        bus = self._connection.bus
-        begun, changes = time.monotonic(), self._changes
+        bus, begun = self._connection.bus, time.monotonic()
         found = Figures(await bus.overview(), await bus.consumer_overview(), await bus.list_pipelines())
-        if changes == self._changes:
-            self._latest, self._asked_at = found, begun
-        self._took = time.monotonic() - begun
-        self._sample(begun, found.streams)
+        self._sample(begun, found)
         return found
+
+    async def _ask_services(self) -> Services:
+        bus = self._connection.bus
+        return Services(
+            await bus.sources.list_all(),
+            await bus.webhook_sources.list_all(),
+            await bus.list_pushes(),
+            await bus.schedules.list_all(),
+        )
 
     def rates(self, stream: str) -> list[float]:
         """Messages published per second between the last looks at it, the oldest first."""
         found: list[float] = []
-        for (before, old), (after, new) in zip(self._samples, list(self._samples)[1:], strict=False):
-            if stream in old and stream in new:
-                found.append(max(0, new[stream] - old[stream]) / (after - before))
+        for before, after in pairwise(self._samples):
+            old, new = before.last_seqs.get(stream), after.last_seqs.get(stream)
+            if old is not None and new is not None:
+                found.append(max(0, new - old) / (after.at - before.at))
         return found
+
+    def backlogs(self, stream: str, consumer: str) -> list[tuple[float, int]]:
+        """The backlog of a consumer at the last looks at it, the oldest first: how many seconds ago, and how many."""
+        now = time.monotonic()
+        place = (stream, consumer)
+        return [(now - each.at, each.backlogs[place]) for each in self._samples if place in each.backlogs]
 
     def rate(self, stream: str) -> float | None:
         """Messages published per second just now; None if that is not known yet."""
@@ -155,10 +174,13 @@ class FigureCache:
             self._charts[stream] = (now, counts)
         return counts
 
-    def _sample(self, now: float, found: Sequence[StreamOverview]) -> None:
-        if self._samples and now - self._samples[-1][0] < _SECONDS_BETWEEN_SAMPLES:
+    def _sample(self, now: float, found: Figures) -> None:
+        if self._samples and now - self._samples[-1].at < _SECONDS_BETWEEN_SAMPLES:
             return
-        if self._samples and now - self._samples[-1][0] > 10 * _SECONDS_BETWEEN_SAMPLES:
+        if self._samples and now - self._samples[-1].at > 10 * _SECONDS_BETWEEN_SAMPLES:
             # Nobody has looked for a while: a rate over the gap would be no rate of now.
             self._samples.clear()
-        self._samples.append((now, {each.name: each.last_seq for each in found}))
+        last_seqs = {each.name: each.last_seq for each in found.streams}
+        self._samples.append(
+            Sample(now, last_seqs, {(each.stream, each.name): each.backlog for each in found.consumers})
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from postbus.html.markup import Html, join, tag
@@ -12,23 +13,52 @@ def form(
     visit: Visit, *children: object, act: str, submit: Html, class_: str = "stack", to: str = "", code: bool = True
 ) -> Html:
     """A form that changes something. `act` says what, to the page that gets it."""
-    as_code = tag(
-        "button",
-        "as code",
-        name="as_code",
-        value="1",
-        class_="quiet",
-        formnovalidate="",
-        title="as curl, Python and SQL",
-    )
     return tag(
         "form",
         hidden("act", act),
-        *children,
-        tag("div", submit, as_code if code else None, class_="buttons"),
+        _with_ids_of(act, join(*children)),
+        tag("div", submit, code_button(act) if code else None, class_="buttons"),
         method="post",
         action=to or visit.here(),
         class_=class_,
+    )
+
+
+def _with_ids_of(act: str, fields: Html) -> Html:
+    """Fields whose ids are their form's own, since two forms of a page may have fields of one name.
+
+    Text of others cannot be taken for an id: its quotes are escaped.
+    """
+    return Html(re.sub(r'\b(id|for|aria-describedby)="([fh])-', rf'\1="\2-{act}-', fields))
+
+
+def row_form(visit: Visit, *fields: Html, acts: Sequence[tuple[str, str] | tuple[str, str, str]]) -> Html:
+    """A form of buttons, for a row of a table. Each act has its words, and perhaps what they mean."""
+    buttons = [
+        tag("button", words, name="act", value=act, title=more[0] if more else None) for act, words, *more in acts
+    ]
+    return tag(
+        "form",
+        *fields,
+        *buttons,
+        code_button(*(each[0] for each in acts), words="</>"),
+        method="post",
+        action=visit.here(),
+        class_="row",
+    )
+
+
+def code_button(*acts: str, words: str = "as code") -> Html:
+    """Shows what a form would do, for each of these acts, and changes nothing."""
+    return tag(
+        "button",
+        words,
+        name="as_code",
+        value=",".join(acts),
+        class_="quiet",
+        formnovalidate="",
+        title="as curl, Python and SQL",
+        aria_label=None if words == "as code" else "as code",
     )
 
 

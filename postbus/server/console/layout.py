@@ -28,7 +28,12 @@ _KEYS: Final = (
     ("g o, g s, g c, g d", "overview, streams, consumers, dead letters"),
     ("j, k", "the next row, the one before"),
     ("enter", "open the row"),
-    ("p", "pause and resume what the page shows by itself"),
+    ("esc", "the page above"),
+    ("n, b", "the next page of a list, the one before"),
+    ("f", "the first field: what to look for"),
+    ("t", "of a consumer: messages in the next state"),
+    ("d, w, c", "dead letters, sources, schedules"),
+    ("l", "pause and resume what the page shows by itself"),
     ("?", "this help"),
 )
 
@@ -111,7 +116,7 @@ def _top(visit: Visit, theme: str) -> Html:
         hidden="",
         type="button",
         aria_pressed="true",
-        title="pause or resume (p)",
+        title="pause or resume (l)",
     )
     return tag("header", search, tag("div", live, read_only, who, change, leave, class_="who"), class_="top")
 

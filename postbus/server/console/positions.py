@@ -31,6 +31,19 @@ def time_of(text: str, name: str) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
+def range_of(text: str) -> tuple[int | None, int | None]:
+    """Seqs from one to another, such as 100-200; the ends belong to it. Without a last one, all that follow.
+
+    Raises:
+        Problem: 400.
+    """
+    if not text.strip():
+        return None, None
+    first, _, last = text.partition("-")
+    low = whole_number(first, "the first seq", least=1)
+    return low, whole_number(last, "the last seq", least=low) if last.strip() else None
+
+
 def position_of(form: Mapping[str, str]) -> tuple[Start | None, int | None, datetime | None]:
     """A position: a name, a seq or a time.
 

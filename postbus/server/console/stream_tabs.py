@@ -14,6 +14,7 @@ def tabs(visit: Visit, stream: str, current: str) -> Html:
         ("messages", "Messages", ("messages",)),
         ("publish", "Publish", ("publish",)),
         ("schedules", "Schedules", ("schedules",)),
+        ("archive", "Archive", ("archive",)),
         ("settings", "Settings", ("settings",)),
     ]
     if not visit.may("publish", stream):

@@ -8,7 +8,7 @@ from postbus.html.markup import Html, join, tag
 from postbus.model.task import TaskInfo
 from postbus.operations import tasks as operations
 from postbus.server.console.act import Act
-from postbus.server.console.forms import hidden
+from postbus.server.console.forms import hidden, row_form
 from postbus.server.console.parts import Column, Tone, ago, badge, card, heading, now, number, table
 from postbus.server.console.visit import Visit, whole_number
 
@@ -70,5 +70,4 @@ def _progress(each: TaskInfo) -> Html:
 def _button(visit: Visit, each: TaskInfo) -> Html:
     if each.state != "running" or not visit.may("manage", each.stream):
         return tag("span", "")
-    button = tag("button", "cancel", name="act", value="cancel-task")
-    return tag("form", hidden("task", each.id), button, method="post", action=visit.here(), class_="row")
+    return row_form(visit, hidden("task", each.id), acts=(("cancel-task", "cancel"),))

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from postbus.server.console.pages import (
+    archive,
     consumers,
     dead_letters,
     doctor,
@@ -43,10 +44,13 @@ ALL: Final[tuple[tuple[str, str, Callable[..., Awaitable[Any]]], ...]] = (
     ("POST", _S + "/settings", settings.alter_stream),
     ("GET", _S + "/messages", messages.show_all),
     ("GET", _S + "/messages/{seq}", messages.show),
+    ("GET", _S + "/archive", archive.show),
     ("GET", _S + "/publish", publish.show),
     ("POST", _S + "/publish", publish.publish),
     ("GET", _S + "/schedules", schedules.show_of_stream),
     ("POST", _S + "/schedules", schedules.change),
+    ("GET", _S + "/schedules/{schedule}", schedules.show),
+    ("POST", _S + "/schedules/{schedule}", schedules.change_one),
     ("GET", _S + "/new-consumer", new.show_consumer),
     ("POST", _S + "/new-consumer", new.add_consumer),
     ("GET", _C, consumers.show),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
 from postbus.html.markup import Html, join, tag
+from postbus.html.sparkline import area_chart
 from postbus.model.consumer import ConsumerInfo, ConsumerStats, PartitionStats, Peeked
+from postbus.model.partitioning import DEFAULT_PRIORITY, LANE, priority_of
 from postbus.model.push import PushInfo
 from postbus.model.wording import about, count, rate
 from postbus.operations import consumers as operations
 from postbus.operations import deliveries, groups, push, tasks
 from postbus.server.console import move, task_card
 from postbus.server.console.act import Act, arguments
-from postbus.server.console.forms import button, choice, field, form, hidden, named_confirmation
+from postbus.server.console.forms import button, choice, field, form, hidden, named_confirmation, row_form
 from postbus.server.console.pages import overview
 from postbus.server.console.paging import paged
 from postbus.server.console.parts import (
@@ -24,6 +27,7 @@ from postbus.server.console.parts import (
     card,
     heading,
     link,
+    now,
     number,
     settings,
     table,
@@ -31,7 +35,7 @@ from postbus.server.console.parts import (
     until,
     value_of,
 )
-from postbus.server.console.positions import position_of, time_of
+from postbus.server.console.positions import position_of, range_of, time_of
 from postbus.server.console.stored import as_stored, in_list
 from postbus.server.console.tables import consumer_columns, state_badge
 from postbus.server.console.visit import Page, Visit, whole_number
@@ -39,6 +43,8 @@ from postbus.server.problems import Problem
 
 _PAGE: Final = 50
 _PEEKED: Final = 25
+# A chart of fewer is none.
+_LEAST_POINTS: Final = 3
 _STATES: Final = ("available", "delivered", "waiting", "dead")
 
 
@@ -71,22 +77,27 @@ async def show(visit: Visit) -> Page:
     visit.demand_sight(stream)
     info = await visit.run(operations.info(stream, name))
     stats = await visit.run(operations.stats(stream, name))
+    # For the chart: it has what pages have asked for in the last minutes.
+    await visit.figures.latest()
     endpoint = None if info.is_group else await visit.run(push.info(stream, name))
     parts: list[Html | None] = [
-        card(_tiles(visit, info, stats), id="figures", live=True, class_="bare"),
+        card(_tiles(visit, info, stats), _levels(stats), id="figures", live=True, class_="bare"),
+        card(_chart(visit, stream, name), id="chart", live=True),
         _pushed(visit, endpoint) if endpoint is not None else None,
         await _actions(visit, info),
         await task_card.task_card(visit, stream, name),
         card(_partitions(stats), id="partitions", live=True),
     ]
     if not info.is_group and visit.token.may("consume", stream):
-        parts.insert(4, card(await _peeked(visit), id="peeked", live=True))
+        parts.insert(5, card(await _peeked(visit), id="peeked", live=True))
     shown = settings(
         (each, value_of(getattr(info, each))) for each in info.__dataclass_fields__ if each not in ("stream", "name")
     )
+    may_push = visit.may("manage", stream) and not info.is_group and endpoint is None
+    to_push = link("Push its messages …", visit.to("streams", stream, "consumers", name, "push"), class_="button")
     edit = link("Edit", visit.to("streams", stream, "consumers", name, "settings"), class_="button")
     may_edit = visit.may("manage", stream) and not info.is_group
-    parts.append(card(heading("Settings", edit if may_edit else None), shown))
+    parts.append(card(heading("Settings", to_push if may_push else None, edit if may_edit else None), shown))
     if visit.may("manage", stream):
         what = "Remove the consumer with its position, leases and dead letters. Messages stay in the stream."
         drop = form(
@@ -124,21 +135,40 @@ def _tiles(visit: Visit, info: ConsumerInfo, stats: ConsumerStats) -> Html:
         ("longest lease", ago(stats.oldest_in_flight_at)),
         ("waiting", count(stats.waiting)),
         ("dead letters", link(number(stats.dead, "bad"), to_dead)) if not info.is_group else None,
-        *(
-            (f"waiting, priority {level}", count(waiting))
-            for level, waiting in sorted(stats.by_priority.items(), reverse=True)
-            if len(stats.by_priority) > 1
-        ),
         ("missed", number(stats.missed_estimate, "warn")) if stats.missed_estimate else None,
         ("expired", count(stats.expired)) if stats.expired else None,
         id="facts",
     )
 
 
+def _levels(stats: ConsumerStats) -> Html | None:
+    """How many wait at each priority, where there are several."""
+    levels = sorted(stats.by_priority.items(), reverse=True)
+    shown = [(f"waiting, priority {level}", count(waiting)) for level, waiting in levels]
+    return tiles(*shown, id="levels") if len(levels) > 1 else None
+
+
+def _chart(visit: Visit, stream: str, name: str) -> Html:
+    """The backlog in the last minutes in which somebody looked."""
+    found = visit.figures.backlogs(stream, name)
+    title = heading("Backlog in the last minutes")
+    if len(found) < _LEAST_POINTS:
+        return join(title, tag("p", "It is drawn while this page is open.", class_="soft calm"))
+    moments = [f"{now() - timedelta(seconds=seconds):%H:%M:%S}" for seconds, _ in found]
+    values = [float(backlog) for _, backlog in found]
+    return join(title, area_chart(values, moments, label="messages in the backlog", said=lambda value: f"{value:,.0f}"))
+
+
+def _name_of(partition: int) -> str:
+    """Its number; for another priority than the default, that too."""
+    level = priority_of(partition)
+    return f"{partition % LANE}, priority {level}" if level != DEFAULT_PRIORITY else f"{partition}"
+
+
 def _partitions(stats: ConsumerStats) -> Html:
     most = max((each.lag_estimate for each in stats.partitions), default=0) or 1
     rows: list[Column[PartitionStats]] = [
-        Column("partition", lambda each: each.partition),
+        Column("partition", lambda each: _name_of(each.partition)),
         Column("position", lambda each: f"{each.position_seq:,}", is_number=True),
         Column("lag, about", lambda each: number(each.lag_estimate), is_number=True),
         Column(
@@ -203,7 +233,7 @@ def _peek_columns(visit: Visit) -> list[Column[Peeked]]:
         Column("attempts", lambda each: number(each.attempts), is_number=True),
         Column("key", lambda each: tag("code", each.key) if each.key is not None else ""),
         Column("data", lambda each: in_list(each.data), is_extra=True),
-        Column("last error", lambda each: (each.reason or "")[:120], is_extra=True),
+        Column("why", lambda each: (each.reason or "")[:120], is_extra=True),
     ]
     if visit.may("consume", visit.stream):
         found.append(Column("", lambda each: _settle(visit, each)))
@@ -214,15 +244,12 @@ def _settle(visit: Visit, each: Peeked) -> Html:
     """Buttons for a message that a worker has in flight."""
     if each.ack_id is None:
         return tag("span", "")
-    buttons = [
-        tag("button", words, name="act", value=act, title=title)
-        for act, words, title in (
-            ("ack", "ack", "the message is done"),
-            ("nack", "nack", "deliver it again now"),
-            ("extend", "+ 5 min", "extend the lease"),
-        )
-    ]
-    return tag("form", hidden("ack_id", each.ack_id), *buttons, method="post", action=visit.here(), class_="row")
+    acts = (
+        ("ack", "ack", "the message is done"),
+        ("nack", "nack", "deliver it again now"),
+        ("extend", "+ 5 min", "extend the lease"),
+    )
+    return row_form(visit, hidden("ack_id", each.ack_id), acts=acts)
 
 
 async def _actions(visit: Visit, info: ConsumerInfo) -> Html | None:
@@ -249,8 +276,11 @@ async def _actions(visit: Visit, info: ConsumerInfo) -> Html | None:
     if not info.is_group:
         replay = form(
             visit,
-            field("since", "Replay messages published since", "", placeholder="1h"),
+            field("since", "Replay messages published since", "", placeholder="1h, or 2026-01-31 12:00"),
+            field("until", "until", "", placeholder="now"),
+            field("seqs", "or seqs", "", placeholder="100-200"),
             field("key", "with a key like", "", placeholder="orders.>"),
+            field("rate", "at most, per second", "", placeholder="no limit", inputmode="numeric"),
             act="replay",
             submit=button("Replay"),
             class_="inline",
@@ -307,26 +337,24 @@ async def change(visit: Visit) -> Act:
 
 
 def _replay(visit: Visit, here: str) -> Act:
-    since = time_of(visit.form.get("since", ""), "since")
-    key = visit.form.get("key", "").strip() or None
-    if since is None and key is None:
-        raise Problem(
-            400,
-            "invalid",
-            "nothing says what to replay",
-            hint="give a time, a key, or both; to replay all, move to earliest",
-        )
-    call = tasks.replay(
-        visit.stream,
-        visit.consumer,
-        from_seq=None,
-        to_seq=None,
-        from_time=since,
-        to_time=None,
-        key_pattern=key,
-        rate=None,
-    )
-    python = f"bus.tasks.replay({visit.stream!r}, {visit.consumer!r}, {arguments(from_time=since, key_pattern=key)})"
+    given = visit.form
+    since, until_ = (time_of(given.get(name, ""), name) for name in ("since", "until"))
+    first, last = range_of(given.get("seqs", ""))
+    key = given.get("key", "").strip() or None
+    rate = whole_number(given["rate"], "rate", least=1) if given.get("rate", "").strip() else None
+    if since is None and first is None and key is None:
+        hint = "give a time, seqs, or a key; to replay all, move to earliest"
+        raise Problem(400, "invalid", "nothing says what to replay", hint=hint)
+    chosen = {
+        "from_seq": first,
+        "to_seq": last,
+        "from_time": since,
+        "to_time": until_,
+        "key_pattern": key,
+        "rate": rate,
+    }
+    call = tasks.replay(visit.stream, visit.consumer, **chosen)  # type: ignore[arg-type]
+    python = f"bus.tasks.replay({visit.stream!r}, {visit.consumer!r}, {arguments(**chosen)})"
     return Act(call, python, lambda task: f"task {task} has begun: replay", here, visit.stream)
 
 

@@ -14,7 +14,7 @@ from postbus.operations import tasks
 from postbus.operations.call import Call
 from postbus.server.console import task_card
 from postbus.server.console.act import Act, arguments
-from postbus.server.console.forms import button, field, form, hidden
+from postbus.server.console.forms import button, code_button, field, form, hidden
 from postbus.server.console.pages import overview
 from postbus.server.console.parts import Column, ago, badge, card, heading, link, number, table
 from postbus.server.console.stored import as_stored, in_list
@@ -66,7 +66,7 @@ async def show(visit: Visit) -> Page:
         buttons = join(
             tag("button", "Redrive the ticked ones", name="act", value="redrive"),
             tag("button", "Discard the ticked ones", name="act", value="discard", class_="danger"),
-            tag("button", "as code", name="as_code", value="1", class_="quiet"),
+            code_button("redrive", "discard"),
         )
         # A form around the table: the boxes in it belong to the form.
         chosen = tag("form", chosen, tag("div", buttons, class_="buttons"), method="post", action=visit.here())

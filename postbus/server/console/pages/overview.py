@@ -7,10 +7,11 @@ from typing import Final
 
 from postbus.doctor import postgres
 from postbus.html.markup import Html, join, tag
+from postbus.model.source import WELL
 from postbus.model.wording import about, count, counted, rate
 from postbus.server.console import attention
-from postbus.server.console.figures import Figures
-from postbus.server.console.parts import Tone, badge, card, code, heading, link, now, number, table, tiles
+from postbus.server.console.figures import Figures, Services
+from postbus.server.console.parts import Tone, ago, badge, card, code, heading, link, now, number, table, tiles
 from postbus.server.console.tables import stream_columns
 from postbus.server.console.visit import Page, Visit
 
@@ -24,11 +25,12 @@ async def show(visit: Visit) -> Page:
     found = await visible(visit)
     if not found.streams:
         return Page("Overview", await _first_visit(visit), tab="overview")
+    services = await _visible_services(visit)
     return Page(
         "Overview",
         join(
-            card(_tiles(visit, found), id="figures", live=True, class_="bare"),
-            card(_attention(visit, found), id="attention", live=True),
+            card(_tiles(visit, found), _service_tiles(visit, found, services), id="figures", live=True, class_="bare"),
+            card(_attention(visit, found, services), id="attention", live=True),
             card(_streams(visit, found), id="busiest", live=True),
         ),
         tab="overview",
@@ -46,6 +48,18 @@ async def visible(visit: Visit) -> Figures:
     )
 
 
+async def _visible_services(visit: Visit) -> Services:
+    """Sources, endpoints and schedules, without what the token may not see."""
+    found = await visit.figures.services()
+    sees = visit.token.sees
+    return Services(
+        [each for each in found.sources if sees(each.stream)],
+        [each for each in found.webhooks if sees(each.stream)],
+        [each for each in found.pushes if sees(each.stream)],
+        [each for each in found.schedules if sees(each.stream)],
+    )
+
+
 def _tiles(visit: Visit, found: Figures) -> Html:
     rates = [visit.figures.rate(each.name) for each in found.streams]
     known = [each for each in rates if each is not None]
@@ -57,14 +71,34 @@ def _tiles(visit: Visit, found: Figures) -> Html:
         ("streams", link(count(len(found.streams)), visit.to("streams"))),
         ("consumers", link(count(len(found.consumers)), visit.to("consumers"))),
         ("backlog", about(backlog, is_exact=is_exact)),
+        ("oldest unread", ago(min(filter(None, (each.oldest_unread_at for each in found.consumers)), default=None))),
         ("in flight", count(sum(each.in_flight for each in found.consumers))),
+        ("longest lease", ago(min(filter(None, (each.oldest_in_flight_at for each in found.consumers)), default=None))),
         ("dead letters", link(number(dead, "bad"), visit.to("dead"))),
         id="totals",
     )
 
 
-def _attention(visit: Visit, found: Figures) -> Html:
-    troubles = attention.troubles(found.streams, found.consumers, found.pipelines, now())
+def _service_tiles(visit: Visit, found: Figures, services: Services) -> Html | None:
+    """What publishes and sends by itself, where there is some: how many, and how many of them are not well."""
+    groups = [
+        ("sources", "sources", [each.state in WELL for each in services.sources]),
+        ("webhook sources", "sources", [not each.paused for each in services.webhooks]),
+        ("endpoints", "push", [each.state == "active" for each in services.pushes]),
+        ("schedules", "schedules", [not each.paused and not each.problem for each in services.schedules]),
+        ("pipelines", "pipelines", [each.state not in ("failed", "lost") for each in found.pipelines]),
+    ]
+    shown = []
+    for words, path, are_well in groups:
+        if are_well:
+            halted = len(are_well) - sum(are_well)
+            note = join(" ", badge(f"{halted:,} halted", "warn")) if halted else None
+            shown.append((words, link(join(count(len(are_well)), note), visit.to(path))))
+    return tiles(*shown, id="services") if shown else None
+
+
+def _attention(visit: Visit, found: Figures, services: Services) -> Html:
+    troubles = attention.troubles(found.streams, found.consumers, found.pipelines, services.pushes, now())
     items = [
         tag("li", badge(_WORDS[each.tone], each.tone), " ", link(each.text, visit.to(*each.path)))
         for each in troubles[:_MOST_TROUBLES]

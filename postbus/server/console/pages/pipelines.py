@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from postbus.html.markup import Html, join, tag
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.wording import count, rate
 from postbus.server.console.pages import overview
-from postbus.server.console.parts import Column, Tone, ago, badge, card, link, number, table
+from postbus.server.console.parts import Column, Tone, ago, badge, card, code, heading, link, number, table
 from postbus.server.console.visit import Page, Visit
 
 _TONES: dict[str, Tone] = {"running": "good", "done": "good", "stopped": "", "failed": "bad", "lost": "bad"}
@@ -15,10 +17,22 @@ _TONES: dict[str, Tone] = {"running": "good", "done": "good", "stopped": "", "fa
 async def show_all(visit: Visit) -> Page:
     """All pipelines that have run, the latest first."""
     found = await overview.visible(visit)
-    rows = sorted(found.pipelines, key=lambda each: each.noted_at, reverse=True)
-    empty = join("No pipeline has run yet. ", tag("code", "postbus pipeline run archive orders --to /lake"))
-    body = card(table(_columns(visit), rows, id="pipeline-table", empty=empty), id="pipelines", live=True)
+    report = card(
+        heading("Reports"),
+        tag(
+            "p", "Throughput, latency, redeliveries, hot keys, lag and growth of a stream, as one page to keep or send:"
+        ),
+        tag("pre", code("postbus pipeline run report orders --out report.html --open"), data_copy=""),
+    )
+    body = join(card(listed(visit, found.pipelines, "orders"), id="pipelines", live=True), report)
     return Page("Pipelines", body, tab="pipelines")
+
+
+def listed(visit: Visit, found: Sequence[PipelineInfo], example: str) -> Html:
+    """A table of pipelines, the latest first; without any, how to run one for such a stream."""
+    rows = sorted(found, key=lambda each: each.noted_at, reverse=True)
+    empty = join("No pipeline has run yet. ", code(f"postbus pipeline run archive {example} --to /lake"))
+    return table(_columns(visit), rows, id="pipeline-table", empty=empty)
 
 
 def _columns(visit: Visit) -> list[Column[PipelineInfo]]:
@@ -34,7 +48,13 @@ def _columns(visit: Visit) -> list[Column[PipelineInfo]]:
         Column("/s", lambda each: rate(each.rate), is_number=True, is_extra=True),
         Column("started", lambda each: ago(each.started_at), is_extra=True),
         Column("noted", lambda each: ago(each.noted_at), is_extra=True),
+        Column("archive", lambda each: _archive(visit, each), is_extra=True),
     ]
+
+
+def _archive(visit: Visit, each: PipelineInfo) -> Html:
+    is_about_it = each.kind in ("archive", "compact", "replay")
+    return link("archive", visit.to("streams", each.stream, "archive")) if is_about_it else tag("span", "")
 
 
 def _state(each: PipelineInfo) -> Html:

@@ -84,7 +84,7 @@ async def publish(visit: Visit) -> Act:
     message = Message(
         key=given.get("key", "").strip() or None,
         data=data_of(given.get("data", ""), info.data_type),
-        headers=_headers(given.get("headers", "")) or None,
+        headers=headers_of(given.get("headers", "")) or None,
         dedup_id=given.get("dedup_id", "").strip() or None,
         priority=whole_number(given.get("priority") or DEFAULT_PRIORITY, "priority"),
     )
@@ -168,7 +168,7 @@ def data_of(text: str, data_type: DataType) -> Any:
         raise Problem(400, "invalid", f"the data is not JSON: {error}", hint=hint) from None
 
 
-def _headers(text: str) -> dict[str, str]:
+def headers_of(text: str) -> dict[str, str]:
     found = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         name, colon, value = line.partition(":")

@@ -10,6 +10,7 @@ from postbus.model.push import PushAttempt, PushInfo
 from postbus.operations import push as operations
 from postbus.server.console.act import Act, arguments
 from postbus.server.console.forms import button, field, form
+from postbus.server.console.pages import push_form
 from postbus.server.console.parts import (
     Column,
     Tone,
@@ -51,6 +52,8 @@ async def show(visit: Visit) -> Page:
     stream, name = visit.stream, visit.consumer
     visit.demand("consume", stream)
     endpoint = await visit.run(operations.info(stream, name))
+    if endpoint is None and visit.may("manage", stream):
+        return Page("Push", push_form.without_endpoint(visit), crumbs=_crumbs(visit), tab="push")
     if endpoint is None:
         hint = f"give it one: postbus consumer push set {stream} {name} https://…"
         raise Problem(404, "not_found", f"consumer {name} of {stream} has no endpoint", hint=hint)
@@ -72,7 +75,7 @@ async def show(visit: Visit) -> Page:
     if len(attempts) == _ATTEMPTS:
         before = attempts[-1].attempted_at.isoformat()
         onward = tag("nav", link("older →", visit.here(before=before), rel="next"), class_="pages")
-    search = tag("form", field("seq", "Of the message", seq, inputmode="numeric"), button("Show"), class_="inline")
+    search = tag("form", field("seq", "Of the message", seq, inputmode="numeric"), button("Show"), class_="inline find")
     body = join(
         card(heading("Endpoint", _state(endpoint)), settings((each, value_of(value)) for each, value in shown.items())),
         _actions(visit, endpoint) if visit.may("manage", stream) else None,
@@ -83,13 +86,9 @@ async def show(visit: Visit) -> Page:
             id="attempts",
             live=True,
         ),
+        push_form.changes(visit, endpoint) if visit.may("manage", stream) else None,
     )
-    crumbs = (
-        ("Streams", visit.to("streams")),
-        (stream, visit.to("streams", stream)),
-        (name, visit.to("streams", stream, "consumers", name)),
-    )
-    return Page("Push", body, crumbs=crumbs, tab="push")
+    return Page("Push", body, crumbs=_crumbs(visit), tab="push")
 
 
 async def change(visit: Visit) -> Act:
@@ -97,6 +96,10 @@ async def change(visit: Visit) -> Act:
     stream, name, wanted = visit.stream, visit.consumer, visit.form.get("act", "")
     here = visit.to("streams", stream, "consumers", name, "push")
     of = f"bus.consumer({stream!r}, {name!r}).push"
+    if wanted in ("set", "rotate", "drop"):
+        if wanted == "drop":
+            return push_form.removed(visit)
+        return push_form.set_endpoint(visit, here) if wanted == "set" else push_form.rotated(visit, here)
     if wanted == "pause":
         reason = "paused in the console"
         return Act(
@@ -118,6 +121,15 @@ async def change(visit: Visit) -> Act:
         python = f"{of}.resend({arguments(seq=number, failed_since=since)})"
         return Act(call, python, lambda done: f"{done:,} sent again", here, stream)
     raise Problem(400, "invalid", "this form is not known", hint="reload the page")
+
+
+def _crumbs(visit: Visit) -> tuple[tuple[str, str], ...]:
+    stream, name = visit.stream, visit.consumer
+    return (
+        ("Streams", visit.to("streams")),
+        (stream, visit.to("streams", stream)),
+        (name, visit.to("streams", stream, "consumers", name)),
+    )
 
 
 def _place(endpoint: PushInfo) -> str:

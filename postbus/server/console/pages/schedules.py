@@ -6,22 +6,36 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from postbus.html.markup import Html, join, tag
-from postbus.model.amounts import seconds_of, written_duration
-from postbus.model.message import Message, Scheduled
-from postbus.model.schedule import ScheduleInfo
+from postbus.model.amounts import written_duration
+from postbus.model.message import Scheduled
+from postbus.model.schedule import ScheduleInfo, ScheduleRun
+from postbus.model.stream import DataType
 from postbus.operations import messages
 from postbus.operations import schedules as operations
 from postbus.operations.call import Call
-from postbus.server.console.act import Act, arguments
-from postbus.server.console.forms import button, field, form, hidden, text_area
-from postbus.server.console.pages.publish import data_of
-from postbus.server.console.parts import Column, ago, badge, card, heading, link, moment, table, until
+from postbus.server.console.act import Act
+from postbus.server.console.forms import button, field, form, hidden, row_form
+from postbus.server.console.pages.schedule_form import altered, created, filler, schedule_fields, text_of_data
+from postbus.server.console.parts import (
+    Column,
+    ago,
+    badge,
+    card,
+    heading,
+    link,
+    moment,
+    settings,
+    table,
+    until,
+    value_of,
+)
 from postbus.server.console.stored import as_stored, in_list
 from postbus.server.console.stream_tabs import tabs
 from postbus.server.console.visit import Page, Visit, whole_number
 from postbus.server.problems import Problem
 
 _PAGE: Final = 50
+_SHOWN_APART: Final = ("name", "cron", "every", "time_zone", "data", "problem", "next_at", "last_runs")
 
 
 async def show_all(visit: Visit) -> Page:
@@ -38,6 +52,7 @@ async def show_of_stream(visit: Visit) -> Page:
     """The recurring schedules of a stream, and its messages that wait for their time."""
     stream = visit.stream
     visit.demand("consume", stream)
+    info = await visit.bus.stream_info(stream)
     found = await visit.bus.schedules.list_all(stream)
     once = await visit.run(as_stored(messages.list_scheduled(stream, key_pattern=None, after=None, max_messages=_PAGE)))
     may = visit.may("manage", stream)
@@ -61,8 +76,75 @@ async def show_of_stream(visit: Visit) -> Page:
         live=True,
     )
     crumbs = (("Streams", visit.to("streams")), (stream, visit.to("streams", stream)))
-    shown = join(tabs(visit, stream, "schedules"), recurring, waiting, _add(visit) if may else None)
+    shown = join(tabs(visit, stream, "schedules"), recurring, waiting, _add(visit, info.data_type) if may else None)
     return Page("Schedules", shown, crumbs=crumbs, tab="streams")
+
+
+async def show(visit: Visit) -> Page:
+    """One recurring schedule: its message, its next times, its last runs, and a form that changes it."""
+    stream = visit.stream
+    visit.demand("consume", stream)
+    info, data_type = await _one(visit)
+    times = [tag("li", moment(each), " ", tag("span", until(each), class_="soft")) for each in info.next_at]
+    runs = [
+        tag("li", link(f"seq {each.seq:,}", visit.to("streams", stream, "messages", each.seq)), " ", _run(each))
+        for each in info.last_runs
+    ]
+    shown = {each: getattr(info, each) for each in info.__dataclass_fields__ if each not in _SHOWN_APART}
+    body = join(
+        card(
+            heading("Times", _buttons(visit, info)),
+            tag("p", badge("problem", "bad"), " ", info.problem) if info.problem else None,
+            tag("p", _when(info)),
+            tag("ul", *times) if times else tag("p", "It has no times.", class_="soft"),
+            id="times",
+            live=True,
+        ),
+        card(
+            heading("Last runs"),
+            tag("ul", *runs) if runs else tag("p", "It has not published yet.", class_="soft calm"),
+            id="runs",
+            live=True,
+        ),
+        card(
+            heading("Message"),
+            settings((each, value_of(value)) for each, value in shown.items()),
+            tag("pre", tag("code", text_of_data(info, data_type)), class_="data", data_copy=""),
+        ),
+        _edit(visit, info, data_type) if visit.may("manage", stream) else None,
+    )
+    crumbs = (
+        ("Streams", visit.to("streams")),
+        (stream, visit.to("streams", stream)),
+        ("Schedules", visit.to("streams", stream, "schedules")),
+    )
+    return Page(info.name, body, crumbs=crumbs, tab="schedules")
+
+
+async def change_one(visit: Visit) -> Act:
+    """Save what the form changes of one schedule, or do what its buttons say."""
+    if visit.form.get("act") != "alter":
+        return await change(visit)
+    info, data_type = await _one(visit)
+    return altered(visit, info, data_type, visit.to("streams", visit.stream, "schedules", info.name))
+
+
+async def _one(visit: Visit) -> tuple[ScheduleInfo, DataType]:
+    stream, name = visit.stream, visit.request.parameters["schedule"]
+    info = await visit.run(operations.info(stream, name))
+    if info is None:
+        raise Problem(404, "not_found", f"{stream} has no schedule {name}", hint="go on from the stream's schedules")
+    return info, (await visit.bus.stream_info(stream)).data_type
+
+
+def _run(run: ScheduleRun) -> Html:
+    why = "asked for by hand" if run.occurrence is None else join("for ", moment(run.occurrence))
+    return join(ago(run.published_at), " ago, ", why)
+
+
+def _edit(visit: Visit, info: ScheduleInfo, data_type: DataType) -> Html:
+    body = form(visit, schedule_fields(info, data_type), act="alter", submit=button("Save", primary=True))
+    return tag("details", tag("summary", "Change it"), card(body), class_="more")
 
 
 async def change(visit: Visit) -> Act:
@@ -81,7 +163,8 @@ async def change(visit: Visit) -> Act:
         )
     name = visit.form.get("name", "").strip()
     if wanted == "create":
-        return await _create(visit, name, here)
+        info = await visit.bus.stream_info(stream)
+        return created(visit, name, info.data_type, here)
     calls: dict[str, Callable[[str, str], Call[Any]]] = {
         "pause": operations.pause,
         "resume": operations.resume,
@@ -93,31 +176,8 @@ async def change(visit: Visit) -> Act:
     method = "run_now" if wanted == "run" else wanted
     words = {"pause": "is paused", "resume": "is active", "run": "was published now", "drop": "was removed"}[wanted]
     python = f"bus.schedules.{method}({stream!r}, {name!r})"
-    return Act(calls[wanted](stream, name), python, lambda _: f"schedule {name} {words}", here, stream)
-
-
-async def _create(visit: Visit, name: str, here: str) -> Act:
-    stream, given = visit.stream, visit.form
-    info = await visit.bus.stream_info(stream)
-    cron, every = given.get("cron", "").strip() or None, given.get("every", "").strip()
-    seconds = seconds_of(every) if every else None
-    zone = given.get("time_zone", "").strip() or "UTC"
-    message = Message(key=given.get("key", "").strip() or None, data=data_of(given.get("data", ""), info.data_type))
-    call = operations.create(
-        stream,
-        name,
-        message,
-        cron=cron,
-        every=seconds,
-        time_zone=zone,
-        ttl=None,
-        catch_up="latest",
-        max_catch_up=100,
-        exist_ok=False,
-    )
-    shown = arguments(cron=cron, every=seconds, time_zone=zone if cron else None, key=message.key, data=message.data)
-    python = f"bus.schedules.create({stream!r}, {name!r}, {shown})"
-    return Act(call, python, lambda _: f"schedule {name} was created", here, stream)
+    then = filler(visit) if wanted == "resume" else None
+    return Act(calls[wanted](stream, name), python, lambda _: f"schedule {name} {words}", here, stream, then)
 
 
 def _columns(visit: Visit, *, with_stream: bool) -> list[Column[ScheduleInfo]]:
@@ -127,7 +187,7 @@ def _columns(visit: Visit, *, with_stream: bool) -> list[Column[ScheduleInfo]]:
         return badge("paused", "warn") if each.paused else badge("active", "good")
 
     found: list[Column[ScheduleInfo]] = [
-        Column("schedule", lambda each: link(each.name, visit.to("streams", each.stream, "schedules"))),
+        Column("schedule", lambda each: link(each.name, visit.to("streams", each.stream, "schedules", each.name))),
         Column("state", state),
         Column("when", _when),
         Column("next", lambda each: _times(each)),
@@ -167,16 +227,14 @@ def _buttons(visit: Visit, each: ScheduleInfo) -> Html:
     if not visit.may("manage", each.stream):
         return tag("span", "")
     acts = (("resume", "resume") if each.paused else ("pause", "pause"), ("run", "run now"), ("drop", "remove"))
-    buttons = [tag("button", words, name="act", value=act) for act, words in acts]
-    return tag("form", hidden("name", each.name), *buttons, method="post", action=visit.here(), class_="row")
+    return row_form(visit, hidden("name", each.name), acts=acts)
 
 
 def _once_columns(visit: Visit) -> Sequence[Column[Scheduled]]:
     def cancel(each: Scheduled) -> Html:
         if not visit.may("publish", visit.stream):
             return tag("span", "")
-        button_ = tag("button", "cancel", name="act", value="cancel")
-        return tag("form", hidden("id", each.id), button_, method="post", action=visit.here(), class_="row")
+        return row_form(visit, hidden("id", each.id), acts=(("cancel", "cancel"),))
 
     return [
         Column("is published", lambda each: until(each.deliver_at)),
@@ -187,16 +245,7 @@ def _once_columns(visit: Visit) -> Sequence[Column[Scheduled]]:
     ]
 
 
-def _add(visit: Visit) -> Html:
-    fields = (
-        field("name", "Name", required=True),
-        field("cron", "Cron expression", placeholder="30 2 * * *", help="or an interval"),
-        field("every", "Interval", placeholder="10m"),
-        field("time_zone", "Time zone of the expression", placeholder="UTC, or Europe/Berlin"),
-        field("key", "Key"),
-        text_area("data", "Data", "{}", rows=3),
-    )
-    body = form(
-        visit, tag("div", *fields, class_="grid"), act="create", submit=button("Create the schedule", primary=True)
-    )
+def _add(visit: Visit, data_type: DataType) -> Html:
+    fields = join(field("name", "Name", required=True), schedule_fields(None, data_type))
+    body = form(visit, fields, act="create", submit=button("Create the schedule", primary=True))
     return tag("details", tag("summary", "New recurring schedule"), card(body), class_="more")

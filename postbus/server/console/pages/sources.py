@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from postbus.html.markup import Html, join, tag
-from postbus.model.source import SourceInfo
+from postbus.model.source import WELL, SourceInfo
 from postbus.model.webhook import WebhookSourceInfo
 from postbus.model.wording import count, rate, size
 from postbus.operations import sources as operations
 from postbus.operations import webhook_sources
 from postbus.server.console.act import Act
-from postbus.server.console.forms import hidden
+from postbus.server.console.forms import hidden, row_form
+from postbus.server.console.pages import webhook_form
 from postbus.server.console.parts import Column, Tone, ago, badge, card, code, duration, heading, link, table
 from postbus.server.console.visit import Page, Visit
 from postbus.server.problems import Problem
@@ -20,7 +21,6 @@ from postbus.server.problems import Problem
 _UNCHANGED: Final[dict[str, Any]] = dict.fromkeys(
     ("stream", "secrets", "options", "key", "id_from", "keep_headers", "dedup", "max_body_bytes", "max_rate")
 )
-_GOOD: Final = ("streaming", "backfilling", "starting")
 
 
 async def show_all(visit: Visit) -> Page:
@@ -41,14 +41,17 @@ async def show_all(visit: Visit) -> Page:
             id="webhooks",
             live=True,
         ),
+        webhook_form.new_source(visit) if visit.may("manage", None) else None,
     )
     return Page("Sources", body, tab="sources")
 
 
 async def change(visit: Visit) -> Act:
-    """Pause or resume a source."""
+    """Pause or resume a source, or create one for webhooks."""
     name, wanted = visit.form.get("name", ""), visit.form.get("act", "")
     here = visit.to("sources")
+    if wanted == "create-webhook":
+        return webhook_form.created(visit, here)
     if wanted not in ("pause", "resume"):
         raise Problem(400, "invalid", "this form is not known", hint="reload the page")
     said = f"source {name} {'is paused' if wanted == 'pause' else 'goes on'}"
@@ -65,7 +68,7 @@ def _hint(command: str) -> Html:
 
 def _columns(visit: Visit) -> list[Column[SourceInfo]]:
     def state(each: SourceInfo) -> Html:
-        tone: Tone = "good" if each.state in _GOOD else "warn" if each.state == "paused" else "bad"
+        tone: Tone = "good" if each.state in WELL else "warn" if each.state == "paused" else "bad"
         why = [tag("p", text, class_="advice") for text in (each.problem, each.remedy) if text]
         return join(badge(each.state.replace("_", " "), tone), *why)
 
@@ -129,7 +132,4 @@ def _button(visit: Visit, name: str, kind: str, *, is_paused: bool) -> Html:
     if not visit.may("manage", None):
         return tag("span", "")
     act = "resume" if is_paused else "pause"
-    button = tag("button", act, name="act", value=act)
-    return tag(
-        "form", hidden("name", name), hidden("kind", kind), button, method="post", action=visit.here(), class_="row"
-    )
+    return row_form(visit, hidden("name", name), hidden("kind", kind), acts=((act, act),))

@@ -76,7 +76,9 @@ async def show(visit: Visit) -> Page:
         ("next is due", until(info.next_scheduled_at)) if info.next_scheduled_at else None,
         ("partitions", count(info.partitions)),
         ("last seq", f"{info.last_seq:,}"),
-        ("archived up to", f"{archive.position_seq:,}") if archive is not None else None,
+        ("archived up to", link(f"{archive.position_seq:,}", visit.to("streams", stream, "archive")))
+        if archive is not None
+        else None,
         ("state", badge("full", "bad")) if info.is_full else None,
         id="facts",
     )

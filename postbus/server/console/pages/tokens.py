@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
+from postbus.codec import rows
 from postbus.html.markup import Html, join, tag
 from postbus.model.amounts import seconds_of
-from postbus.model.token import SCOPES, Token
+from postbus.model.token import SCOPES, NewToken, Token
 from postbus.operations import tokens as operations
-from postbus.server import logs
-from postbus.server.console.act import Act
-from postbus.server.console.forms import button, field, form, hidden, tick
+from postbus.operations.call import Call, Sql
+from postbus.server.console.act import Act, arguments
+from postbus.server.console.forms import button, field, form, hidden, row_form, tick
 from postbus.server.console.parts import Column, ago, badge, card, heading, link, now, table, until
 from postbus.server.console.visit import Page, Visit, whole_number
 from postbus.server.problems import Problem
@@ -36,11 +39,12 @@ async def show(visit: Visit) -> Page:
     return Page("Tokens", join(listed, _new(visit) if visit.may("manage", None) else None), tab="tokens")
 
 
-async def change(visit: Visit) -> Page | Act:
+async def change(visit: Visit) -> Act:
     """Create or revoke a token."""
     if visit.form.get("act") == "revoke":
         id_ = whole_number(visit.form.get("id"), "id", least=1)
-        visit.state.guard.forget()
+        if "as_code" not in visit.form:
+            visit.state.guard.forget()
         return Act(
             operations.revoke(id_),
             f"bus.tokens.revoke({id_})",
@@ -55,36 +59,52 @@ async def change(visit: Visit) -> Page | Act:
             400, "invalid", "the token would allow nothing", hint="tick at least one: publish, consume, manage"
         )
     length = visit.form.get("expires", "").strip()
-    call = operations.create(
-        visit.form.get("name", "").strip(),
-        scopes=scopes,
-        streams=[each.strip() for each in visit.form.get("streams", "").split(",") if each.strip()] or ["*"],
-        rate_limit=None,
-        expires_at=now() + timedelta(seconds=seconds_of(length)) if length else None,
+    name = visit.form.get("name", "").strip()
+    streams = [each.strip() for each in visit.form.get("streams", "").split(",") if each.strip()] or ["*"]
+    expires_at = now() + timedelta(seconds=seconds_of(length)) if length else None
+    call = operations.create(name, scopes=scopes, streams=streams, rate_limit=None, expires_at=expires_at)
+    given = arguments(scopes=scopes, streams=None if streams == ["*"] else streams, expires_at=expires_at)
+    if "as_code" in visit.form:
+        call = _readable(call)
+    return Act(
+        call, f"bus.tokens.create({name!r}, {given})", lambda _: "", visit.to("tokens"), None, page=_shown_once(visit)
     )
-    created = await visit.run(call)
-    logs.note("console", token=visit.token.name, did=f"created token {created.token.id}", request_id=visit.request.id)
-    body = card(
-        heading("The token is shown this once"),
-        tag("pre", tag("code", created.text), data_copy=""),
-        tag(
-            "p",
-            "Whoever has it may ",
-            ", ".join(created.token.scopes),
-            ". Send it as ",
-            tag("code", "Authorization: Bearer …"),
-        ),
-        tag("p", link("Done", visit.to("tokens"), class_="button primary")),
+
+
+def _shown_once(visit: Visit) -> Callable[[NewToken], Page]:
+    def page(created: NewToken) -> Page:
+        body = card(
+            heading("The token is shown this once"),
+            tag("pre", tag("code", created.text), data_copy=""),
+            tag(
+                "p",
+                "Whoever has it may ",
+                ", ".join(created.token.scopes),
+                ". Send it as ",
+                tag("code", "Authorization: Bearer …"),
+            ),
+            tag("p", link("Done", visit.to("tokens"), class_="button primary")),
+        )
+        return Page("Tokens", body, tab="tokens")
+
+    return page
+
+
+def _readable(call: Call[NewToken]) -> Call[NewToken]:
+    """As SQL with a token of one's own: Postgres only gets its digest, and nobody would know that of another."""
+    statement, (name, _, *others) = call.as_sql()
+    digest = statement.replace("$2", "encode(sha256($2::bytea), 'hex')")
+    return replace(
+        call,
+        sql=Sql(digest, (name, "pb_A_LONG_RANDOM_TEXT", *others), lambda found: NewToken("", rows.token(found[0]))),
     )
-    return Page("Tokens", body, tab="tokens")
 
 
 def _columns(visit: Visit) -> list[Column[Token]]:
     def revoke(each: Token) -> Html:
         if not visit.may("manage", None):
             return tag("span", "")
-        revoke_ = tag("button", "revoke", name="act", value="revoke", class_="danger")
-        return tag("form", hidden("id", each.id), revoke_, method="post", action=visit.here(), class_="row")
+        return row_form(visit, hidden("id", each.id), acts=(("revoke", "revoke"),))
 
     return [
         Column("name", lambda each: each.name),
@@ -105,6 +125,5 @@ def _new(visit: Visit) -> Html:
         field("expires", "Expires in", placeholder="never, or 90d"),
         act="create",
         submit=button("Create the token", primary=True),
-        code=False,
     )
     return tag("details", tag("summary", "New token"), card(body), class_="more")

@@ -104,6 +104,13 @@ async function copy(text, button) {
 
 const WAYS = { o: "", s: "streams", c: "consumers", d: "dead", p: "pipelines", h: "doctor" };
 let going = false;
+const go = (way) => (location.href = new URL(document.body.dataset.root + way, location.href));
+const click = (selector) => document.querySelector(selector)?.click();
+
+function nextState() {
+  const states = [...document.querySelectorAll(".chips a")];
+  states[(states.findIndex((each) => each.hasAttribute("aria-current")) + 1) % states.length]?.click();
+}
 
 function step(by) {
   const rows = [...document.querySelectorAll("tbody tr")].filter((row) => row.querySelector("a") && !row.closest("dialog"));
@@ -119,7 +126,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
   if (going) {
     going = false;
-    if (event.key in WAYS) location.href = new URL(document.body.dataset.root + WAYS[event.key], location.href);
+    if (event.key in WAYS) go(WAYS[event.key]);
     return;
   }
   const actions = {
@@ -128,11 +135,19 @@ document.addEventListener("keydown", (event) => {
     g: () => (going = true),
     j: () => step(1),
     k: () => step(-1),
-    p: () => setPaused(!paused),
+    l: () => setPaused(!paused),
+    n: () => click("main [rel=next]"),
+    b: () => click("main [rel=prev]"),
+    f: () => document.querySelector("main input:not([type=hidden], [type=checkbox])")?.focus(),
+    t: nextState,
+    d: () => go("dead"),
+    w: () => go("sources"),
+    c: () => go("schedules"),
+    Escape: () => document.querySelector("dialog[open]") || click(".crumbs li:last-child a"),
     Enter: () => event.target === document.body && document.querySelector("tr[data-current] a")?.click(),
   };
   if (!(event.key in actions)) return;
-  if (event.key !== "Enter") event.preventDefault();
+  if (!["Enter", "Escape"].includes(event.key)) event.preventDefault();
   actions[event.key]();
 });
 

@@ -11,8 +11,8 @@ as $$
 /*
 Check the arguments and circumstances of a receive, and begin it. Hot: one statement.
 
-Raises   PB400 for arguments out of range, PB409 for a group or another data type, PB412 outside READ COMMITTED: with a snapshot
-         that is kept, messages would be skipped or delivered twice.
+Raises   PB400 for arguments out of range, PB404 for a stream that was dropped meanwhile, PB409 for a group or another data
+         type, PB412 outside READ COMMITTED: with a snapshot that is kept, messages would be skipped or delivered twice.
 */
 declare
     claim postbus_data.receive_state;
@@ -49,6 +49,10 @@ begin
             message = format('stream "%s" holds %s, not %s', reader.stream_name, claim.data_type, expected_type);
     end if;
     claim.layout := postbus_data.reading_layout(reader);
+    if claim.layout is null then
+        -- The stream was dropped while this receive began.
+        perform postbus_data.raise_unknown_stream(reader.stream_name);
+    end if;
     claim.quota := reader.max_ack_pending / (postbus_data.layout_count(claim.layout) + 1);
     if claim.quota < 100 then
         -- The limit is too small to divide among the partitions: one receive at a time counts everything in flight.
