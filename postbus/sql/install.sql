@@ -5691,8 +5691,8 @@ begin
                 end loop;
             end loop;
             busy_level := busy_level or busy_due;
-            if busy_level and lane >= 500000000 and remaining = capacity and clock_timestamp() < wait_until then
-                -- Another session looks at urgent messages: they do not wait behind lower levels.
+            if busy_level and place < cardinality(lanes) and remaining = capacity and clock_timestamp() < wait_until then
+                -- Another session looks at messages of this level: they do not wait behind lower ones.
                 busy_ones := '{}';
                 perform pg_sleep(0.001);
             else
@@ -19141,7 +19141,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('3ea1ac91f6fd035c')
+insert into postbus_data.installation (functions_digest) values ('e8f57af11ea651ff')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import psycopg
@@ -14,6 +15,7 @@ import pytest
 
 import postbus
 from postbus import Message
+from tests.integration.test_delivery_locks import change
 
 pytestmark = pytest.mark.newest_server
 _SECONDS = 3.0
@@ -167,3 +169,27 @@ def test_a_level_that_is_used_first_during_a_change_of_partitions_is_read_to_its
             receive()
         assert found[-2:] == ["new", "low"]
         assert sorted(found[:2]) == ["first", "late"]
+
+
+def test_messages_that_another_receiver_holds_do_not_wait_behind_lower_ones(fresh_url: str) -> None:
+    # As on a busy machine, where the other one takes longer than this one would wait.
+    change(fresh_url, "postbus_data.claim_batches", "interval '100 milliseconds'", "interval '1 minute'")
+    with (
+        postbus.connect(fresh_url, upkeep=False) as bus,
+        psycopg.connect(fresh_url) as slow,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        bus.create_stream("s")
+        consumer = bus.create_consumer("s", "c", order="none")
+        for number in range(3):
+            bus.publish("s", key="k", data=f"default {number}")
+        bus.publish("s", key="k", data="low", priority=1)
+        bus.maintain("s")
+        taken = consumer.receive(1, connection=slow)
+        assert [each.data for each in taken] == ["default 0"]
+
+        other = pool.submit(consumer.receive, 1)
+        assert wait([other], timeout=0.5).done == set()
+        slow.commit()
+
+        assert [each.data for each in other.result()] == ["default 1"]

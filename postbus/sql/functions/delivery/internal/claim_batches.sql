@@ -185,8 +185,8 @@ begin
                 end loop;
             end loop;
             busy_level := busy_level or busy_due;
-            if busy_level and lane >= 500000000 and remaining = capacity and clock_timestamp() < wait_until then
-                -- Another session looks at urgent messages: they do not wait behind lower levels.
+            if busy_level and place < cardinality(lanes) and remaining = capacity and clock_timestamp() < wait_until then
+                -- Another session looks at messages of this level: they do not wait behind lower ones.
                 busy_ones := '{}';
                 perform pg_sleep(0.001);
             else
