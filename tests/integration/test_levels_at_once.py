@@ -179,11 +179,12 @@ def test_messages_that_another_receiver_holds_do_not_wait_behind_lower_ones(fres
         psycopg.connect(fresh_url) as slow,
         ThreadPoolExecutor(1) as pool,
     ):
-        bus.create_stream("s")
+        bus.create_stream("s", partitions=2)
         consumer = bus.create_consumer("s", "c", order="none")
+        here, there = (next(key for key in _KEYS if postbus.partition_of(key, 2) == place) for place in (0, 1))
         for number in range(3):
-            bus.publish("s", key="k", data=f"default {number}")
-        bus.publish("s", key="k", data="low", priority=1)
+            bus.publish("s", key=here, data=f"default {number}")
+        bus.publish("s", key=there, data="low", priority=1)
         bus.maintain("s")
         taken = consumer.receive(1, connection=slow)
         assert [each.data for each in taken] == ["default 0"]
