@@ -166,6 +166,8 @@ class Cluster:
             "max_prepared_transactions": 20,
             "log_timezone": "UTC",
             "timezone": "UTC",
+            # Not "$user": the role is called like the schema of Postbus, and tables of users would land there.
+            "search_path": "public",
         }
         lines = [f"{name} = '{str(value).replace(chr(39), chr(39) * 2)}'\n" for name, value in settings.items()]
         configuration = self.directory.cluster / "postbus.conf"

@@ -30,6 +30,15 @@ def test_the_log_has_what_change_data_capture_needs(path: Path, new_user: NewUse
     assert execute(new_user().url, "show wal_level") == [("logical",)]
 
 
+def test_tables_of_users_are_apart_from_those_of_postbus(path: Path, new_user: NewUser) -> None:
+    with psycopg.connect(new_user(path).url) as connection:
+        connection.execute("create schema if not exists postbus")
+        connection.execute("create table customer (id integer)")
+        found = connection.execute("select 'customer'::regclass::oid = to_regclass('public.customer')::oid").fetchone()
+        connection.rollback()
+    assert found == (True,)
+
+
 def test_without_a_port_nothing_listens_on_the_network(path: Path) -> None:
     with EmbeddedServer(path, linger=0) as server:
         assert execute(server.url, "show listen_addresses") == [("",)]
