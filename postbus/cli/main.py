@@ -54,6 +54,7 @@ ENTRIES: Final[dict[str, _Entry]] = {
     "export": _Entry("apply", "export", (*TARGET, *OUTPUT), help="Write the file that describes what there is."),
     "pipeline": _Entry("pipelines", help="Pipelines on Spark: run, list."),
     "context": _Entry("context", help="Contexts: which bus commands use."),
+    "sqs": _Entry("sqs", help="Queues for boto3, Celery and other clients of SQS: expose, list, hide."),
     "token": _Entry("tokens", help="Tokens for the HTTP server."),
     "observe": _Entry("observe.command", "observe", TARGET, help="Watch the bus live, like htop."),
     "doctor": _Entry(

@@ -14,6 +14,7 @@ from postbus.client._async.queue import AsyncQueue
 from postbus.client._async.reading import AsyncReading
 from postbus.client._async.schedules import AsyncSchedules
 from postbus.client._async.sources import AsyncSources
+from postbus.client._async.sqs import AsyncSqs
 from postbus.client._async.streams import AsyncStreams
 from postbus.client._async.tasks import AsyncTasks
 from postbus.client._async.tokens import AsyncTokens
@@ -45,6 +46,11 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({without_password(self.url)!r})"
+
+    @property
+    def sqs(self) -> AsyncSqs:
+        """The queues for clients of SQS."""
+        return AsyncSqs(self._transport)
 
     @property
     def url(self) -> str:

@@ -61,6 +61,7 @@ async def change(visit: Visit) -> Page | Act:
         streams=[each.strip() for each in visit.form.get("streams", "").split(",") if each.strip()] or ["*"],
         rate_limit=None,
         expires_at=now() + timedelta(seconds=seconds_of(length)) if length else None,
+        aws=False,
     )
     created = await visit.run(call)
     logs.note("console", token=visit.token.name, did=f"created token {created.token.id}", request_id=visit.request.id)
