@@ -139,8 +139,8 @@ def _others(headers: Mapping[str, str] | None) -> dict[str, tuple[str, str]]:
 def _check(name: str, attribute: Attribute) -> int:
     if not _is_name(name):
         raise invalid_value(
-            f"Message (user) attribute name '{name[:256]}' is invalid. "
-            "It has 1 to 256 letters, digits, underscores, hyphens and dots, and does not begin with AWS. or Amazon."
+            f"The message attribute name '{name[:256]}' is invalid. "
+            "Attribute name can contain A-Z, a-z, 0-9, underscore (_), hyphen (-), and period (.) characters."
         )
     kind = attribute.data_type
     if not kind:

@@ -19,7 +19,13 @@ _PAGE: Final = 1000
 _MOST_TAGS: Final = 50
 _MOST_ACTIONS: Final = 7
 _MOST_STATEMENTS: Final = 20
-# What AddPermission may name.
+# What AddPermission may not name, and what it may.
+_OWNERS_ACTIONS: Final = frozenset(
+    {
+        *("AddPermission", "CancelMessageMoveTask", "CreateQueue", "DeleteQueue", "ListMessageMoveTasks", "ListQueues"),
+        *("ListQueueTags", "RemovePermission", "SetQueueAttributes", "StartMessageMoveTask", "TagQueue", "UntagQueue"),
+    }
+)
 _ACTIONS: Final = frozenset(
     {
         *("*", "SendMessage", "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
@@ -46,7 +52,7 @@ async def create_queue(call: SqsCall, given: shapes.CreateQueue) -> shapes.Queue
     if not is_fifo and wanted.get("FifoQueue") == "true":
         raise invalid_value("The name of a FIFO queue must end with .fifo suffix.")
     attributes = queue_attributes.checked(wanted, is_fifo=is_fifo, is_new=True)
-    tags = _tags(given.tags or {})
+    tags = _tags(given.tags or {}, name)
     names = streams_for(name)
     call.demand(names[0], "manage")
     if len(names[0]) > 62:
@@ -165,7 +171,7 @@ async def list_tags(call: SqsCall, given: shapes.OfQueue, queue: ServedSqsQueue)
 
 
 async def tag(call: SqsCall, given: shapes.TagQueue, queue: ServedSqsQueue) -> None:
-    tags = _tags(given.tags or {})
+    tags = _tags(given.tags or {}, queue.name)
     if not tags:
         raise missing("Tags")
     if len({**queue.tags, **tags}) > _MOST_TAGS:
@@ -195,7 +201,11 @@ async def add_permission(call: SqsCall, given: shapes.AddPermission, queue: Serv
         raise invalid("Label", label, "It must be 1 to 80 letters, digits, hyphens or underscores.")
     for action in given.actions or ():
         if action not in _ACTIONS:
-            reason = "Please refer to the appropriate WSDL for a list of valid actions."
+            reason = (
+                "Only the queue owner is allowed to invoke this action."
+                if action in _OWNERS_ACTIONS
+                else "Please refer to the appropriate WSDL for a list of valid actions."
+            )
             raise invalid("ActionName", f"SQS:{action[:100]}", reason)
     if len(given.actions or ()) > _MOST_ACTIONS:
         raise SqsError(
@@ -281,9 +291,9 @@ def _page(names: Sequence[str], most: int | None, token: str | None) -> tuple[li
     return page, None if is_last else base64.b64encode(page[-1].encode()).decode()
 
 
-def _tags(tags: dict[str, str]) -> dict[str, str]:
+def _tags(tags: dict[str, str], name: str) -> dict[str, str]:
     if len(tags) > _MOST_TAGS:
-        raise invalid_value(f"Too many tags: at most {_MOST_TAGS}.")
+        raise invalid_value(f"Too many tags added for queue {name}.")
     for key, value in tags.items():
         if not 1 <= len(key) <= 128 or len(value) > 256 or "\0" in key + value:
             raise invalid_value("Tag keys have 1 to 128 characters, tag values at most 256, and none of them U+0000.")

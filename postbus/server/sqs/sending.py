@@ -48,8 +48,14 @@ async def send_message(call: SqsCall, given: shapes.SendMessage, queue: ServedSq
 async def send_batch(call: SqsCall, given: shapes.SendMessageBatch, queue: ServedSqsQueue) -> shapes.SentBatch:
     entries = given.entries or []
     batches.check(entries, "SendMessageBatchRequestEntry")
-    if sum(_size(entry) for entry in entries) > _LONGEST_BATCH:
-        raise SqsError("BatchRequestTooLong", f"Batch requests cannot be longer than {_LONGEST_BATCH} bytes.")
+    size = sum(_size(entry) for entry in entries)
+    if size > _LONGEST_BATCH:
+        message = f"Batch requests cannot be longer than {_LONGEST_BATCH} bytes. You have sent {size} bytes."
+        raise SqsError("BatchRequestTooLong", message)
+    for entry in entries if queue.is_fifo else ():
+        # Without a group, or an id where one is needed, the batch fails as a whole.
+        _key(entry, queue, {})
+        _dedup(entry, queue)
     failed: list[shapes.FailedEntry] = []
     by_delay: defaultdict[int, list[tuple[shapes.NewEntry, _New]]] = defaultdict(list)
     for entry in entries:
@@ -115,11 +121,11 @@ def _new(given: shapes.NewMessage, queue: ServedSqsQueue) -> _New:
     system = given.message_system_attributes or {}
     message_attributes.check_system(system)
     delay = _delay(given, queue)
-    dedup = _dedup(given, queue)
     headers = message_attributes.as_headers(attributes)
     if message_attributes.TRACE in system:
         headers[bodies.TRACE] = system[message_attributes.TRACE].string_value or ""
     key = _key(given, queue, headers)
+    dedup = _dedup(given, queue)
     own_id = _own_id(queue, delay, dedup)
     if own_id is not None:
         headers |= {bodies.ID: own_id, bodies.SENT: str(int(time.time() * 1000))}
