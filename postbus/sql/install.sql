@@ -18098,9 +18098,9 @@ declare
 begin
     for message in select r.* from postbus.receive(reader.stream_name, reader.name, max_messages) as r loop
         target := coalesce(to_stream, message.headers ->> 'postbus-dead-stream');
-        if target is null then
+        if target is null or target = reader.stream_name then
             raise exception using
-                errcode = 'PB404', message = format('message %s is no dead letter of a stream', message.seq), hint = 'name the stream that messages go to';
+                errcode = 'PB404', message = format('message %s is no dead letter of another stream', message.seq), hint = 'name the stream that messages go to';
         end if;
         perform postbus.publish(
             target, message.key, message.data,
@@ -18320,6 +18320,11 @@ begin
             errcode = 'PB400',
             message = format('a %s does not take one of these arguments', kind),
             hint = 'a replay takes a range and key_pattern; a redrive key_pattern, reason_like and to_stream; a discard key_pattern and reason_like; a move to_stream';
+    end if;
+    if kind = 'move' and to_stream = reader.stream_name then
+        raise exception using
+            errcode = 'PB400', message = format('to_stream = "%s" is the stream that messages are moved from', to_stream),
+            hint = 'name another stream';
     end if;
     if to_stream is not null and (select s.data_type from postbus_data.stream as s where s.id = postbus_data.stream_id(to_stream)) <> source_type then
         raise exception using errcode = 'PB409', message = format('stream "%s" does not hold %s', to_stream, source_type);
@@ -19654,7 +19659,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background'), (22, 'sqs') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('5552f8fbd4cd4d05')
+insert into postbus_data.installation (functions_digest) values ('243fdab1f0a24e59')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

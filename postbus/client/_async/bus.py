@@ -64,7 +64,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
 
     @property
     def tasks(self) -> AsyncTasks:
-        """Redrives, discards and replays in the background."""
+        """Redrives, discards, replays and moves in the background."""
         return AsyncTasks(self._transport)
 
     @property

@@ -66,7 +66,7 @@ class Bus(Streams, Publishing, Reading, Applying):
 
     @property
     def tasks(self) -> Tasks:
-        """Redrives, discards and replays in the background."""
+        """Redrives, discards, replays and moves in the background."""
         return Tasks(self._transport)
 
     @property

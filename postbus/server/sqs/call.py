@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from postbus.model.sqs import ServedSqsQueue
 from postbus.model.token import Scope, Token
@@ -13,6 +13,7 @@ from postbus.server.sqs.errors import denied
 
 if TYPE_CHECKING:
     import postbus
+    from postbus.server.sqs.known import KnownQueues
     from postbus.server.state import AppState
 
 _Result = TypeVar("_Result")
@@ -35,7 +36,7 @@ class SqsCall:
     request: Request
     token: Token
     region: str
-    known: Any = field(repr=False)
+    known: KnownQueues
 
     @property
     def bus(self) -> postbus.AsyncBus:

@@ -55,8 +55,6 @@ async def create_queue(call: SqsCall, given: shapes.CreateQueue) -> shapes.Queue
     tags = _tags(given.tags or {}, name)
     names = streams_for(name)
     call.demand(names[0], "manage")
-    if len(names[0]) > 62:
-        names = (names[1], names[1])
     try:
         return await _existing(call, name, attributes)
     except SqsError as error:

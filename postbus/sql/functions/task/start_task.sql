@@ -63,6 +63,11 @@ begin
             message = format('a %s does not take one of these arguments', kind),
             hint = 'a replay takes a range and key_pattern; a redrive key_pattern, reason_like and to_stream; a discard key_pattern and reason_like; a move to_stream';
     end if;
+    if kind = 'move' and to_stream = reader.stream_name then
+        raise exception using
+            errcode = 'PB400', message = format('to_stream = "%s" is the stream that messages are moved from', to_stream),
+            hint = 'name another stream';
+    end if;
     if to_stream is not null and (select s.data_type from postbus_data.stream as s where s.id = postbus_data.stream_id(to_stream)) <> source_type then
         raise exception using errcode = 'PB409', message = format('stream "%s" does not hold %s', to_stream, source_type);
     end if;

@@ -21,9 +21,9 @@ declare
 begin
     for message in select r.* from postbus.receive(reader.stream_name, reader.name, max_messages) as r loop
         target := coalesce(to_stream, message.headers ->> 'postbus-dead-stream');
-        if target is null then
+        if target is null or target = reader.stream_name then
             raise exception using
-                errcode = 'PB404', message = format('message %s is no dead letter of a stream', message.seq), hint = 'name the stream that messages go to';
+                errcode = 'PB404', message = format('message %s is no dead letter of another stream', message.seq), hint = 'name the stream that messages go to';
         end if;
         perform postbus.publish(
             target, message.key, message.data,
