@@ -46,13 +46,13 @@ class ServedSqsQueue(SqsQueue):
 
     Attributes:
         id: The queue's number, in receipt handles.
-        stream_id: The stream's number, in ids of messages.
+        id_base: What ids of messages are made from.
         data_type: What the stream holds.
         has_dedup: The stream has a dedup_window.
     """
 
     id: int
-    stream_id: int
+    id_base: str
     data_type: DataType
     has_dedup: bool
 

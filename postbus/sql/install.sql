@@ -1569,6 +1569,8 @@ create table postbus_data.sqs_queue (
     consumer_id integer not null unique references postbus_data.consumer on delete cascade,
     -- CreateQueue made its stream, so DeleteQueue drops it. Otherwise the consumer was there before and stays.
     owns_stream boolean not null,
+    -- What ids of messages are made from, with their seqs: random, so that no other database makes the same.
+    id_base uuid not null default gen_random_uuid(),
     -- Attributes that were set, by name: strings. What is not there has its default.
     attributes jsonb not null default '{}',
     tags jsonb not null default '{}',
@@ -1593,7 +1595,7 @@ create type postbus.sqs_queue_info as (
     purged_at timestamptz,
     -- For servers: what handles and ids of messages are made from, and what the stream can do.
     id integer,
-    stream_id integer,
+    id_base text,
     data_type text,
     has_dedup boolean
 );
@@ -12127,7 +12129,7 @@ begin
             'postbus-dead-stream', reader.stream_name, 'postbus-dead-consumer', reader.name, 'postbus-dead-seq', seq::text,
             'postbus-dead-attempts', attempts::text, 'postbus-dead-reason', left(reason, 1000)
         ));
-        as_sqs := postbus_data.as_sqs_dead_letter(reader.id, reader.stream_id, message, headers);
+        as_sqs := postbus_data.as_sqs_dead_letter(reader.id, message, headers);
         begin
             perform postbus.publish(
                 reader.dead_letters_to, message.key, message.data, coalesce(as_sqs, headers), message.bytes,
@@ -16734,7 +16736,7 @@ begin
 end
 $$;
 
-create or replace function postbus_data.as_sqs_dead_letter(consumer_id integer, stream_id integer, message postbus.delivery, headers jsonb)
+create or replace function postbus_data.as_sqs_dead_letter(consumer_id integer, message postbus.delivery, headers jsonb)
 returns jsonb
 language sql
 volatile
@@ -16745,7 +16747,7 @@ the one of a queue that CreateQueue has made. What postbus/server/sqs makes of a
 */
     select
         jsonb_build_object(
-            'sqs-id', md5('sqs:' || as_sqs_dead_letter.stream_id || ':' || message.seq)::uuid::text,
+            'sqs-id', md5(q.id_base || ':' || message.seq)::uuid::text,
             'sqs-sent', floor(extract(epoch from message.published_at) * 1000)::bigint::text
         )
         || headers
@@ -16969,7 +16971,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 /* The queues for clients of SQS, or only that with a name, in order of their names. */
     select
-        q.name, c.stream_name, c.name, q.owns_stream, q.attributes, q.tags, q.created_at, q.changed_at, q.purged_at, q.id, s.id, s.data_type,
+        q.name, c.stream_name, c.name, q.owns_stream, q.attributes, q.tags, q.created_at, q.changed_at, q.purged_at, q.id, q.id_base::text, s.data_type,
         s.dedup_window is not null
     from postbus_data.sqs_queue as q
     join postbus_data.consumer as c on c.id = q.consumer_id
@@ -19659,7 +19661,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background'), (22, 'sqs') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('243fdab1f0a24e59')
+insert into postbus_data.installation (functions_digest) values ('0d196b0c5987303b')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

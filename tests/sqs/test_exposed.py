@@ -20,7 +20,7 @@ def a_stream(native: postbus.Bus, **settings: Any) -> str:
 
 
 def test_a_consumer_is_read_and_written_as_a_queue_beside_others(sqs: Any, native: postbus.Bus) -> None:
-    stream = a_stream(native)
+    stream = a_stream(native, partitions=1)
     billing, audit = native.create_consumer(stream, "billing"), native.create_consumer(stream, "audit")
     native.publish(stream, key="eu.17", data={"total": 9}, headers={"kind": "invoice", "not a name": "x"})
     name = native.sqs.expose(stream, "billing")

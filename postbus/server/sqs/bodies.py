@@ -1,6 +1,6 @@
 """Message ids, groups and bodies: how messages of SQS lie in a stream, and how those of other publishers look to SQS.
 
-An id is made from the stream and the seq, unless a header has it: of messages that had one before they got their seq (they were
+An id is made from the queue and the seq, unless a header has it: of messages that had one before they got their seq (they were
 delayed), or before they came to this queue (dead letters). SQL makes the same id in as_sqs_dead_letter.
 """
 
@@ -30,15 +30,13 @@ _is_plain: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*").fullmatch
 _LONGEST_KEY: Final = 255
 
 
-def id_of(stream_id: int, seq: int) -> str:
-    """The id of a message."""
-    digest = hashlib.md5(f"sqs:{stream_id}:{seq}".encode(), usedforsecurity=False)
-    return str(uuid.UUID(bytes=digest.digest()))
+def id_of(base: str, name: int | str) -> str:
+    """The id of a message of a queue, by its seq.
 
-
-def id_of_duplicates(stream_id: int, dedup_id: str) -> str:
-    """The id of a FIFO message that is delayed: another with its deduplication id has to get the same."""
-    digest = hashlib.md5(f"sqs:{stream_id}:{dedup_id}".encode(), usedforsecurity=False)
+    A FIFO message that is delayed has no seq yet. Its deduplication id stands for it, since another with that has to get the
+    same.
+    """
+    digest = hashlib.md5(f"{base}:{name}".encode(), usedforsecurity=False)
     return str(uuid.UUID(bytes=digest.digest()))
 
 

@@ -102,7 +102,7 @@ def _message(
         stored = message_attributes.of_headers(headers, is_native=not queue.owns_stream)
         attributes = message_attributes.chosen(stored, wanted_attributes)
     return shapes.ReceivedMessage(
-        message_id=headers.get(bodies.ID) or bodies.id_of(queue.stream_id, delivery.seq),
+        message_id=headers.get(bodies.ID) or bodies.id_of(queue.id_base, delivery.seq),
         receipt_handle=Handle(queue.id, delivery.ack_id, delivery.seq, now, now + visibility * 1000).text(),
         body_md5=hashlib.md5(body.encode(), usedforsecurity=False).hexdigest(),
         body=body,

@@ -89,7 +89,7 @@ async def _publish(call: SqsCall, queue: ServedSqsQueue, new: list[_New]) -> lis
 
 
 def _sent(sent: shapes.Sent, new: _New, seq: Seq, queue: ServedSqsQueue) -> shapes.Sent:
-    sent.message_id = new.id or bodies.id_of(queue.stream_id, seq)
+    sent.message_id = new.id or bodies.id_of(queue.id_base, seq)
     sent.body_md5 = hashlib.md5((new.given.message_body or "").encode(), usedforsecurity=False).hexdigest()
     sent.attributes_md5 = message_attributes.md5_of(new.given.message_attributes or {})
     sent.system_attributes_md5 = message_attributes.md5_of(new.given.message_system_attributes or {})
@@ -140,7 +140,7 @@ def _own_id(queue: ServedSqsQueue, delay: int, dedup: str | None) -> str | None:
     """The id of a message that is delayed: its seq is not known yet."""
     if not delay:
         return None
-    return str(uuid.uuid4()) if dedup is None else bodies.id_of_duplicates(queue.stream_id, dedup)
+    return str(uuid.uuid4()) if dedup is None else bodies.id_of(queue.id_base, f"dedup:{dedup}")
 
 
 def _delay(given: shapes.NewMessage, queue: ServedSqsQueue) -> int:

@@ -9,6 +9,8 @@ create table postbus_data.sqs_queue (
     consumer_id integer not null unique references postbus_data.consumer on delete cascade,
     -- CreateQueue made its stream, so DeleteQueue drops it. Otherwise the consumer was there before and stays.
     owns_stream boolean not null,
+    -- What ids of messages are made from, with their seqs: random, so that no other database makes the same.
+    id_base uuid not null default gen_random_uuid(),
     -- Attributes that were set, by name: strings. What is not there has its default.
     attributes jsonb not null default '{}',
     tags jsonb not null default '{}',
@@ -33,7 +35,7 @@ create type postbus.sqs_queue_info as (
     purged_at timestamptz,
     -- For servers: what handles and ids of messages are made from, and what the stream can do.
     id integer,
-    stream_id integer,
+    id_base text,
     data_type text,
     has_dedup boolean
 );

@@ -36,7 +36,7 @@ begin
             'postbus-dead-stream', reader.stream_name, 'postbus-dead-consumer', reader.name, 'postbus-dead-seq', seq::text,
             'postbus-dead-attempts', attempts::text, 'postbus-dead-reason', left(reason, 1000)
         ));
-        as_sqs := postbus_data.as_sqs_dead_letter(reader.id, reader.stream_id, message, headers);
+        as_sqs := postbus_data.as_sqs_dead_letter(reader.id, message, headers);
         begin
             perform postbus.publish(
                 reader.dead_letters_to, message.key, message.data, coalesce(as_sqs, headers), message.bytes,

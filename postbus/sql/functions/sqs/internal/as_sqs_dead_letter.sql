@@ -1,4 +1,4 @@
-create or replace function postbus_data.as_sqs_dead_letter(consumer_id integer, stream_id integer, message postbus.delivery, headers jsonb)
+create or replace function postbus_data.as_sqs_dead_letter(consumer_id integer, message postbus.delivery, headers jsonb)
 returns jsonb
 language sql
 volatile
@@ -9,7 +9,7 @@ the one of a queue that CreateQueue has made. What postbus/server/sqs makes of a
 */
     select
         jsonb_build_object(
-            'sqs-id', md5('sqs:' || as_sqs_dead_letter.stream_id || ':' || message.seq)::uuid::text,
+            'sqs-id', md5(q.id_base || ':' || message.seq)::uuid::text,
             'sqs-sent', floor(extract(epoch from message.published_at) * 1000)::bigint::text
         )
         || headers
