@@ -1,4 +1,4 @@
-"""`postbus task`: redrives, discards and replays in the background."""
+"""`postbus task`: redrives, discards, replays and moves in the background."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import typer
 
 from postbus.cli import output
 from postbus.cli.global_options import Commands
-from postbus.cli.options import StreamName, open_bus
+from postbus.cli.options import ConsumerName, StreamName, open_bus
 from postbus.model.task import TaskInfo
 
 app = Commands(
-    "Tasks in the background: list, cancel. Start one with --background: postbus dead redrive, postbus dead discard."
+    "Tasks in the background: list, move, cancel. Others start with --background: postbus dead redrive, postbus dead discard."
 )
 
 
@@ -38,6 +38,24 @@ def list_tasks(
     )
     with open_bus() as bus:
         output.emit(bus.tasks.list_all(stream), columns, empty="no tasks", shown=_shown)
+
+
+@app.command("move")
+def move(
+    stream: StreamName,
+    consumer: ConsumerName,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="The stream that they go to; without it, the one whose dead letter each is."),
+    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="The largest number of messages per second.")] = None,
+) -> None:
+    """Start to move what a consumer could receive to another stream; each message is published there and acked here, at once.
+
+    Example: postbus task move failed failed --to orders --rate 100
+    """
+    with open_bus() as bus:
+        started(bus.tasks.move(stream, consumer, to_stream=to, rate=rate))
 
 
 @app.command("cancel")

@@ -32,6 +32,9 @@ def create(
         float | None, typer.Option("--days", help="How long it is valid. Without it, it does not expire.")
     ] = None,
     rate: Annotated[float | None, typer.Option("--rate", help="The largest number of requests per second.")] = None,
+    aws: Annotated[
+        bool, typer.Option("--aws", help="Also make a key pair, with which clients of Amazon SQS sign their requests.")
+    ] = False,
 ) -> None:
     """Create a token and print it. It cannot be shown again.
 
@@ -44,12 +47,16 @@ def create(
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with open_bus() as bus:
         created = bus.tokens.create(
-            name, scopes=scopes, streams=stream or ["*"], rate_limit=rate, expires_at=expires_at
+            name, scopes=scopes, streams=stream or ["*"], rate_limit=rate, expires_at=expires_at, aws=aws
         )
     if output.as_json():
-        output.emit_json({"token": created.text, **_shown(created.token)})
+        pair = {"access_key_id": created.access_key_id, "secret_access_key": created.secret_access_key}
+        output.emit_json({"token": created.text, **(pair if aws else {}), **_shown(created.token)})
         return
     typer.echo(created.text)
+    if aws:
+        typer.echo(f"AWS_ACCESS_KEY_ID={created.access_key_id}")
+        typer.echo(f"AWS_SECRET_ACCESS_KEY={created.secret_access_key}")
     output.say(
         f"this is the only time token {created.token.id} is shown; revoke it with: postbus token rm {created.token.id}"
     )

@@ -64,6 +64,7 @@ def up(
     console: Annotated[
         str, typer.Option("--console", help="Pages for browsers: on, read-only (they change nothing), or off.")
     ] = "on",
+    sqs: Annotated[bool, typer.Option("--sqs/--no-sqs", help="Speak the protocols of Amazon SQS.")] = True,
     log_format: Annotated[
         str | None,
         typer.Option("--log-format", help="text or json. Without it, text on a terminal and JSON elsewhere."),
@@ -103,6 +104,7 @@ def up(
             push_allow_http=push_allow_http,
             access_log=access_log,
             console=cast("ConsoleMode", console),
+            sqs=sqs,
             log_text=log_format == "text" or (log_format is None and sys.stderr.isatty()),
         )
 

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from postbus.codec import settings
+from postbus.http.answer import Answer
 from postbus.model.archive import ArchiveInfo
 from postbus.model.consumer import (
     ConsumerInfo,
@@ -27,9 +28,10 @@ from postbus.model.partitioning import DEFAULT_PRIORITY
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.schedule import ScheduleInfo, ScheduleRun
 from postbus.model.settings import ConsumerSettings, StreamSettings
+from postbus.model.sqs import SqsQueue
 from postbus.model.stream import HorizonHolder, StreamInfo
 from postbus.model.task import TaskInfo
-from postbus.model.token import Token
+from postbus.model.token import NewToken, Token
 
 _Parameters = ParamSpec("_Parameters")
 _Value = TypeVar("_Value")
@@ -160,6 +162,12 @@ def task_info(found: Mapping[str, Any]) -> TaskInfo:
 
 
 @_understood
+def sqs_queue(found: Mapping[str, Any]) -> SqsQueue:
+    times = {name: _some_moment(found[name]) for name in ("created_at", "changed_at", "purged_at")}
+    return SqsQueue(**{**_known(SqsQueue, found), **times})
+
+
+@_understood
 def archive_info(found: Mapping[str, Any]) -> ArchiveInfo:
     return ArchiveInfo(**_known(ArchiveInfo, found))
 
@@ -233,6 +241,11 @@ def history_entry(found: Mapping[str, Any]) -> HistoryEntry:
         duration=_duration(found["duration_ms"]),
         last_error=found["last_error"],
     )
+
+
+def new_token(answer: Answer) -> NewToken:
+    found = answer.data
+    return NewToken(found["token"], token(found), found.get("access_key_id"), found.get("secret_access_key"))
 
 
 @_understood

@@ -28,6 +28,7 @@ from postbus.model.partitioning import priority_of
 from postbus.model.pipeline import PipelineInfo
 from postbus.model.recurrence import CatchUp, Recurrence
 from postbus.model.schedule import ScheduleInfo, ScheduleRun
+from postbus.model.sqs import ServedSqsQueue, SqsQueue
 from postbus.model.stream import DataType, HorizonHolder, StreamInfo
 from postbus.model.task import TaskInfo
 from postbus.model.token import Token
@@ -74,6 +75,14 @@ def pipeline_info(row: Row) -> PipelineInfo:
 
 def task_info(row: Row) -> TaskInfo:
     return TaskInfo(**dict(zip(TaskInfo.__dataclass_fields__, row, strict=True)))
+
+
+def sqs_queue(row: Row) -> SqsQueue:
+    return SqsQueue(**dict(zip(SqsQueue.__dataclass_fields__, row, strict=False)))
+
+
+def served_sqs_queue(row: Row) -> ServedSqsQueue:
+    return ServedSqsQueue(**dict(zip(ServedSqsQueue.__dataclass_fields__, row, strict=True)))
 
 
 def horizon_holder(row: Row) -> HorizonHolder:

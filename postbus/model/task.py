@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-TaskKind = Literal["redrive", "discard", "replay"]
+TaskKind = Literal["redrive", "discard", "replay", "move"]
 TaskState = Literal["running", "done", "cancelled", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskInfo:
-    """A redrive, discard or replay in the background, and how far it is.
+    """A redrive, discard, replay or move in the background, and how far it is.
 
     Attributes:
         id: Its number.
         stream: The stream.
-        consumer: The consumer whose dead letters it moves, or to whom it replays.
-        kind: redrive, discard or replay.
+        consumer: The consumer whose dead letters or messages it moves, or to whom it replays.
+        kind: redrive, discard, replay or move.
         state: running, done, cancelled or failed.
         done_count: How many messages it has moved,
         total_estimate: of about so many; None if that is not known.
         rate: The largest number of messages per second; None sets no limit.
         key_pattern: Only messages whose key matches.
         reason_like: Only dead letters whose reason matches.
-        to_stream: The stream that it publishes dead letters to.
+        to_stream: The stream that it publishes to.
         last_error: Why it failed.
         created_by: The role that started it.
         created_at: When it was started.

@@ -61,7 +61,11 @@ class NewToken:
     Attributes:
         text: The token. It is shown this once.
         token: What it allows.
+        access_key_id: Of a key pair for clients of AWS, if one was made with it.
+        secret_access_key: Its secret. It is shown this once.
     """
 
     text: str
     token: Token
+    access_key_id: str | None = None
+    secret_access_key: str | None = None

@@ -14,6 +14,7 @@ _PATH: Final = "/api/streams/{stream}/consumers/{consumer}/tasks"
 REDRIVE: Final = Route("POST", _PATH + "/redrive", "manage")
 DISCARD: Final = Route("POST", _PATH + "/discard", "manage")
 REPLAY: Final = Route("POST", _PATH + "/replay", "manage")
+MOVE: Final = Route("POST", _PATH + "/move", "manage")
 LIST: Final = Route("GET", "/api/tasks", "manage")
 CANCEL: Final = Route("POST", "/api/streams/{stream}/tasks/{task}/cancel", "manage")
 
@@ -58,6 +59,10 @@ def replay(
         "rate": rate,
     }
     return Call(*_start(REPLAY, stream, consumer, "replay", chosen))
+
+
+def move(stream: str, consumer: str, *, to_stream: str | None, rate: float | None) -> Call[int]:
+    return Call(*_start(MOVE, stream, consumer, "move", {"to_stream": to_stream, "rate": rate}))
 
 
 def _start(

@@ -16,6 +16,10 @@ LIST: Final = Route("GET", "/api/tokens", "manage", on_all_streams=True)
 CREATE: Final = Route("POST", "/api/tokens", "manage", on_all_streams=True)
 REVOKE: Final = Route("DELETE", "/api/tokens/{id}", "manage", on_all_streams=True)
 _PREFIX: Final = "pb_"
+_CREATE: Final = "select t.* from postbus.create_token($1, $2, $3, $4, $5, $6) as t"
+_CREATE_WITH_KEY: Final = (
+    "select t.*, k.* from postbus.create_token($1, $2, $3, $4, $5, $6) as t, lateral postbus.create_aws_key(t.id) as k"
+)
 
 
 def new_text() -> str:
@@ -34,11 +38,12 @@ def create(
     streams: Sequence[str],
     rate_limit: float | None,
     expires_at: datetime | None,
+    aws: bool,
 ) -> Call[NewToken]:
     text = new_text()
     return Call(
         Sql(
-            "select t.* from postbus.create_token($1, $2, $3, $4, $5, $6) as t",
+            _CREATE_WITH_KEY if aws else _CREATE,
             (
                 name,
                 digest_of(text),
@@ -47,18 +52,19 @@ def create(
                 rate_limit,
                 expires_at,
             ),
-            lambda found: NewToken(text, rows.token(found[0])),
+            lambda found: NewToken(text, rows.token(found[0][:9]), *found[0][9:]),
         ),
         Http(
             CREATE,
             (),
-            lambda answer: NewToken(answer.data["token"], answers.token(answer.data)),
+            answers.new_token,
             body={
                 "name": name,
                 "scopes": list(scopes),
                 "streams": list(streams),
                 "rate_limit": rate_limit,
                 "expires_at": expires_at,
+                "aws": aws or None,
             },
         ),
     )
@@ -87,6 +93,19 @@ def find(digest: str) -> Call[Token | None]:
             "select t.* from postbus.find_token($1) as t",
             (digest,),
             lambda found: rows.token(found[0]) if found else None,
+        ),
+        None,
+        repeatable=True,
+    )
+
+
+def find_key(access_key_id: str) -> Call[tuple[str, str] | None]:
+    """The digest of the token that a key pair belongs to, and the secret. Only the server runs this."""
+    return Call(
+        Sql(
+            "select k.digest, k.secret_access_key from postbus_data.find_aws_key($1) as k",
+            (access_key_id,),
+            lambda found: (found[0][0], found[0][1]) if found else None,
         ),
         None,
         repeatable=True,

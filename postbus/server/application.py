@@ -15,6 +15,7 @@ from postbus.server.endpoints import ALL
 from postbus.server.problems import Problem, not_in_scope
 from postbus.server.requests import Disconnected, Request, Response
 from postbus.server.router import Router
+from postbus.server.sqs.wire import SqsWire
 from postbus.server.start_page import start_page
 from postbus.server.state import AppState
 
@@ -28,6 +29,7 @@ class Application:
     def __init__(self, state: AppState) -> None:
         self._state = state
         self._console = None if state.settings.console == "off" else Console(state)
+        self._sqs = SqsWire(state) if state.settings.sqs else None
         self._router: Router[Answering] = Router()
         for endpoint in ALL:
             self._router.add(endpoint.route.method, endpoint.route.path, _answering(endpoint, state))
@@ -49,6 +51,8 @@ class Application:
         if self._console is not None and request.raw_path.startswith("/console/"):
             return await self._console.answer(request)
         try:
+            if self._sqs is not None and self._sqs.is_for(request):
+                return await self._sqs.answer(request)
             found = self._router.find(request.method, request.raw_path)
             if found is None:
                 return self._nothing_there(request)

@@ -39,11 +39,13 @@ class Guard:
         self._connection = connection
         self._is_open = is_open
         self._known: dict[str, tuple[Token | None, float]] = {}
+        self._keys: dict[str, tuple[tuple[str, str], float]] = {}
         self._buckets: dict[int, Bucket] = {}
 
     def forget(self) -> None:
         """Clear the cache, since a token was revoked here."""
         self._known.clear()
+        self._keys.clear()
 
     async def identify(self, authorization: str | None) -> Token:
         """The token that a request carries.
@@ -66,6 +68,25 @@ class Guard:
             raise _unauthorized("the token is not valid")
         self._count(token)
         return token
+
+    async def find_key(self, access_key_id: str) -> tuple[Token, str] | None:
+        """The token that a key pair belongs to, and its secret; None if there is no such pair, or the token is not valid."""
+        (digest, secret), until = self._keys.get(access_key_id, (("", ""), 0.0))
+        if time.monotonic() >= until:
+            digest, secret = await self._connection.bus.tokens.find_key(access_key_id) or ("", "")
+            if len(self._keys) >= _MOST_REMEMBERED:
+                self._keys.clear()
+            self._keys[access_key_id] = ((digest, secret), time.monotonic() + _SECONDS)
+        token = await self._find(digest) if digest else None
+        return (token, secret) if token is not None and token.is_valid else None
+
+    def admit(self, token: Token) -> None:
+        """Count a request that was signed with a token's key pair.
+
+        Raises:
+            Problem: 429 when it is used too often.
+        """
+        self._count(token)
 
     async def confirm(self, token: Token) -> None:
         """Refuse a request whose token is no longer valid.

@@ -31,6 +31,8 @@ SHIELDS: Final = {
     "vary": "Origin, Sec-Fetch-Site",
 }
 _SAFE: Final = ("GET", "HEAD")
+# Requests signed as those to AWS.
+_SIGNED: Final = b"AWS4-HMAC-SHA256 "
 _OF_OTHERS: Final = "pages of other web sites may not use this server"
 
 
@@ -48,6 +50,10 @@ def sender_of(headers: Headers) -> Sender:
         return "own page" if site == b"same-origin" else "user" if site == b"none" else "other page"
     if origin is not None:
         return "own page"
+    if headers.get(b"authorization", b"").startswith(_SIGNED):
+        # No page of another site can add this header: the browser would ask this server for leave first, and get none. Celery
+        # signs so, and sends a browser's name.
+        return "program"
     # Node sends Sec-Fetch-Mode, and PowerShell sends a browser's name, but neither is a browser.
     agent = headers.get(b"user-agent", b"")
     is_browser = agent.startswith((b"Mozilla/", b"Opera/")) and b"PowerShell/" not in agent

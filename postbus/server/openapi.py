@@ -39,6 +39,10 @@ _PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "consumer": {"schema": _NAME, "description": "A consumer's name, or its id"},
     "schedule": {"schema": _NAME, "description": "A schedule's name"},
     "source": {"schema": _NAME, "description": "A source's name"},
+    "queue": {
+        "schema": {"type": "string", "pattern": "^([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\\.fifo)$"},
+        "description": "The name of a queue for clients of SQS",
+    },
     "group": {"schema": _NAME, "description": "A group's name, or its id"},
     "worker": {"schema": _NAME, "description": "A worker's name, which it chooses"},
     "id": {"schema": {"type": "string", "pattern": "^[0-9]{1,9}$"}, "description": "A token's id"},

@@ -35,6 +35,7 @@ class Settings:
         access_log: Write a line for each request, except for those that ask how the server is.
         log_text: Write lines for people instead of JSON.
         console: Whether there are pages for browsers, and whether they may change anything.
+        sqs: Speak the protocols of Amazon SQS, at / and at the URLs of queues.
         services: Sweep and maintain.
         services_lock: Of the processes that name this file, one sweeps and maintains.
         push: Send the messages of push consumers to their endpoints.
@@ -61,6 +62,7 @@ class Settings:
     access_log: bool = True
     log_text: bool = False
     console: ConsoleMode = "on"
+    sqs: bool = True
     services: bool = True
     services_lock: Path | None = None
     push: bool = True

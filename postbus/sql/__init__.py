@@ -35,6 +35,7 @@ TABLES = (
     "upkeep",
     "source",
     "task",
+    "sqs",
 )
 
 _REGION_MARK: Final = re.compile(r"^ *-- </?\w+ settings(?:: [\w ]+)?>\n", re.M)

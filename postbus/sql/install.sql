@@ -1114,11 +1114,17 @@ create table postbus_data.token (
     created_at timestamptz not null default clock_timestamp(),
     -- Null: never.
     expires_at timestamptz,
-    revoked_at timestamptz
+    revoked_at timestamptz,
+    -- Of a key pair for clients of AWS. The secret is stored as it is, since a signature can only be verified by it; a revoked token has none.
+    access_key_id text collate "C",
+    aws_secret text
 );
 
 -- To find the token of a request.
 create unique index token_digest on postbus_data.token (digest);
+
+-- To find the token of a signed request.
+create unique index token_access_key on postbus_data.token (access_key_id) where access_key_id is not null;
 
 -- What create_token, list_tokens and find_token return.
 create type postbus.token_info as (
@@ -1499,11 +1505,11 @@ create table postbus_data.source_table (
     primary key (source_id, table_schema, table_name)
 );
 
--- A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard or a replay.
+-- A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard, a replay or a move.
 create table postbus_data.task (
     id bigint generated always as identity primary key,
     consumer_id integer not null references postbus_data.consumer on delete cascade,
-    kind text collate "C" not null check (kind in ('redrive', 'discard', 'replay')),
+    kind text collate "C" not null check (kind in ('redrive', 'discard', 'replay', 'move')),
     -- Which messages; null does not restrict them.
     key_pattern text collate "C",
     reason_like text collate "C",
@@ -1552,6 +1558,46 @@ create type postbus.task_info as (
     created_at timestamptz,
     noted_at timestamptz,
     ended_at timestamptz
+);
+
+-- A row is a queue for clients of SQS: a name for a consumer, whose messages they receive. They send to its stream.
+create table postbus_data.sqs_queue (
+    id integer generated always as identity primary key,
+    -- As SQS has it: 1 to 80 letters, digits, "-" and "_"; that of a FIFO queue ends in ".fifo".
+    name text collate "C" not null unique,
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    consumer_id integer not null unique references postbus_data.consumer on delete cascade,
+    -- CreateQueue made its stream, so DeleteQueue drops it. Otherwise the consumer was there before and stays.
+    owns_stream boolean not null,
+    -- What ids of messages are made from, with their seqs: random, so that no other database makes the same.
+    id_base uuid not null default gen_random_uuid(),
+    -- Attributes that were set, by name: strings. What is not there has its default.
+    attributes jsonb not null default '{}',
+    tags jsonb not null default '{}',
+    created_at timestamptz not null default clock_timestamp(),
+    changed_at timestamptz not null default clock_timestamp(),
+    purged_at timestamptz
+);
+
+-- Deleting a stream looks here.
+create index sqs_queue_stream on postbus_data.sqs_queue (stream_id);
+
+-- A queue for clients of SQS; see postbus.list_sqs_queues.
+create type postbus.sqs_queue_info as (
+    name text,
+    stream text,
+    consumer text,
+    owns_stream boolean,
+    attributes jsonb,
+    tags jsonb,
+    created_at timestamptz,
+    changed_at timestamptz,
+    purged_at timestamptz,
+    -- For servers: what handles and ids of messages are made from, and what the stream can do.
+    id integer,
+    id_base text,
+    data_type text,
+    has_dedup boolean
 );
 
 set local check_function_bodies = off;
@@ -12063,7 +12109,7 @@ volatile
 as $$
 /*
 Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter. With dead_letters_to, another copy is
-published to that stream, in the same transaction; if the stream does not take it, the reason says so.
+published to that stream, in the same transaction; if the stream does not take it, the reason says so. For a queue of SQS that copy is the only one.
 
 token  see schedule_retry.
 
@@ -12074,6 +12120,7 @@ declare
     data_type text;
     message postbus.delivery;
     headers jsonb;
+    as_sqs jsonb;
 begin
     select s.data_type into data_type from postbus_data.stream as s where s.id = reader.stream_id;
     message := (postbus_data.fetch_named(reader.stream_id, data_type, partition, array[seq], array[attempts], 0))[1];
@@ -12086,8 +12133,17 @@ begin
             'postbus-dead-stream', reader.stream_name, 'postbus-dead-consumer', reader.name, 'postbus-dead-seq', seq::text,
             'postbus-dead-attempts', attempts::text, 'postbus-dead-reason', left(reason, 1000)
         ));
+        as_sqs := postbus_data.as_sqs_dead_letter(reader.id, message, headers);
         begin
-            perform postbus.publish(reader.dead_letters_to, message.key, message.data, headers, message.bytes, priority => postbus.priority_of(message.partition));
+            perform postbus.publish(
+                reader.dead_letters_to, message.key, message.data, coalesce(as_sqs, headers), message.bytes,
+                priority => postbus.priority_of(message.partition)
+            );
+            if as_sqs is not null then
+                -- A queue of SQS has its dead letters in the other queue only.
+                delete from postbus_data.saved as s where s.consumer_id = reader.id and s.seq = add_dead_letter.seq;
+                return;
+            end if;
         exception
             when sqlstate 'PB400' or sqlstate 'PB404' or sqlstate 'PB409' or sqlstate 'PB413' or sqlstate 'PB507' then
                 reason := concat_ws('; ', reason, format('no copy in stream "%s": %s', reader.dead_letters_to, sqlerrm));
@@ -16573,6 +16629,361 @@ Raises   PB403, PB404.
         and w.writer = spark_written.writer
 $$;
 
+create or replace function postbus.expose_sqs_queue(stream text, consumer text, name text default null)
+returns text
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Let clients of SQS use a consumer as a queue: they receive its messages and delete, which is an ack; what they send is published to its stream.
+
+name  1 to 80 letters, digits, "-" or "_"; null: <stream>-<consumer>. With ".fifo" at its end it is a FIFO queue: the consumer must keep the order of keys.
+
+Returns  the name.
+Raises   PB400 for an invalid name, PB404 for an unknown stream or consumer, PB409 for a group, a name that is taken, or a consumer that is a queue already.
+Touches  sqs_queue (insert).
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer := postbus_data.find_consumer(stream, consumer);
+    existing postbus_data.sqs_queue;
+begin
+    name := coalesce(name, stream || '-' || consumer);
+    perform postbus_data.check_sqs_name(name);
+    if reader.is_group then
+        raise exception using
+            errcode = 'PB409', message = format('%s is a group, which has no single acks', consumer), hint = 'create a consumer for the queue';
+    end if;
+    if name like '%.fifo' and reader.ordering = 'none' then
+        raise exception using
+            errcode = 'PB409', message = format('consumer "%s" keeps no order, so it cannot be a FIFO queue', consumer),
+            hint = 'choose a name without ".fifo", or a consumer in order "key"';
+    end if;
+    select q.* into existing from postbus_data.sqs_queue as q where q.name = name or q.consumer_id = reader.id;
+    if existing.name = name and existing.consumer_id = reader.id then
+        return name;
+    elsif existing.consumer_id = reader.id then
+        raise exception using
+            errcode = 'PB409', message = format('consumer "%s" is shown as queue "%s" already', consumer, existing.name),
+            hint = format('hide that first: postbus sqs hide %s', existing.name);
+    end if;
+    insert into postbus_data.sqs_queue as q (name, stream_id, consumer_id, owns_stream, attributes)
+    values (
+        name, reader.stream_id, reader.id, false,
+        jsonb_build_object('VisibilityTimeout', least(43200, extract(epoch from reader.ack_wait)::integer)::text)
+    )
+    on conflict do nothing;
+    if not found then
+        raise exception using errcode = 'PB409', message = format('queue "%s" already exists', name), hint = 'choose another name with --as';
+    end if;
+    return name;
+end
+$$;
+
+create or replace function postbus.hide_sqs_queue(name text)
+returns void
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Take a queue from clients of SQS. Its stream and consumer stay as they are.
+
+Raises   PB404 for an unknown queue.
+Touches  sqs_queue (delete).
+*/
+begin
+    delete from postbus_data.sqs_queue as q where q.id = (postbus_data.find_sqs_queue(hide_sqs_queue.name)).id;
+end
+$$;
+
+create or replace function postbus_data.apply_sqs_attributes(name text)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Give the stream and the consumer of a queue the settings that its attributes mean. The stream that was there before its queue keeps its retention.
+
+Raises   PB404 for an unknown queue, or when there is no queue for its dead letters.
+Touches  stream, consumer (update).
+*/
+declare
+    queue postbus_data.sqs_queue := postbus_data.find_sqs_queue(name);
+    reader postbus_data.consumer := (select c from postbus_data.consumer as c where c.id = queue.consumer_id);
+    redrive jsonb := nullif(queue.attributes ->> 'RedrivePolicy', '')::jsonb;
+    target postbus_data.sqs_queue;
+begin
+    if queue.owns_stream then
+        perform postbus.alter_stream(
+            reader.stream_name, retain_up_to => make_interval(secs => coalesce(queue.attributes ->> 'MessageRetentionPeriod', '345600')::integer)
+        );
+    end if;
+    perform postbus.alter_consumer(
+        reader.stream_name, reader.name,
+        ack_wait => greatest(interval '1 millisecond', make_interval(secs => coalesce(queue.attributes ->> 'VisibilityTimeout', '30')::integer))
+    );
+    if redrive is null then
+        if queue.owns_stream then
+            perform postbus.alter_consumer(reader.stream_name, reader.name, unset => array['max_deliver', 'dead_letters_to']);
+        end if;
+        return;
+    end if;
+    target := postbus_data.find_sqs_queue(split_part(redrive ->> 'deadLetterTargetArn', ':', 6));
+    perform postbus.alter_consumer(
+        reader.stream_name, reader.name, max_deliver => (redrive ->> 'maxReceiveCount')::integer,
+        dead_letters_to => (select s.name from postbus_data.stream as s where s.id = target.stream_id)
+    );
+end
+$$;
+
+create or replace function postbus_data.as_sqs_dead_letter(consumer_id integer, message postbus.delivery, headers jsonb)
+returns jsonb
+language sql
+volatile
+as $$
+/*
+The headers of a dead letter for another queue of SQS, in which it keeps its id and time, and which says where it comes from; null if the consumer is not
+the one of a queue that CreateQueue has made. What postbus/server/sqs makes of a seq, and of these headers, is the same.
+*/
+    select
+        jsonb_build_object(
+            'sqs-id', md5(q.id_base || ':' || message.seq)::uuid::text,
+            'sqs-sent', floor(extract(epoch from message.published_at) * 1000)::bigint::text
+        )
+        || headers
+        || jsonb_build_object('sqs-source', q.name)
+    from postbus_data.sqs_queue as q
+    where q.consumer_id = as_sqs_dead_letter.consumer_id
+        and q.owns_stream
+$$;
+
+create or replace function postbus_data.change_sqs_queue(name text, attributes jsonb default '{}', tags jsonb default '{}', gone_tags text[] default '{}')
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Set attributes and tags of a queue, as SetQueueAttributes, TagQueue and UntagQueue do. Those that are not named stay; '' removes an attribute.
+
+Raises   PB404 for an unknown queue.
+Touches  sqs_queue (update), and as apply_sqs_attributes does.
+*/
+declare
+    changed integer := (postbus_data.find_sqs_queue(name)).id;
+begin
+    update postbus_data.sqs_queue as q
+    set attributes = (
+            select coalesce(jsonb_object_agg(a.key, a.value), '{}')
+            from jsonb_each_text(q.attributes || change_sqs_queue.attributes) as a
+            where a.value <> ''
+        ),
+        tags = (q.tags || change_sqs_queue.tags) - gone_tags,
+        changed_at = case when change_sqs_queue.attributes = '{}' then q.changed_at else clock_timestamp() end
+    where q.id = changed;
+    if change_sqs_queue.attributes <> '{}' then
+        perform postbus_data.apply_sqs_attributes(name);
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_sqs_name(name text)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse what is not a name of a queue of SQS (PB400). */
+begin
+    if (name ~ '^[A-Za-z0-9_-]+([.]fifo)?$' and length(name) <= 80) is not true then
+        raise exception using
+            errcode = 'PB400', message = format('queue name %s is not allowed', coalesce('"' || left(name, 90) || '"', 'null')),
+            hint = 'use 1 to 80 letters, digits, "_" or "-"; the name of a FIFO queue ends in ".fifo"';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.count_sqs_queue(name text)
+returns table (visible_count bigint, in_flight_count bigint, delayed_count bigint)
+language plpgsql
+stable
+as $$
+/*
+How many messages of a queue can be received, are in flight, or wait for their time. Exact up to 1,000, as count_backlog says; delayed ones up to 10,000.
+
+A lease that has expired counts as visible, before any sweep; what waits after a failure counts as in flight, as its visibility was changed.
+
+Raises  PB404 for an unknown queue.
+*/
+declare
+    queue postbus_data.sqs_queue := postbus_data.find_sqs_queue(name);
+    expired bigint;
+    later bigint;
+begin
+    select coalesce(sum(cardinality(l.seqs) - (select count(*) from postbus_data.settled as s where s.token = l.token and s.seq = any (l.seqs))), 0)
+    into expired
+    from postbus_data.lease as l
+    join postbus_data.consumer as c on c.id = l.consumer_id and c.epoch = l.epoch
+    where l.consumer_id = queue.consumer_id
+        and l.deadline <= clock_timestamp();
+    select count(*)
+    into later
+    from (
+        select
+        from postbus_data.waiting as w
+        where w.consumer_id + 0 = queue.consumer_id
+            and w.due_at > clock_timestamp()
+        limit 10000
+    ) as w;
+    return query
+    select
+        b.unread + b.waiting - later + expired, b.in_flight - expired + later,
+        (select count(*) from (select from postbus_data.scheduled as s where s.stream_id = queue.stream_id limit 10000) as s)
+    from postbus_data.count_backlog(queue.consumer_id) as b;
+end
+$$;
+
+create or replace function postbus_data.create_sqs_queue(name text, streams text[], attributes jsonb, tags jsonb)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Create a queue as CreateQueue of SQS does, with a stream and a consumer of its own. The server has checked the attributes.
+
+streams  names for the stream: the second is for when another queue has the first. A stream that is no queue's is never taken.
+
+Raises   PB409 when the queue exists, or a stream of that name does.
+Touches  sqs_queue (insert), and as create_stream and create_consumer do.
+*/
+#variable_conflict use_variable
+declare
+    is_fifo boolean := name like '%.fifo';
+    stream text := streams[1];
+    reader postbus_data.consumer;
+begin
+    perform postbus_data.check_sqs_name(name);
+    if exists (
+        select
+        from postbus_data.stream as s
+        join postbus_data.sqs_queue as q on q.stream_id = s.id
+        where s.name = stream
+            and q.owns_stream
+            and q.name <> name
+    ) then
+        stream := streams[2];
+    end if;
+    perform postbus.create_stream(
+        stream, data_type => 'text', partitions => 1, until_acked => true, dedup_window => case when is_fifo then interval '5 minutes' end
+    );
+    perform postbus.create_consumer(
+        stream, stream, ordering => case when is_fifo then 'key' else 'none' end, max_ack_pending => 120000, max_waiting => 20000
+    );
+    reader := postbus_data.find_consumer(stream, stream);
+    insert into postbus_data.sqs_queue as q (name, stream_id, consumer_id, owns_stream, attributes, tags)
+    values (name, reader.stream_id, reader.id, true, attributes, tags);
+    perform postbus_data.apply_sqs_attributes(name);
+end
+$$;
+
+create or replace function postbus_data.drop_sqs_queue(name text)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Delete a queue, as DeleteQueue does: with its stream, if CreateQueue made that. Otherwise it is only hidden.
+
+Raises   PB404 for an unknown queue.
+Touches  sqs_queue (delete), and as drop_stream does.
+Locks    as drop_stream.
+*/
+declare
+    queue postbus_data.sqs_queue := postbus_data.find_sqs_queue(name);
+begin
+    delete from postbus_data.sqs_queue as q where q.id = queue.id;
+    if queue.owns_stream then
+        perform postbus.drop_stream((select s.name from postbus_data.stream as s where s.id = queue.stream_id));
+    end if;
+end
+$$;
+
+create or replace function postbus_data.find_sqs_queue(name text)
+returns postbus_data.sqs_queue
+language plpgsql
+stable
+as $$
+/* The row of a queue for clients of SQS. Raises PB404 when there is none. */
+declare
+    queue postbus_data.sqs_queue;
+begin
+    select q.* into queue from postbus_data.sqs_queue as q where q.name = find_sqs_queue.name;
+    if queue.id is null then
+        raise exception using
+            errcode = 'PB404', message = format('queue "%s" does not exist', left(name, 90)), hint = 'list them with: postbus sqs ls';
+    end if;
+    return queue;
+end
+$$;
+
+create or replace function postbus_data.purge_sqs_queue(name text)
+returns boolean
+language plpgsql
+volatile
+as $$
+/*
+Remove all messages of a queue, as PurgeQueue does: also those in flight and those that are delayed, and the ids that it remembers to find duplicates.
+If the stream was there before its queue, its messages stay, and only the consumer passes over them.
+
+Returns  whether it did: not within 60 seconds of the last time.
+Raises   PB404 for an unknown queue, PB412 outside READ COMMITTED.
+Touches  sqs_queue (update), scheduled, dedup_<id>_<n> (delete), and as purge and seek do.
+Locks    the queue's row.
+*/
+declare
+    queue postbus_data.sqs_queue := postbus_data.find_sqs_queue(name);
+    reader postbus_data.consumer := (select c from postbus_data.consumer as c where c.id = queue.consumer_id);
+    ids integer;
+begin
+    update postbus_data.sqs_queue as q
+    set purged_at = clock_timestamp()
+    where q.id = queue.id
+        and (q.purged_at < clock_timestamp() - interval '1 minute') is not false;
+    if not found then
+        return false;
+    end if;
+    if queue.owns_stream then
+        delete from postbus_data.scheduled as s where s.stream_id = queue.stream_id;
+        for ids in select d.number from postbus_data.dedup as d where d.stream_id = queue.stream_id loop
+            execute format('delete from postbus_data.dedup_%s_%s', queue.stream_id, ids);
+        end loop;
+        perform postbus.purge(reader.stream_name, everything => true);
+    end if;
+    perform postbus.seek(reader.stream_name, reader.name, 'latest');
+    return true;
+end
+$$;
+
+create or replace function postbus.list_sqs_queues(name text default null)
+returns setof postbus.sqs_queue_info
+language sql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/* The queues for clients of SQS, or only that with a name, in order of their names. */
+    select
+        q.name, c.stream_name, c.name, q.owns_stream, q.attributes, q.tags, q.created_at, q.changed_at, q.purged_at, q.id, q.id_base::text, s.data_type,
+        s.dedup_window is not null
+    from postbus_data.sqs_queue as q
+    join postbus_data.consumer as c on c.id = q.consumer_id
+    join postbus_data.stream as s on s.id = q.stream_id
+    where list_sqs_queues.name is null or q.name = list_sqs_queues.name
+    order by q.name
+$$;
+
 create or replace function postbus.delete_key(stream text, key text)
 returns bigint
 language plpgsql
@@ -17670,6 +18081,54 @@ begin
 end
 $$;
 
+create or replace function postbus_data.move_messages(reader postbus_data.consumer, to_stream text, max_messages integer)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+Publish the next messages of a consumer to another stream, and ack them, in one transaction: none is lost and none is there twice. They become new messages:
+headers that say where a dead letter came from are left out.
+
+to_stream  null: each goes to the stream whose dead letter it is.
+
+Returns  how many were moved; null if there is nothing more to move.
+Raises   PB404 for an unknown stream, or a message that is no dead letter.
+Touches  as receive, publish and ack do.
+Locks    as receive.
+*/
+declare
+    message postbus.delivery;
+    target text;
+    moved text[] := '{}';
+begin
+    for message in select r.* from postbus.receive(reader.stream_name, reader.name, max_messages) as r loop
+        target := coalesce(to_stream, message.headers ->> 'postbus-dead-stream');
+        if target is null or target = reader.stream_name then
+            raise exception using
+                errcode = 'PB404', message = format('message %s is no dead letter of another stream', message.seq), hint = 'name the stream that messages go to';
+        end if;
+        perform postbus.publish(
+            target, message.key, message.data,
+            nullif(
+                message.headers - array[
+                    'postbus-dead-stream', 'postbus-dead-consumer', 'postbus-dead-seq', 'postbus-dead-attempts', 'postbus-dead-reason',
+                    'sqs-id', 'sqs-sent', 'sqs-source'
+                ],
+                '{}'
+            ),
+            message.bytes, priority => message.priority
+        );
+        moved := moved || message.ack_id;
+    end loop;
+    if moved = '{}' then
+        return case when (select b.unread + b.waiting from postbus_data.count_backlog(reader.id) as b) > 0 then 0 end;
+    end if;
+    perform postbus.ack(reader.stream_name, reader.name, moved);
+    return cardinality(moved);
+end
+$$;
+
 create or replace function postbus.list_tasks(stream text default null)
 returns setof postbus.task_info
 language plpgsql
@@ -17716,7 +18175,7 @@ A step and its count are one transaction: when it is rolled back, nothing was mo
 that ended more than a week ago is removed.
 
 Returns  how many messages were moved; 0 if nothing is to be done now.
-Touches  task (update, delete); as redrive, discard and replay.
+Touches  task (update, delete); as redrive, discard, replay and move_messages.
 Locks    the rows of the tasks until the transaction ends.
 */
 #variable_conflict use_variable
@@ -17756,6 +18215,10 @@ begin
                     to_time => task.to_time, key_pattern => task.key_pattern, max_messages => page, resume => task.resume
                 ) as r;
                 ended := next_resume is null;
+            elsif task.kind = 'move' then
+                moved := postbus_data.move_messages(reader, task.to_stream, page);
+                ended := moved is null;
+                moved := coalesce(moved, 0);
             else
                 -- By seq, so that none comes twice: what is redriven may die again.
                 select array_agg(d.seq) filter (where d.died_at <= task.created_at), max(d.seq)
@@ -17781,7 +18244,7 @@ begin
                 ended_at = case when ended then now_at end
             where t.id = task.id;
             -- A step may have moved nothing, and there is more.
-            total := total + greatest(moved, case when ended then 0 else 1 end);
+            total := total + greatest(moved, case when ended or task.kind = 'move' then 0 else 1 end);
         exception
             -- A lock or a conflict passes; the step is tried again.
             when lock_not_available or deadlock_detected or serialization_failure or query_canceled then
@@ -17818,13 +18281,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 /*
-Begin to redrive or discard dead letters of a consumer, or to replay messages to it, in the background: in steps, by whichever process
+Begin to redrive or discard dead letters of a consumer, to replay messages to it, or to move its messages to another stream, in the background: in steps, by whichever process
 does the upkeep (a server, an open bus, or whoever calls run_tasks). It goes on when processes are killed.
 
-kind          redrive, discard or replay. The other arguments choose messages as the functions of these names do.
+kind          redrive, discard, replay or move. The other arguments choose messages as the functions of these names do. A move publishes
+              each message that the consumer could receive to another stream, and acks it, in one transaction.
 key_pattern   only messages whose key matches.
 reason_like   only dead letters whose reason matches this LIKE pattern; not for a replay.
-to_stream     for a redrive: publish them to this stream instead.
+to_stream     for a redrive: publish them to this stream instead. For a move: to this stream; null: to the stream whose dead letter each is.
 from_seq, to_seq, from_time, to_time
               for a replay: only messages of this range.
 rate          the largest number of messages per second; null: as fast as it goes.
@@ -17844,8 +18308,8 @@ declare
     total bigint;
     made bigint;
 begin
-    if (kind in ('redrive', 'discard', 'replay')) is not true then
-        raise exception using errcode = 'PB400', message = format('kind = %L is not a task', kind), hint = 'it is redrive, discard or replay';
+    if (kind in ('redrive', 'discard', 'replay', 'move')) is not true then
+        raise exception using errcode = 'PB400', message = format('kind = %L is not a task', kind), hint = 'it is redrive, discard, replay or move';
     end if;
     if rate is not null and (rate between 0.001 and 1000000) is not true then
         raise exception using errcode = 'PB400', message = format('rate = %s is not between 0.001 and 1000000', rate);
@@ -17855,16 +18319,25 @@ begin
             errcode = 'PB409', message = format('%s is a group, which has no dead letters and nothing to replay', consumer),
             hint = 'move its position: postbus.seek';
     end if;
-    if (kind = 'replay' and num_nonnulls(reason_like, to_stream) > 0) or (kind <> 'replay' and has_range) or (kind = 'discard' and to_stream is not null) then
+    if (kind = 'replay' and num_nonnulls(reason_like, to_stream) > 0) or (kind <> 'replay' and has_range) or (kind = 'discard' and to_stream is not null)
+        or (kind = 'move' and num_nonnulls(key_pattern, reason_like) > 0)
+    then
         raise exception using
             errcode = 'PB400',
             message = format('a %s does not take one of these arguments', kind),
-            hint = 'a replay takes a range and key_pattern; a redrive key_pattern, reason_like and to_stream; a discard key_pattern and reason_like';
+            hint = 'a replay takes a range and key_pattern; a redrive key_pattern, reason_like and to_stream; a discard key_pattern and reason_like; a move to_stream';
+    end if;
+    if kind = 'move' and to_stream = reader.stream_name then
+        raise exception using
+            errcode = 'PB400', message = format('to_stream = "%s" is the stream that messages are moved from', to_stream),
+            hint = 'name another stream';
     end if;
     if to_stream is not null and (select s.data_type from postbus_data.stream as s where s.id = postbus_data.stream_id(to_stream)) <> source_type then
         raise exception using errcode = 'PB409', message = format('stream "%s" does not hold %s', to_stream, source_type);
     end if;
-    if kind <> 'replay' and checked is null and reason_like is null then
+    if kind = 'move' then
+        select b.unread + b.waiting into total from postbus_data.count_backlog(reader.id) as b;
+    elsif kind <> 'replay' and checked is null and reason_like is null then
         select count(*)
         into total
         from (select from postbus_data.dead_letter as d where d.consumer_id = reader.id limit 10000) as d;
@@ -17877,6 +18350,44 @@ begin
     values (reader.id, kind, key_pattern, reason_like, to_stream, from_seq, to_seq, from_time, to_time, rate, total, session_user)
     returning id into made;
     return made;
+end
+$$;
+
+create or replace function postbus.create_aws_key(token_id integer, out access_key_id text, out secret_access_key text)
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Make a key pair for clients of AWS, with which they sign requests: what they may do is what the token allows. Both parts are random and made here, so that
+no log of statements has the secret. Unlike a token's text, the secret is stored as it is, since a signature can only be verified by it.
+
+Returns  the pair; nothing shows the secret again.
+Raises   PB404 for an unknown or revoked token, PB409 when it has a pair already.
+Touches  token (update).
+*/
+declare
+    chosen postbus_data.token;
+    alphabet constant text := 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+begin
+    select t.* into chosen from postbus_data.token as t where t.id = token_id and t.revoked_at is null for update;
+    if chosen.id is null then
+        raise exception using errcode = 'PB404', message = format('token %s does not exist', coalesce(token_id::text, 'null')), hint = 'see: postbus token ls';
+    end if;
+    if chosen.access_key_id is not null then
+        raise exception using
+            errcode = 'PB409', message = format('token %s has a key pair already', token_id), hint = 'create another token: postbus token create NAME --aws';
+    end if;
+    select 'PBUS' || string_agg(substr(alphabet, 1 + get_byte(sha256(uuid_send(gen_random_uuid())), 0) % 32, 1), '' order by n)
+    into access_key_id
+    from generate_series(1, 16) as n;
+    -- Two random ids of 122 bits each.
+    secret_access_key := encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'hex');
+    update postbus_data.token as t
+    set access_key_id = create_aws_key.access_key_id,
+        aws_secret = create_aws_key.secret_access_key
+    where t.id = token_id;
 end
 $$;
 
@@ -17951,6 +18462,18 @@ as $$
     where t.digest = find_token.digest
 $$;
 
+create or replace function postbus_data.find_aws_key(access_key_id text)
+returns table (digest text, secret_access_key text)
+language sql
+stable
+as $$
+/* The digest of the token that a key pair belongs to, and the secret, for the server that verifies a signature; no row when there is none. */
+    select t.digest, t.aws_secret
+    from postbus_data.token as t
+    where t.access_key_id = find_aws_key.access_key_id
+        and t.revoked_at is null
+$$;
+
 create or replace function postbus.list_tokens()
 returns setof postbus.token_info
 language sql
@@ -17979,7 +18502,8 @@ Touches  token (update).
 */
 begin
     update postbus_data.token as t
-    set revoked_at = coalesce(t.revoked_at, clock_timestamp())
+    set revoked_at = coalesce(t.revoked_at, clock_timestamp()),
+        aws_secret = null
     where t.id = revoke_token.id;
     return found;
 end
@@ -19140,8 +19664,8 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('e8f57af11ea651ff')
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background'), (22, 'sqs') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('ca8ddd30bf8ebb7a')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -19218,6 +19742,7 @@ comment on table postbus_data.source is 'A row is a Postgres source: tables of s
 comment on table postbus_data.source_position is 'A row says that all transactions which end at or before this place of the source''s log are published. Whoever publishes inserts the next row in the same transaction, and deletes the one before.';
 comment on table postbus_data.source_status is 'A row is what the process that reads a source says about it, every second or two.';
 comment on table postbus_data.source_table is 'A row is a table of a source, and how far its existing rows are published.';
-comment on table postbus_data.task is 'A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard or a replay.';
+comment on table postbus_data.task is 'A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard, a replay or a move.';
+comment on table postbus_data.sqs_queue is 'A row is a queue for clients of SQS: a name for a consumer, whose messages they receive. They send to its stream.';
 
 commit;

@@ -304,6 +304,12 @@ def test_the_printed_curl_command_does_what_the_command_does(
     walked.add("consumer push test")
     assert curled.by_curl("consumer", "push", "test", *push)[0]["data"] == {"test_id": 1}
     step("consumer", "push", "rm", *push, "--yes")
+    ours, theirs = step("sqs", "expose", "orders", "billing", "--as", "orders-queue")
+    assert theirs[0]["data"] == ours[0] == {"name": "orders-queue"}
+    ours, theirs = step("sqs", "ls")
+    assert [each["name"] for each in theirs[0]["data"]] == [each["name"] for each in ours] == ["orders-queue"]
+    step("sqs", "hide", "orders-queue", "--yes")
+    step("task", "move", "orders", "billing", "--to", "events")
     step("consumer", "rm", "orders", "billing", "--yes")
     step("stream", "purge", "orders", "--before", "3", "--yes")
     step("stream", "rm", "orders", "--yes")

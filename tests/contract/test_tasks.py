@@ -145,3 +145,60 @@ async def test_what_a_task_does_not_take_is_refused(bus: Any, stream: str) -> No
         await bus.tasks.redrive(stream, "group")
     with pytest.raises(postbus.NotFound):
         await bus.tasks.cancel(stream, 123_456_789)
+
+
+async def test_what_a_consumer_could_receive_is_moved_to_another_stream(
+    bus: Any, stream: str, steps: Any, sync_buses: dict[str, postbus.Bus]
+) -> None:
+    target = f"{stream}-moved"
+    await bus.create_stream(target)
+    consumer = await bus.create_consumer(stream, "worker", order="none")
+    await bus.publish_many(stream, [Message(key=f"k.{n}", data=n, headers={"n": str(n)}) for n in range(25)])
+    held = await consumer.receive(5)
+
+    task = await bus.tasks.move(stream, "worker", to_stream=target)
+    steps()
+
+    ended = await info(bus, stream, task)
+    moved = await bus.read(target)
+    assert (ended.kind, ended.state, ended.done_count, ended.total_estimate) == ("move", "done", 20, 20)
+    assert sorted([*(message.data for message in moved), *(each.data for each in held)]) == list(range(25))
+    assert all(message.headers == {"n": str(message.data)} for message in moved)
+    assert all(message.key == f"k.{message.data}" for message in moved)
+    assert (await consumer.stats()).backlog == 5
+    await bus.drop_stream(target)
+
+
+async def test_dead_letters_of_other_streams_are_moved_back_and_others_end_the_task(
+    bus: Any, stream: str, steps: Any
+) -> None:
+    dead = f"{stream}-dead"
+    await bus.create_stream(dead)
+    keeper = await bus.create_consumer(dead, "keeper", order="none")
+    consumer = await bus.create_consumer(stream, "worker", order="none", max_deliver=1, dead_letters_to=dead)
+    await bus.publish(stream, key="k", data="x", headers={"a": "b"})
+    await consumer.terminate(await consumer.receive(10), reason="broken")
+    assert await keeper.info()
+
+    done = await bus.tasks.move(dead, "keeper")
+    steps()
+    (again,) = await consumer.receive(10)
+    await bus.publish(dead, data="no dead letter")
+    failed = await bus.tasks.move(dead, "keeper")
+    steps()
+
+    assert (again.data, again.key, again.headers) == ("x", "k", {"a": "b"})
+    assert (await info(bus, dead, done)).state == "done"
+    ended = await info(bus, dead, failed)
+    assert (ended.state, "no dead letter" in (ended.last_error or "")) == ("failed", True)
+    assert [each.data for each in await keeper.receive(10)] == ["no dead letter"]
+    await bus.drop_stream(dead)
+
+
+async def test_nothing_is_moved_to_where_it_is(bus: Any, stream: str) -> None:
+    await bus.create_consumer(stream, "worker")
+
+    with pytest.raises(postbus.InvalidInput, match="moved from"):
+        await bus.tasks.move(stream, "worker", to_stream=stream)
+    with pytest.raises(postbus.NotFound):
+        await bus.tasks.move(stream, "worker", to_stream="nobody")

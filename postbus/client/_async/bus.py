@@ -14,6 +14,7 @@ from postbus.client._async.queue import AsyncQueue
 from postbus.client._async.reading import AsyncReading
 from postbus.client._async.schedules import AsyncSchedules
 from postbus.client._async.sources import AsyncSources
+from postbus.client._async.sqs import AsyncSqs
 from postbus.client._async.streams import AsyncStreams
 from postbus.client._async.tasks import AsyncTasks
 from postbus.client._async.tokens import AsyncTokens
@@ -47,6 +48,11 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
         return f"{type(self).__name__}({without_password(self.url)!r})"
 
     @property
+    def sqs(self) -> AsyncSqs:
+        """The queues for clients of SQS."""
+        return AsyncSqs(self._transport)
+
+    @property
     def url(self) -> str:
         """The URL in use."""
         return self._transport.url
@@ -58,7 +64,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
 
     @property
     def tasks(self) -> AsyncTasks:
-        """Redrives, discards and replays in the background."""
+        """Redrives, discards, replays and moves in the background."""
         return AsyncTasks(self._transport)
 
     @property

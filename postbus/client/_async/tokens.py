@@ -22,6 +22,7 @@ class AsyncTokens(AsyncClient):
         streams: Sequence[str] = ("*",),
         rate_limit: float | None = None,
         expires_at: datetime | None = None,
+        aws: bool = False,
     ) -> NewToken:
         """Create a token.
 
@@ -31,11 +32,14 @@ class AsyncTokens(AsyncClient):
             streams: Names of streams; "*" stands for any characters.
             rate_limit: How many requests per second it allows; None sets no limit.
             expires_at: When it expires; None never.
+            aws: Also make a key pair, with which clients of Amazon SQS sign. Its secret is stored as it is, and shown this once.
 
         Returns:
             The token and its permissions. Its `text` is not stored anywhere.
         """
-        call = operations.create(name, scopes=scopes, streams=streams, rate_limit=rate_limit, expires_at=expires_at)
+        call = operations.create(
+            name, scopes=scopes, streams=streams, rate_limit=rate_limit, expires_at=expires_at, aws=aws
+        )
         return await self._transport.run(call)
 
     async def list_all(self) -> list[Token]:
@@ -52,3 +56,7 @@ class AsyncTokens(AsyncClient):
     async def find(self, digest: str) -> Token | None:
         """The token with this SHA-256. Only possible over Postgres."""
         return await self._transport.run(operations.find(digest))
+
+    async def find_key(self, access_key_id: str) -> tuple[str, str] | None:
+        """The SHA-256 of the token that a key pair belongs to, and its secret. Only possible over Postgres."""
+        return await self._transport.run(operations.find_key(access_key_id))

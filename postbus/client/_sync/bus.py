@@ -16,6 +16,7 @@ from postbus.client._sync.queue import Queue
 from postbus.client._sync.reading import Reading
 from postbus.client._sync.schedules import Schedules
 from postbus.client._sync.sources import Sources
+from postbus.client._sync.sqs import Sqs
 from postbus.client._sync.streams import Streams
 from postbus.client._sync.tasks import Tasks
 from postbus.client._sync.tokens import Tokens
@@ -49,6 +50,11 @@ class Bus(Streams, Publishing, Reading, Applying):
         return f"{type(self).__name__}({without_password(self.url)!r})"
 
     @property
+    def sqs(self) -> Sqs:
+        """The queues for clients of SQS."""
+        return Sqs(self._transport)
+
+    @property
     def url(self) -> str:
         """The URL in use."""
         return self._transport.url
@@ -60,7 +66,7 @@ class Bus(Streams, Publishing, Reading, Applying):
 
     @property
     def tasks(self) -> Tasks:
-        """Redrives, discards and replays in the background."""
+        """Redrives, discards, replays and moves in the background."""
         return Tasks(self._transport)
 
     @property

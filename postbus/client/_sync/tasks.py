@@ -12,7 +12,7 @@ from postbus.operations import tasks as operations
 
 
 class Tasks(Client):
-    """Starts, lists and cancels redrives, discards and replays in the background; get it from `bus.tasks`.
+    """Starts, lists and cancels redrives, discards, replays and moves in the background; get it from `bus.tasks`.
 
     A task is done in steps by whichever process does the upkeep: a server, or a program with an open bus. It goes on when
     processes are killed.
@@ -118,6 +118,28 @@ class Tasks(Client):
             rate=rate,
         )
         return self._transport.run(call)
+
+    def move(self, stream: str, consumer: str, *, to_stream: str | None = None, rate: float | None = None) -> int:
+        """Start to move what a consumer could receive to another stream: each message is published there and acked here, at once.
+
+        It ends when nothing is left that the consumer could receive. What workers have in flight stays with them. The messages
+        become new ones, without the headers that say where a dead letter came from.
+
+        Args:
+            stream: The stream's name.
+            consumer: The consumer's name.
+            to_stream: Where they go; None sends each back to the stream whose dead letter it is (see `dead_letters_to`).
+            rate: The largest number per second; None sets no limit.
+
+        Returns:
+            The number of the task.
+
+        Raises:
+            InvalidInput: An argument is not valid.
+            NotFound: The stream, the consumer or `to_stream` does not exist.
+            Conflict: `to_stream` holds data of another type, or this is a group.
+        """
+        return self._transport.run(operations.move(stream, consumer, to_stream=to_stream, rate=rate))
 
     def list_all(self, stream: str | None = None) -> list[TaskInfo]:
         """All tasks, or those of a stream, the newest first: those that run, and those that ended within a week."""

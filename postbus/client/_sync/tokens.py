@@ -24,6 +24,7 @@ class Tokens(Client):
         streams: Sequence[str] = ("*",),
         rate_limit: float | None = None,
         expires_at: datetime | None = None,
+        aws: bool = False,
     ) -> NewToken:
         """Create a token.
 
@@ -33,11 +34,14 @@ class Tokens(Client):
             streams: Names of streams; "*" stands for any characters.
             rate_limit: How many requests per second it allows; None sets no limit.
             expires_at: When it expires; None never.
+            aws: Also make a key pair, with which clients of Amazon SQS sign. Its secret is stored as it is, and shown this once.
 
         Returns:
             The token and its permissions. Its `text` is not stored anywhere.
         """
-        call = operations.create(name, scopes=scopes, streams=streams, rate_limit=rate_limit, expires_at=expires_at)
+        call = operations.create(
+            name, scopes=scopes, streams=streams, rate_limit=rate_limit, expires_at=expires_at, aws=aws
+        )
         return self._transport.run(call)
 
     def list_all(self) -> list[Token]:
@@ -54,3 +58,7 @@ class Tokens(Client):
     def find(self, digest: str) -> Token | None:
         """The token with this SHA-256. Only possible over Postgres."""
         return self._transport.run(operations.find(digest))
+
+    def find_key(self, access_key_id: str) -> tuple[str, str] | None:
+        """The SHA-256 of the token that a key pair belongs to, and its secret. Only possible over Postgres."""
+        return self._transport.run(operations.find_key(access_key_id))

@@ -44,6 +44,13 @@ class NewReplay(Struct, forbid_unknown_fields=True):
     rate: Rate | None = None
 
 
+class NewMove(Struct, forbid_unknown_fields=True):
+    """What the consumer could receive is published to `to_stream`; without it, each to the stream whose dead letter it is."""
+
+    to_stream: Name | None = None
+    rate: Rate | None = None
+
+
 class StartedTask(Struct):
     id: int
 
@@ -97,6 +104,18 @@ async def start_replay(call: Call, body: NewReplay) -> Data[StartedTask]:
         rate=body.rate,
     )
     return Data(StartedTask(number))
+
+
+@endpoints.add(tasks.MOVE)
+async def start_move(call: Call, body: NewMove) -> Data[StartedTask]:
+    """Start to move messages of a consumer to another stream, in the background."""
+    if body.to_stream is None:
+        # Each message says where it goes, so this may publish to any stream.
+        call.demand("publish", None)
+        to_stream = None
+    else:
+        to_stream = await call.stream_for("publish", body.to_stream)
+    return Data(StartedTask(await call.bus.tasks.move(call.stream, call.consumer, to_stream=to_stream, rate=body.rate)))
 
 
 @endpoints.add(tasks.LIST)

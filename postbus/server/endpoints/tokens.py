@@ -29,6 +29,7 @@ class NewToken(Struct, forbid_unknown_fields=True):
     streams: Annotated[list[StreamPattern], Meta(min_length=1, max_length=100)] = field(default_factory=lambda: ["*"])
     rate_limit: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None = None
     expires_at: Time | None = None
+    aws: bool = False
 
 
 class NewApiKey(Struct, forbid_unknown_fields=True):
@@ -48,9 +49,11 @@ class StoredToken(Struct):
 
 
 class CreatedToken(StoredToken):
-    """`token` is shown only in this response."""
+    """`token` is shown only in this response. So is `secret_access_key`, of a key pair for clients of AWS, with `aws`."""
 
     token: str
+    access_key_id: str | None = None
+    secret_access_key: str | None = None
 
 
 class RevokedToken(Struct):
@@ -101,9 +104,17 @@ async def _create(call: Call, wanted: NewToken) -> Data[CreatedToken]:
         streams=wanted.streams,
         rate_limit=wanted.rate_limit,
         expires_at=moment(wanted.expires_at),
+        aws=wanted.aws,
     )
     stored = _stored(created.token)
-    return Data(CreatedToken(**{name: getattr(stored, name) for name in stored.__struct_fields__}, token=created.text))
+    return Data(
+        CreatedToken(
+            **{name: getattr(stored, name) for name in stored.__struct_fields__},
+            token=created.text,
+            access_key_id=created.access_key_id,
+            secret_access_key=created.secret_access_key,
+        )
+    )
 
 
 async def _revoke(call: Call) -> Data[RevokedToken]:

@@ -1,8 +1,8 @@
--- A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard or a replay.
+-- A row is long work on a consumer that is done in steps, by whichever process does the upkeep: a redrive, a discard, a replay or a move.
 create table postbus_data.task (
     id bigint generated always as identity primary key,
     consumer_id integer not null references postbus_data.consumer on delete cascade,
-    kind text collate "C" not null check (kind in ('redrive', 'discard', 'replay')),
+    kind text collate "C" not null check (kind in ('redrive', 'discard', 'replay', 'move')),
     -- Which messages; null does not restrict them.
     key_pattern text collate "C",
     reason_like text collate "C",

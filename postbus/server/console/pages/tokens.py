@@ -62,7 +62,7 @@ async def change(visit: Visit) -> Act:
     name = visit.form.get("name", "").strip()
     streams = [each.strip() for each in visit.form.get("streams", "").split(",") if each.strip()] or ["*"]
     expires_at = now() + timedelta(seconds=seconds_of(length)) if length else None
-    call = operations.create(name, scopes=scopes, streams=streams, rate_limit=None, expires_at=expires_at)
+    call = operations.create(name, scopes=scopes, streams=streams, rate_limit=None, expires_at=expires_at, aws=False)
     given = arguments(scopes=scopes, streams=None if streams == ["*"] else streams, expires_at=expires_at)
     if "as_code" in visit.form:
         call = _readable(call)

@@ -13,7 +13,7 @@ A step and its count are one transaction: when it is rolled back, nothing was mo
 that ended more than a week ago is removed.
 
 Returns  how many messages were moved; 0 if nothing is to be done now.
-Touches  task (update, delete); as redrive, discard and replay.
+Touches  task (update, delete); as redrive, discard, replay and move_messages.
 Locks    the rows of the tasks until the transaction ends.
 */
 #variable_conflict use_variable
@@ -53,6 +53,10 @@ begin
                     to_time => task.to_time, key_pattern => task.key_pattern, max_messages => page, resume => task.resume
                 ) as r;
                 ended := next_resume is null;
+            elsif task.kind = 'move' then
+                moved := postbus_data.move_messages(reader, task.to_stream, page);
+                ended := moved is null;
+                moved := coalesce(moved, 0);
             else
                 -- By seq, so that none comes twice: what is redriven may die again.
                 select array_agg(d.seq) filter (where d.died_at <= task.created_at), max(d.seq)
@@ -78,7 +82,7 @@ begin
                 ended_at = case when ended then now_at end
             where t.id = task.id;
             -- A step may have moved nothing, and there is more.
-            total := total + greatest(moved, case when ended then 0 else 1 end);
+            total := total + greatest(moved, case when ended or task.kind = 'move' then 0 else 1 end);
         exception
             -- A lock or a conflict passes; the step is tried again.
             when lock_not_available or deadlock_detected or serialization_failure or query_canceled then

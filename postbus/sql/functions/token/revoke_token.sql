@@ -12,7 +12,8 @@ Touches  token (update).
 */
 begin
     update postbus_data.token as t
-    set revoked_at = coalesce(t.revoked_at, clock_timestamp())
+    set revoked_at = coalesce(t.revoked_at, clock_timestamp()),
+        aws_secret = null
     where t.id = revoke_token.id;
     return found;
 end

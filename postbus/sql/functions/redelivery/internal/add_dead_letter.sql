@@ -12,7 +12,7 @@ volatile
 as $$
 /*
 Make a message a dead letter, with a copy of it. A message that was purged leaves no dead letter. With dead_letters_to, another copy is
-published to that stream, in the same transaction; if the stream does not take it, the reason says so.
+published to that stream, in the same transaction; if the stream does not take it, the reason says so. For a queue of SQS that copy is the only one.
 
 token  see schedule_retry.
 
@@ -23,6 +23,7 @@ declare
     data_type text;
     message postbus.delivery;
     headers jsonb;
+    as_sqs jsonb;
 begin
     select s.data_type into data_type from postbus_data.stream as s where s.id = reader.stream_id;
     message := (postbus_data.fetch_named(reader.stream_id, data_type, partition, array[seq], array[attempts], 0))[1];
@@ -35,8 +36,17 @@ begin
             'postbus-dead-stream', reader.stream_name, 'postbus-dead-consumer', reader.name, 'postbus-dead-seq', seq::text,
             'postbus-dead-attempts', attempts::text, 'postbus-dead-reason', left(reason, 1000)
         ));
+        as_sqs := postbus_data.as_sqs_dead_letter(reader.id, message, headers);
         begin
-            perform postbus.publish(reader.dead_letters_to, message.key, message.data, headers, message.bytes, priority => postbus.priority_of(message.partition));
+            perform postbus.publish(
+                reader.dead_letters_to, message.key, message.data, coalesce(as_sqs, headers), message.bytes,
+                priority => postbus.priority_of(message.partition)
+            );
+            if as_sqs is not null then
+                -- A queue of SQS has its dead letters in the other queue only.
+                delete from postbus_data.saved as s where s.consumer_id = reader.id and s.seq = add_dead_letter.seq;
+                return;
+            end if;
         exception
             when sqlstate 'PB400' or sqlstate 'PB404' or sqlstate 'PB409' or sqlstate 'PB413' or sqlstate 'PB507' then
                 reason := concat_ws('; ', reason, format('no copy in stream "%s": %s', reader.dead_letters_to, sqlerrm));
