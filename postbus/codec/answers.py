@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from postbus.codec import settings
 from postbus.model.archive import ArchiveInfo
+from postbus.model.channel import ChannelLimits, ChannelState
 from postbus.model.consumer import (
     ConsumerInfo,
     ConsumerStats,
@@ -157,6 +158,16 @@ def pipeline_info(found: Mapping[str, Any]) -> PipelineInfo:
 def task_info(found: Mapping[str, Any]) -> TaskInfo:
     times = {name: _some_moment(found[name]) for name in ("created_at", "noted_at", "ended_at")}
     return TaskInfo(**{**_known(TaskInfo, found), **times})
+
+
+@_understood
+def channel_limits(found: Mapping[str, Any]) -> ChannelLimits:
+    return ChannelLimits(**_known(ChannelLimits, {**found, "per": timedelta(milliseconds=found["per_ms"])}))
+
+
+@_understood
+def channel_state(found: Mapping[str, Any]) -> ChannelState:
+    return ChannelState(**{**_known(ChannelState, found), "next_at": _some_moment(found["next_at"])})
 
 
 @_understood
