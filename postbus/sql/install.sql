@@ -2653,7 +2653,23 @@ begin
     )
     select
         k.channel, k.partition,
-        case when k.n is null then 0 else postbus_data.count_channel(reader, k.partition, k.channel, k.after_seq, 1000) end,
+        case
+            when k.n is null then 0
+            else least(
+                1000,
+                (select c.message_count from postbus_data.count_channel(reader, k.partition, k.channel, k.after_seq, 1000) as c) + (
+                    select count(*)
+                    from (
+                        select
+                        from postbus_data.due as d
+                        where d.consumer_id + 0 = reader.id
+                            and d.epoch = reader.epoch
+                            and d.channel = k.channel
+                        limit 1000
+                    ) as d
+                )
+            )
+        end,
         k.in_flight,
         case when k.ready_at > clock_timestamp() or k.ready_at = '-infinity' then k.limited_by end,
         case when isfinite(k.ready_at) and k.ready_at > clock_timestamp() then k.ready_at end,
@@ -3334,17 +3350,18 @@ create or replace function postbus_data.count_channel(
     partition integer,
     channel text,
     after_seq bigint,
-    at_most integer
+    at_most integer,
+    out message_count bigint,
+    out estimate bigint
 )
-returns bigint
 language plpgsql
 stable
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 /*
-How many messages of a channel wait for their turn: those above after_seq, up to the position of the partition, and those due for redelivery. At most so many
-are counted.
+How many messages of a channel wait for their turn: those above after_seq, up to the position of the partition. At most so many are counted; the estimate takes
+the others to be as dense as these. A filter by data is not evaluated.
 */
 #variable_conflict use_variable
 declare
@@ -3358,22 +3375,11 @@ declare
         limit 1
     );
     tokens integer;
-    start_seq bigint;
-    found_count bigint;
-    here bigint;
     segment integer;
+    here record;
 begin
-    select s.channel_tokens, s.start_seq into tokens, start_seq from postbus_data.stream as s where s.id = reader.stream_id;
-    select count(*)
-    into found_count
-    from (
-        select
-        from postbus_data.due as d
-        where d.consumer_id + 0 = reader.id
-            and d.epoch = reader.epoch
-            and d.channel = channel
-        limit at_most
-    ) as d;
+    message_count := 0;
+    select s.channel_tokens, greatest(after_seq, s.start_seq - 1) into tokens, after_seq from postbus_data.stream as s where s.id = reader.stream_id;
     for segment in
         select g.number
         from postbus_data.segment as g
@@ -3382,11 +3388,10 @@ begin
             and g.after_seq < upto
         order by g.number
     loop
-        exit when found_count >= at_most;
         execute format(
-            'select count(*)
+            'select count(*), max(m.seq) as last_seq
             from (
-                select
+                select l.seq
                 from %s as l
                 where %s = $1
                     and l.seq > $2
@@ -3395,15 +3400,20 @@ begin
                     and ($5.filter_key_regex is null or coalesce(l.key ~ $5.filter_key_regex, false))
                     and ($5.filter_headers is null or coalesce(l.headers @> $5.filter_headers, false))
                     and ($5.filter_headers_not is null or not coalesce(l.headers @> any ($5.filter_headers_not), false))
+                order by l.seq
                 limit $4
             ) as m',
             postbus_data.log_table(reader.stream_id, segment), postbus_data.channel_expression('l.key', tokens)
         )
         into here
-        using channel, greatest(after_seq, start_seq - 1), upto, at_most - found_count, reader;
-        found_count := found_count + here;
+        using channel, after_seq, upto, at_most - message_count, reader;
+        message_count := message_count + here.count;
+        exit when message_count >= at_most;
     end loop;
-    return found_count;
+    estimate := message_count;
+    if message_count >= at_most then
+        estimate := message_count + (message_count * (upto - here.last_seq)::numeric / greatest(1, here.last_seq - after_seq))::bigint;
+    end if;
 end
 $$;
 
@@ -3423,6 +3433,45 @@ begin
         end if;
     end loop;
     return place;
+end
+$$;
+
+create or replace function postbus_data.count_lagging(reader postbus_data.consumer, out lagging bigint, out is_exact boolean)
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/*
+How many messages a consumer by channel has passed over, to be delivered when it is their channel's turn. Exact up to 1,000 messages; beyond, each channel is
+taken to be as dense as its first messages, and of more than 200 channels the others to be like the first ones.
+*/
+#variable_conflict use_variable
+declare
+    waiting record;
+    here record;
+    looked_at bigint := 0;
+    channels bigint;
+begin
+    lagging := 0;
+    is_exact := true;
+    for waiting in
+        select t.partition, t.channel, t.after_seq
+        from postbus_data.turn as t
+        where t.consumer_id = reader.id
+            and t.epoch = reader.epoch
+        limit 200
+    loop
+        select c.* into here from postbus_data.count_channel(reader, waiting.partition, waiting.channel, waiting.after_seq, 1000) as c;
+        lagging := lagging + here.estimate;
+        is_exact := is_exact and here.message_count < 1000;
+        looked_at := looked_at + 1;
+    end loop;
+    if looked_at = 200 then
+        select count(*) into channels from postbus_data.turn as t where t.consumer_id = reader.id and t.epoch = reader.epoch;
+        is_exact := is_exact and channels = looked_at;
+        lagging := lagging * channels / looked_at;
+    end if;
 end
 $$;
 
@@ -3799,6 +3848,71 @@ begin
 end
 $$;
 
+create or replace function postbus_data.peek_lagging(reader postbus_data.consumer, after_seq bigint, max_messages integer)
+returns setof postbus.peeked
+language plpgsql
+volatile
+as $$
+/*
+The messages that a consumer by channel has passed over, to be delivered when it is their channel's turn: the first max_messages of each partition above a seq.
+Of each segment, 10,000 messages are looked at.
+*/
+#variable_conflict use_variable
+declare
+    place record;
+    segment record;
+    found_here record;
+    message postbus.delivery;
+begin
+    for place in
+        select t.partition, min(t.after_seq) as after_seq, postbus_data.position_of(reader, t.partition) as position
+        from postbus_data.turn as t
+        where t.consumer_id = reader.id
+            and t.epoch = reader.epoch
+        group by t.partition
+    loop
+        for segment in
+            select
+                postbus_data.log_table(g.stream_id, g.number) as log, s.data_type, s.channel_tokens,
+                greatest(place.after_seq, after_seq, s.start_seq - 1) as after_seq
+            from postbus_data.segment as g
+            join postbus_data.stream as s on s.id = g.stream_id
+            where g.stream_id = reader.stream_id
+                and (g.last_seq > greatest(place.after_seq, after_seq) or g.sealed_at is null)
+                and g.after_seq < (place.position).read_to_seq
+            order by g.number
+        loop
+            for found_here in
+                execute format(
+                    'select row(null, null, l.seq, l.partition, l.key, %s, l.headers, l.published_at, 0, null, null, 4)::postbus.delivery as message,
+                        postbus_data.turn_reason(t, clock_timestamp()) as reason
+                    from (select l.* from %s as l where l.partition = $2 and l.seq > $3 and l.seq <= $4 order by l.seq limit 10000) as l
+                    join postbus_data.turn as t on t.consumer_id = $1.id
+                        and t.epoch = $1.epoch
+                        and t.partition = $2
+                        and t.channel = postbus_data.channel_of(l.key, $5)
+                        and t.after_seq < l.seq
+                    where l.expires_at is null or l.expires_at > clock_timestamp()
+                    order by l.seq
+                    limit $6',
+                    case when segment.data_type = 'bytes' then 'null, l.data' else 'l.data::text, null' end,
+                    segment.log
+                )
+                using reader, place.partition, segment.after_seq, (place.position).read_to_seq, segment.channel_tokens, max_messages
+            loop
+                message := found_here.message;
+                if postbus_data.passes(reader, message) then
+                    return query
+                    select
+                        message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
+                        null::timestamptz, found_here.reason, null::text, null::timestamptz, 0, null::text, null::bytea, 4;
+                end if;
+            end loop;
+        end loop;
+    end loop;
+end
+$$;
+
 create or replace function postbus_data.release_channels(stream_id integer, pattern text)
 returns void
 language plpgsql
@@ -3920,6 +4034,21 @@ begin
     insert into postbus_data.turn select turn.*;
     return claim;
 end
+$$;
+
+create or replace function postbus_data.turn_reason(turn postbus_data.turn, now_at timestamptz)
+returns text
+language sql
+immutable
+as $$
+/* Why a message waits whose channel has a turn. */
+    select case
+        when turn.ready_at <= now_at and turn.ready_at > '-infinity' then 'its channel waits for its turn'
+        when turn.limited_by = 'concurrency' then 'its channel has as many messages in flight as it may'
+        when turn.limited_by = 'rate' then 'its channel has used up its rate'
+        when turn.limited_by = 'paused' then 'its channel is paused'
+        else 'its channel waits for its turn'
+    end
 $$;
 
 create or replace function postbus_data.use_channels(reader postbus_data.consumer, channels text[], now_at timestamptz)
@@ -4984,6 +5113,11 @@ begin
     into unread, is_exact, oldest_unread_at
     from postbus_data.count_messages(source.id, partitions, after_seqs, array_to_string(conditions, ' and '), reader) as c;
 
+    if reader.by_channel then
+        -- What the positions have passed over.
+        select unread + c.lagging, is_exact and c.is_exact into unread, is_exact from postbus_data.count_lagging(reader) as c;
+    end if;
+
     select
         coalesce(sum(s.left_count), 0), coalesce(sum(s.left_count) filter (where l.attempts is not null), 0),
         min(l.received_at) filter (where s.left_count > 0)
@@ -5023,6 +5157,18 @@ begin
                     )
                 limit 10000
             ) as d
+        ) + (
+            -- Of a consumer by channel: they stay until it is their channel's turn.
+            select count(*)
+            from (
+                select
+                from postbus_data.due as d
+                where d.consumer_id + 0 = consumer_id
+                    and d.epoch = reader.epoch
+                    and d.channel is not null
+                limit 10000
+            ) as d
+            where reader.by_channel
         )
     ];
     waiting := least(10000, parts[1] + parts[2] + parts[3]);
@@ -5578,7 +5724,7 @@ Messages as a consumer sees them, in order of seq, above after_seq. Changes noth
 
 state    available (can be received), delivered (leased and not settled), waiting (for redelivery) or dead; null for all.
 
-A lease that has expired is shown as available. The reason of an available message says whether it waits for those of a higher priority. With a key pattern, a page may hold fewer messages than there are: continue from
+A lease that has expired is shown as available. The reason of an available message says whether it waits for those of a higher priority, or for its channel's turn or limits. With a key pattern, a page may hold fewer messages than there are: continue from
 its last seq, or from after_seq + 10,000 when it was empty.
 
 Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
@@ -5609,6 +5755,11 @@ begin
         select a.*
         from postbus_data.peek_available(reader, after_seq, max_messages) as a
         where state is null or state = 'available'
+        union all
+        select l.*
+        from postbus_data.peek_lagging(reader, after_seq, max_messages) as l
+        where reader.by_channel
+            and (state is null or state = 'available')
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
@@ -5655,9 +5806,22 @@ declare
     -- A call within the query would keep Postgres from inlining held_states.
     now_at timestamptz := clock_timestamp();
     next_priority integer := postbus_data.next_priority(asked);
+    -- Of its channel, if the message was passed over.
+    turn postbus_data.turn;
 begin
     if seq is null or seq < 1 then
         raise exception using errcode = 'PB400', message = format('seq = %s is not at least 1', coalesce(seq::text, 'null'));
+    end if;
+    if asked.by_channel then
+        select t.*
+        into turn
+        from postbus_data.stream as s
+        join postbus_data.turn as t on t.consumer_id = asked.id
+            and t.epoch = asked.epoch
+            and t.partition = message.partition
+            and t.channel = postbus_data.channel_of(message.key, s.channel_tokens)
+            and t.after_seq < seq
+        where s.id = asked.stream_id;
     end if;
     -- One statement, so one snapshot: a message that moves from one table to another meanwhile is seen in exactly one.
     return query
@@ -5679,14 +5843,17 @@ begin
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, case when postbus.priority_of(message.partition) < next_priority then 'messages of a higher priority go first' end, null, null, 0, null, null,
+        null, coalesce(
+            case when turn.n is not null then postbus_data.turn_reason(turn, now_at) end,
+            case when postbus.priority_of(message.partition) < next_priority then 'messages of a higher priority go first' end
+        ), null, null, 0, null, null,
         postbus.priority_of(message.partition)
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq
         and is_wanted
         and mod(message.partition, 100000000) >= asked.partition_base
-        and seq > coalesce(
+        and (turn.n is not null or seq > coalesce(
             (
                 select p.read_to_seq
                 from postbus_data.position as p
@@ -5697,7 +5864,7 @@ begin
                 limit 1
             ),
             asked.start_after
-        );
+        ));
 end
 $$;
 
@@ -21213,7 +21380,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background'), (22, 'channels') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('d1a7d4ffcb2b81ff')
+insert into postbus_data.installation (functions_digest) values ('44a40fb5f0fc0803')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

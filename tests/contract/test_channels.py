@@ -96,6 +96,15 @@ async def test_states_say_why_messages_wait(bus: Any, tenants: str) -> None:
     assert states["slow"].next_at is not None
     assert states["full"].next_at is None
     assert {each.pattern for each in states.values()} == {"full", "slow", "paused"}
+    reasons = {each.key: (each.state, each.reason) for each in await consumer.peek(max_messages=100)}
+    assert reasons["full.4"] == ("available", "its channel has as many messages in flight as it may")
+    assert reasons["slow.4"] == ("available", "its channel has used up its rate")
+    assert reasons["paused.0"] == ("available", "its channel is paused")
+    assert len(reasons) == 15
+    (held,) = [each for each in await bus.read(tenants) if each.key == "paused.0"]
+    assert (await consumer.peek_at(held.seq)).reason == "its channel is paused"
+    stats = await consumer.stats()
+    assert (stats.backlog, stats.backlog_is_exact, stats.in_flight) == (15, True, 3)
     info = await consumer.info()
     assert info.fair
     assert (await bus.stream_info(tenants)).channel_tokens == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import postbus
 from postbus import Message
 
 
@@ -237,3 +238,92 @@ async def test_the_most_specific_pattern_counts(bus: Any, name: str) -> None:
         )
     found = [".".join(each.key.split(".")[:2]) for each in await consumer.receive(100)]
     assert {each: found.count(each) for each in found} == {"a.x": 1, "a.y": 3, "b.x": 2, "b.y": 4, "b": 4}
+
+
+async def test_the_backlog_counts_what_the_position_has_passed_over(bus: Any, tenants: str) -> None:
+    consumer = await bus.create_consumer(tenants, "c", order="none", fair=True)
+    await fill(bus, tenants, "whale", 5000)
+    await fill(bus, tenants, "mouse", 5)
+    done = len(await turns(consumer, 10, most=100))
+    stats = await consumer.stats()
+    assert not stats.backlog_is_exact
+    assert 4500 <= stats.backlog <= 5500
+    while (left := 5005 - done) > 900:
+        done += len(await turns(consumer, 500, most=1))
+    stats = await consumer.stats()
+    assert (stats.backlog, stats.backlog_is_exact) == (left, True)
+
+
+async def test_segments_stay_until_a_channel_has_had_its_messages(bus: Any, name: str) -> None:
+    await bus.create_stream(name, partitions=1, channel_tokens=1, until_acked=True, segment_bytes=65536)
+    consumer = await bus.create_consumer(name, "c", order="none", fair=True)
+    await bus.channels.set(name, "held", paused=True)
+    await fill(bus, name, "held", 50)
+    for start in range(0, 3000, 1000):
+        await bus.publish_many(name, [Message(key=f"free.{n}", data="x" * 200) for n in range(start, start + 1000)])
+        await bus.maintain(name)
+        assert set(await turns(consumer, 500)) == {"free"}
+        await bus.maintain(name)
+    assert (await bus.stream_info(name)).segment_count > 1
+    await bus.channels.resume(name, "held")
+    assert await turns(consumer, 100) == ["held"] * 50
+    for _ in range(3):
+        await bus.maintain(name)
+    assert (await bus.stream_info(name)).segment_count <= 2
+
+
+async def test_turns_go_on_over_segments_and_while_they_change(bus: Any, name: str) -> None:
+    await bus.create_stream(name, partitions=2, channel_tokens=1, segment_bytes=65536)
+    consumer = await bus.create_consumer(name, "c", order="none", fair=True)
+    found: list[int] = []
+    for start in range(0, 6000, 1000):
+        await bus.publish_many(
+            name,
+            [
+                Message(key=f"t{n % 5 * (n % 3)}.{n}", data={"n": n, "more": "x" * 100})
+                for n in range(start, start + 1000)
+            ],
+        )
+        await bus.maintain(name)
+        batch = await consumer.receive(300)
+        found += [each.data["n"] for each in batch]
+        await consumer.ack(batch)
+    while batch := await consumer.receive(300):
+        found += [each.data["n"] for each in batch]
+        await consumer.ack(batch)
+    assert sorted(found) == list(range(6000))
+
+
+async def test_a_filter_holds_for_turns_too_and_expired_messages_are_skipped(bus: Any, tenants: str) -> None:
+    consumer = await bus.create_consumer(tenants, "c", order="none", fair=True, filter=postbus.Filter(data="$ > 5"))
+    await fill(bus, tenants, "a", 20)
+    await fill(bus, tenants, "b", 8)
+    for n in range(100, 110):
+        await bus.publish(tenants, key="a.short", data=n, ttl=0.1)
+    await asyncio.sleep(0.2)
+    found = []
+    while batch := await consumer.receive(3):
+        found += [each.data for each in batch]
+        await consumer.ack(batch)
+    assert sorted(found) == sorted([*range(6, 20), 6, 7])
+    stats = await consumer.stats()
+    assert stats.backlog == 0
+
+
+async def test_a_replay_and_a_seek_begin_anew(bus: Any, tenants: str) -> None:
+    consumer = await bus.create_consumer(tenants, "c", order="none", fair=True)
+    await fill(bus, tenants, "a", 30)
+    assert len(await turns(consumer, 8, most=16)) == 16
+    # What was passed over is not replayed: it comes anyway.
+    assert await consumer.replay() == 16
+    assert len(await turns(consumer, 8)) == 30
+    await consumer.seek(start="earliest")
+    assert len(await turns(consumer, 8)) == 30
+
+
+async def test_a_queue_gives_its_tenants_turns(bus: Any, name: str) -> None:
+    await bus.create_queue(name, channel_tokens=1, fair=True)
+    queue = bus.queue(name)
+    await fill(bus, name, "whale", 100)
+    await fill(bus, name, "mouse", 1)
+    assert "mouse" in await turns(queue, most=3)

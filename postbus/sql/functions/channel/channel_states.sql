@@ -68,7 +68,23 @@ begin
     )
     select
         k.channel, k.partition,
-        case when k.n is null then 0 else postbus_data.count_channel(reader, k.partition, k.channel, k.after_seq, 1000) end,
+        case
+            when k.n is null then 0
+            else least(
+                1000,
+                (select c.message_count from postbus_data.count_channel(reader, k.partition, k.channel, k.after_seq, 1000) as c) + (
+                    select count(*)
+                    from (
+                        select
+                        from postbus_data.due as d
+                        where d.consumer_id + 0 = reader.id
+                            and d.epoch = reader.epoch
+                            and d.channel = k.channel
+                        limit 1000
+                    ) as d
+                )
+            )
+        end,
         k.in_flight,
         case when k.ready_at > clock_timestamp() or k.ready_at = '-infinity' then k.limited_by end,
         case when isfinite(k.ready_at) and k.ready_at > clock_timestamp() then k.ready_at end,
