@@ -330,7 +330,8 @@ create table postbus_data.position (
     -- The segment that holds everything published above read_to_seq, while the layout register still names it; 0: unknown.
     segment integer not null default 0,
     -- Like pending_bound and pending_since, of all levels together, with the partition of the default level.
-    -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others.
+    -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others. Of a consumer by channel it is empty and
+    -- not null, see channel_position.
     leases bigint[],
     -- In order "key": the lowest parked seq (null if none is), and how many are parked.
     parked_from bigint,
@@ -342,12 +343,6 @@ create table postbus_data.position (
     -- In order "none": no lease in flight of the partition's first deliveries ends before this; null: unknown. See
     -- count_in_flight.
     pending_since timestamptz,
-    -- Of a consumer by channel, which also lists its leases: up to which n turns were taken, the last n given, up to when those were let go that had rested
-    -- for a time, and whether a waiting channel is served next where a receive serves one only.
-    turned_to bigint,
-    last_turn bigint,
-    rested_to timestamptz,
-    turns_first boolean,
     primary key (consumer_id, epoch, partition, read_to_seq)
 );
 
@@ -617,7 +612,7 @@ create table postbus_data.turn (
     epoch integer not null,
     partition integer not null,
     channel text collate "C" not null,
-    -- The order of turns. It only grows, and position.turned_to says up to where turns were taken: so dead rows are never walked.
+    -- The order of turns. It only grows, and channel_position.turned_to says up to where turns were taken: so dead rows are never walked.
     n bigint not null,
     after_seq bigint not null,
     -- What is left of its turn, if a receive was full before the end of it.
@@ -636,6 +631,25 @@ create index turn_next on postbus_data.turn ((consumer_id + 0), epoch, partition
 
 -- The channels that a limit holds.
 create index turn_resting on postbus_data.turn ((consumer_id + 0), epoch, partition, ready_at, n) where ready_at is not null;
+
+-- A row says, beside the position of a partition, where a consumer by channel is with its turns. Insert-only, like position, by a number that grows with each
+-- claim: a position that does not move would be written again and again with the same key.
+create table postbus_data.channel_position (
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    n bigint not null,
+    -- The leases that were in flight after the claim. There are no others.
+    leases bigint[] not null,
+    -- Up to which n turns were taken, and the last n that was given.
+    turned_to bigint not null,
+    last_turn bigint not null,
+    -- Channels that had to rest until this time have a turn again.
+    rested_to timestamptz not null,
+    -- A receive of one message serves a channel that waits, and not a new one.
+    turns_first boolean not null,
+    primary key (consumer_id, epoch, partition, n)
+);
 
 -- A row says how far a channel with a rate has used it up for a consumer. Insert-only, like position. tat is the theoretical arrival time of GCRA: when the
 -- channel would be as fresh as if it had never been used.
@@ -1033,8 +1047,9 @@ create type postbus_data.receive_state as (
 -- What a claim by channel has found out of a partition, passed from one step to the next.
 create type postbus_data.channel_claim as (
     place postbus_data.position,
-    -- What its read_to_seq was.
-    began_at bigint,
+    -- What it was.
+    began postbus_data.position,
+    state postbus_data.channel_position,
     channel_tokens integer,
     data_type text,
     start_seq bigint,
@@ -2748,7 +2763,7 @@ as $$
 /*
 The position of a partition, and what of it is in flight.
 
-Its caller holds the partition's mutex. Each lease of the partition is listed in its position, so none is overlooked: a lease ends by itself, but begins only
+Its caller holds the partition's mutex. Each lease of the partition is listed in its state, so none is overlooked: a lease ends by itself, but begins only
 under the mutex.
 */
 #variable_conflict use_variable
@@ -2760,11 +2775,10 @@ begin
     if place.read_to_seq = 9223372036854775807 then
         return here;
     end if;
-    here.began_at := place.read_to_seq;
+    here.began := place;
+    here.state := postbus_data.channel_position_of(reader, partition);
     place.segment := 0;
-    place.turned_to := coalesce(place.turned_to, 0);
-    place.last_turn := coalesce(place.last_turn, 0);
-    place.rested_to := coalesce(place.rested_to, '-infinity');
+    place.leases := '{}';
     if claim.start_seq - 1 > place.read_to_seq then
         place.missed_count := place.missed_count + postbus_data.missed_between(
             reader.stream_id, partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
@@ -2774,7 +2788,7 @@ begin
     here.in_flight := '{}';
     here.channel_tokens := (select s.channel_tokens from postbus_data.stream as s where s.id = reader.stream_id);
     here.has_limits := exists (select from postbus_data.channel as c where c.stream_id = reader.stream_id);
-    if place.leases <> '{}' then
+    if (here.state).leases <> '{}' then
         select
             array_agg(distinct l.token),
             array_agg(postbus_data.channel_of(m.key, here.channel_tokens)) filter (where not exists (
@@ -2783,10 +2797,10 @@ begin
         into leases, here.in_flight
         from postbus_data.lease as l
         cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
-        where l.token = any (place.leases);
+        where l.token = any ((here.state).leases);
         here.in_flight := coalesce(here.in_flight, '{}');
     end if;
-    place.leases := coalesce(leases, '{}');
+    here.state.leases := coalesce(leases, '{}');
     here.place := place;
     here.data_type := claim.data_type;
     here.start_seq := claim.start_seq;
@@ -2865,6 +2879,31 @@ as $$
         when 1 then split_part(key, '.', 1)
         else array_to_string((string_to_array(key, '.'))[1:tokens], '.')
     end
+$$;
+
+create or replace function postbus_data.channel_position_of(reader postbus_data.consumer, partition integer)
+returns postbus_data.channel_position
+language plpgsql
+volatile
+as $$
+/* Where a consumer by channel is with its turns in a partition. */
+#variable_conflict use_variable
+declare
+    state postbus_data.channel_position;
+begin
+    select p.*
+    into state
+    from postbus_data.channel_position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = partition
+    order by p.n desc
+    limit 1;
+    if state.n is null then
+        state := row(reader.id, reader.epoch, partition, 0, '{}'::bigint[], 0, 0, '-infinity'::timestamptz, false);
+    end if;
+    return state;
+end
 $$;
 
 create or replace function postbus_data.channel_rank(pattern text)
@@ -3078,6 +3117,7 @@ Touches  turn, dead_letter, channel_pace (insert).
 #variable_conflict use_variable
 declare
     place postbus_data.position := claim.place;
+    last_turn bigint;
     scan integer := greatest(64, full_at - cardinality(claim.in_flight) + 1);
     found_here record;
     looked postbus_data.fresh_messages;
@@ -3100,10 +3140,11 @@ begin
             claim := postbus_data.note_chosen(reader, claim, looked.seqs, looked.channels, found_here.segment);
         end if;
         if looked.late is not null then
+            last_turn := (claim.state).last_turn;
             insert into postbus_data.turn (consumer_id, epoch, partition, channel, n, after_seq)
-            select place.consumer_id, place.epoch, place.partition, u.channel, place.last_turn + u.place, u.after_seq
+            select place.consumer_id, place.epoch, place.partition, u.channel, last_turn + u.place, u.after_seq
             from unnest(looked.late, looked.late_after) with ordinality as u (channel, after_seq, place);
-            place.last_turn := place.last_turn + cardinality(looked.late);
+            claim.state.last_turn := last_turn + cardinality(looked.late);
         end if;
         place := postbus_data.count_expired(reader, place, looked.expired);
         place.read_to_seq := looked.last_seq;
@@ -3132,22 +3173,18 @@ declare
     seqs bigint[];
     attempts integer[];
 begin
-    with next_ones as (
-        select d.lane, d.n
-        from postbus_data.due as d
-        where d.consumer_id + 0 = reader.id
-            and d.epoch = reader.epoch
-            and d.channel = channel
-        order by d.n
-        limit wanted
-    ),
-    taken as (
+    -- By their places, as a join might be planned otherwise: rows of due are never updated.
+    with taken as (
         delete from postbus_data.due as d
-        using next_ones as o
-        where d.consumer_id = reader.id
-            and d.epoch = reader.epoch
-            and d.lane = o.lane
-            and d.n = o.n
+        where d.ctid = any (array(
+            select o.ctid
+            from postbus_data.due as o
+            where o.consumer_id + 0 = reader.id
+                and o.epoch = reader.epoch
+                and o.channel = channel
+            order by o.n
+            limit wanted
+        ))
         returning d.n, d.seq, d.attempts
     )
     select array_agg(t.seq order by t.n), array_agg(t.attempts + 1 order by t.n) into seqs, attempts from taken as t;
@@ -3191,7 +3228,7 @@ begin
             and t.epoch = reader.epoch
             and t.partition = (claim.place).partition
             and t.ready_at is null
-            and t.n > (claim.place).turned_to
+            and t.n > (claim.state).turned_to
         order by t.n
         limit 1;
         exit when not found;
@@ -3201,7 +3238,7 @@ begin
             and t.partition = next_turn.partition
             and t.channel = next_turn.channel
             and t.n = next_turn.n;
-        claim.place.turned_to := next_turn.n;
+        claim.state.turned_to := next_turn.n;
         claim.is_changed := true;
         claim := postbus_data.take_turn(reader, claim, next_turn, full_at - cardinality(claim.in_flight));
     end loop;
@@ -3256,19 +3293,19 @@ begin
             and t.epoch = reader.epoch
             and t.partition = partition
             and t.ready_at is null
-            and t.n > (here.place).turned_to
+            and t.n > (here.state).turned_to
     );
     for_fresh := case
         when not reader.fair then 0
         when not has_turns then wanted
-        when wanted = 1 then case when (here.place).turns_first then 0 else 1 end
+        when wanted = 1 then case when (here.state).turns_first then 0 else 1 end
         else (wanted + 1) / 2
     end;
     if for_fresh > 0 then
         here := postbus_data.choose_fresh(reader, here, cardinality(here.in_flight) + for_fresh);
     end if;
     if has_turns and wanted = 1 then
-        here.place.turns_first := here.seqs is not null;
+        here.state.turns_first := here.seqs is not null;
     end if;
     here := postbus_data.choose_turns(reader, here, full_at);
     -- What the turns have left over.
@@ -3542,16 +3579,41 @@ begin
 end
 $$;
 
+create or replace function postbus_data.give_turn(state postbus_data.channel_position, resting postbus_data.turn)
+returns postbus_data.channel_position
+language plpgsql
+volatile
+as $$
+/*
+Let a channel that has rested take its turn behind those that wait.
+
+Its caller holds the partition's mutex, and writes the state.
+Touches  turn (delete, insert).
+*/
+begin
+    delete from postbus_data.turn as t
+    where t.consumer_id = resting.consumer_id
+        and t.epoch = resting.epoch
+        and t.partition = resting.partition
+        and t.channel = resting.channel
+        and t.n = resting.n;
+    state.last_turn := state.last_turn + 1;
+    insert into postbus_data.turn (consumer_id, epoch, partition, channel, n, after_seq)
+    values (resting.consumer_id, resting.epoch, resting.partition, resting.channel, state.last_turn, resting.after_seq);
+    return state;
+end
+$$;
+
 create or replace function postbus_data.go_by_channel(consumer_id integer)
 returns void
 language plpgsql
 volatile
 as $$
 /*
-Make a consumer one by channel, while it is in use: what is in flight then is listed in its positions, with keys, and counts towards limits from the first
+Make a consumer one by channel, while it is in use: what is in flight then is listed, with keys, and counts towards limits from the first
 claim on. There is no way back: positions pass over channels that have a turn waiting.
 
-Touches  consumer, lease, waiting (update), due (delete), waiting, position (insert; delete of the last one).
+Touches  consumer, lease, waiting (update), due (delete), waiting, channel_position, position (insert; delete of the last one).
 Locks    the mutexes of its partitions, redeliveries and sweeps, until the transaction ends. A receive that began before finds a position that it cannot use,
          and looks at the consumer again.
 */
@@ -3559,6 +3621,7 @@ Locks    the mutexes of its partitions, redeliveries and sweeps, until the trans
 declare
     reader postbus_data.consumer;
     place postbus_data.position;
+    state postbus_data.channel_position;
     lock_class integer := postbus_data.consumer_lock_class(consumer_id);
 begin
     update postbus_data.consumer as c set by_channel = true where c.id = consumer_id and not c.by_channel returning c.* into reader;
@@ -3591,14 +3654,18 @@ begin
     for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
         place := postbus_data.position_of(reader, partition);
         place.segment := 0;
-        place.leases := array(
+        place.leases := '{}';
+        perform postbus_data.write_position(place, place.read_to_seq);
+        state := postbus_data.channel_position_of(reader, partition);
+        state.n := state.n + 1;
+        state.leases := array(
             select distinct l.token
             from postbus_data.lease as l
             where l.consumer_id + 0 = reader.id
                 and l.epoch = reader.epoch
                 and l.partition = partition
         );
-        perform postbus_data.write_position(place, place.read_to_seq);
+        insert into postbus_data.channel_position select state.*;
     end loop;
 end
 $$;
@@ -3615,7 +3682,7 @@ retries have come due.
     select exists (
         select
         from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
-        cross join lateral postbus_data.position_of(reader, p.n) as place
+        cross join lateral postbus_data.channel_position_of(reader, p.n) as state
         where exists (
                 select
                 from postbus_data.turn as t
@@ -3623,7 +3690,7 @@ retries have come due.
                     and t.epoch = reader.epoch
                     and t.partition = p.n
                     and t.ready_at is null
-                    and t.n > coalesce(place.turned_to, 0)
+                    and t.n > state.turned_to
             )
             or exists (
                 select
@@ -3639,7 +3706,7 @@ retries have come due.
                 where t.consumer_id + 0 = reader.id
                     and t.epoch = reader.epoch
                     and t.partition = p.n
-                    and t.ready_at > coalesce(place.rested_to, '-infinity')
+                    and t.ready_at > state.rested_to
                     and t.ready_at <= clock_timestamp()
             )
             or postbus_data.has_due(reader.id, reader.epoch, postbus_data.channel_lane(p.n))
@@ -3659,7 +3726,7 @@ as $$
 Lease the messages that a claim by channel has chosen, those that failed before first, and write the position.
 
 Returns  the claim, with the batch.
-Touches  lease, position (insert; delete of the last position), dead_letter (insert).
+Touches  lease, channel_position, position (insert; delete of the last one), dead_letter (insert).
 */
 #variable_conflict use_variable
 declare
@@ -3705,15 +3772,24 @@ begin
             token, reader.id, reader.epoch, place.partition, batch.seqs, batch.keys, batch.attempts, clock_timestamp(), claim.lease_until,
             reader.keep_history is not null, here.retried is not null and postbus_data.has_saved(reader.id, batch.seqs)
         );
-        place.leases := place.leases || token;
+        here.state.leases := (here.state).leases || token;
     end if;
-    place.pending_bound := cardinality(here.in_flight);
-    delete from postbus_data.position as p
+    if place is distinct from here.began then
+        place.pending_bound := cardinality(here.in_flight);
+        delete from postbus_data.position as p
+        where p.consumer_id = place.consumer_id
+            and p.epoch = place.epoch
+            and p.partition = place.partition
+            and p.read_to_seq = (here.began).read_to_seq;
+        insert into postbus_data.position select place.*;
+    end if;
+    delete from postbus_data.channel_position as p
     where p.consumer_id = place.consumer_id
         and p.epoch = place.epoch
         and p.partition = place.partition
-        and p.read_to_seq = here.began_at;
-    insert into postbus_data.position select place.*;
+        and p.n = (here.state).n;
+    here.state.n := (here.state).n + 1;
+    insert into postbus_data.channel_position select (here.state).*;
     claim.batch := batch;
     return claim;
 end
@@ -4019,16 +4095,16 @@ begin
     if here.room > 0 and served = wanted and served < quantum and served < here.room then
         -- The receive is full. Its turn goes on.
         turn.quantum_left := quantum - served;
-        claim.place.turned_to := turn.n - 1;
+        claim.state.turned_to := turn.n - 1;
     else
         turn.quantum_left := null;
-        claim.place.last_turn := (claim.place).last_turn + 1;
-        turn.n := (claim.place).last_turn;
+        claim.state.last_turn := (claim.state).last_turn + 1;
+        turn.n := (claim.state).last_turn;
         if here.room <= served then
             here := postbus_data.channel_room(reader, turn.channel, claim.in_flight, claim.quantum, claim.has_limits, claim.now_at);
         end if;
     end if;
-    turn.ready_at := greatest(here.ready_at, case when here.limited_by = 'rate' then (claim.place).rested_to + interval '1 microsecond' end);
+    turn.ready_at := greatest(here.ready_at, case when here.limited_by = 'rate' then (claim.state).rested_to + interval '1 microsecond' end);
     turn.limited_by := here.limited_by;
     turn.max_concurrency := here.max_concurrency;
     insert into postbus_data.turn select turn.*;
@@ -4107,52 +4183,40 @@ declare
     lane integer := postbus_data.channel_lane(place.partition);
     retries postbus_data.redelivery_position := postbus_data.redelivery_position_of(reader, lane);
     last_n bigint;
-    woken bigint;
+    last_turn bigint := (claim.state).last_turn;
+    added bigint;
+    resting postbus_data.turn;
     rested_to timestamptz;
 begin
-    with free as materialized (
-        select t.channel, t.n, t.after_seq, t.ready_at
+    -- One by one: a join of those that rest with the table might be planned as a walk through all of it.
+    for resting in
+        select t.*
         from postbus_data.turn as t
         where t.consumer_id + 0 = reader.id
             and t.epoch = reader.epoch
             and t.partition = place.partition
             and t.ready_at = '-infinity'
             and cardinality(array_positions(claim.in_flight, t.channel)) < t.max_concurrency
-    ),
-    ripe as materialized (
-        select t.channel, t.n, t.after_seq, t.ready_at
+        order by t.n
+    loop
+        claim.state := postbus_data.give_turn(claim.state, resting);
+    end loop;
+    for resting in
+        select t.*
         from postbus_data.turn as t
         where t.consumer_id + 0 = reader.id
             and t.epoch = reader.epoch
             and t.partition = place.partition
-            and t.ready_at > place.rested_to
+            and t.ready_at > (claim.state).rested_to
             and t.ready_at <= claim.now_at
         order by t.ready_at
         limit 256
-    ),
-    rested as (
-        select f.* from free as f union all select r.* from ripe as r
-    ),
-    gone as (
-        delete from postbus_data.turn as t
-        using rested as r
-        where t.consumer_id = reader.id
-            and t.epoch = reader.epoch
-            and t.partition = place.partition
-            and t.channel = r.channel
-            and t.n = r.n
-        returning t.channel
-    ),
-    again as (
-        insert into postbus_data.turn (consumer_id, epoch, partition, channel, n, after_seq)
-        select reader.id, reader.epoch, place.partition, r.channel, place.last_turn + row_number() over (order by r.n), r.after_seq
-        from rested as r
-        returning n
-    )
-    select (select max(a.n) from again as a), (select max(r.ready_at) from ripe as r) into woken, rested_to;
-    place.last_turn := coalesce(woken, place.last_turn);
-    -- Those at the same time as the last one are taken too, or they would be passed over; times have microseconds, and the limit is generous.
-    place.rested_to := greatest(place.rested_to, rested_to - interval '1 microsecond');
+    loop
+        -- Others may rest until the same moment.
+        rested_to := resting.ready_at - interval '1 microsecond';
+        claim.state := postbus_data.give_turn(claim.state, resting);
+    end loop;
+    claim.state.rested_to := greatest((claim.state).rested_to, rested_to);
 
     select max(d.n) into last_n
     from (
@@ -4167,7 +4231,7 @@ begin
     ) as d;
     if last_n is not null then
         insert into postbus_data.turn (consumer_id, epoch, partition, channel, n, after_seq)
-        select reader.id, reader.epoch, place.partition, c.channel, place.last_turn + row_number() over (order by c.n), place.read_to_seq
+        select reader.id, reader.epoch, place.partition, c.channel, (claim.state).last_turn + row_number() over (order by c.n), place.read_to_seq
         from (
             select d.channel, min(d.n) as n
             from postbus_data.due as d
@@ -4178,16 +4242,18 @@ begin
                 and d.n <= last_n
             group by d.channel
         ) as c
-        where not exists (
-            select
+        where (
+            select t.n
             from postbus_data.turn as t
             where t.consumer_id = reader.id
                 and t.epoch = reader.epoch
                 and t.partition = place.partition
                 and t.channel = c.channel
-        );
-        get diagnostics woken = row_count;
-        place.last_turn := place.last_turn + woken;
+            order by t.n desc
+            limit 1
+        ) is null;
+        get diagnostics added = row_count;
+        claim.state.last_turn := (claim.state).last_turn + added;
         delete from postbus_data.redelivery_position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
@@ -4196,8 +4262,7 @@ begin
         insert into postbus_data.redelivery_position (consumer_id, epoch, read_to_n, pending_bound, lane)
         values (reader.id, reader.epoch, last_n, 0, lane);
     end if;
-    claim.is_changed := claim.is_changed or place.last_turn > (claim.place).last_turn or last_n is not null;
-    claim.place := place;
+    claim.is_changed := claim.is_changed or (claim.state).last_turn > last_turn or last_n is not null;
     return claim;
 end
 $$;
@@ -5311,6 +5376,7 @@ as $$
         and not exists (select from postbus_data.dead_letter as d where d.consumer_id = forget.consumer_id and d.seq = s.seq);
     delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
+    delete from postbus_data.channel_position as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.turn as t where t.consumer_id = forget.consumer_id;
     delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.urgent_position as p where p.consumer_id = forget.consumer_id;
@@ -21380,7 +21446,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background'), (22, 'channels') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('44a40fb5f0fc0803')
+insert into postbus_data.installation (functions_digest) values ('3dfe06f2331e0e9c')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -21426,6 +21492,7 @@ comment on table postbus_data.group_worker is 'A row is a live worker of a group
 comment on table postbus_data.group_owner is 'A row says which worker of a group reads a partition.';
 comment on table postbus_data.channel is 'A row limits the channels of a stream whose names match a pattern; see set_channel. Of several that match, the most specific counts.';
 comment on table postbus_data.turn is 'A row says that a channel still has messages for a consumer above after_seq and up to the position of its partition, or retries that are due. There is at most one for each channel; it is written and deleted only under the partition''s mutex. A position passes over the channel''s messages while there is one.';
+comment on table postbus_data.channel_position is 'A row says, beside the position of a partition, where a consumer by channel is with its turns. Insert-only, like position, by a number that grows with each claim: a position that does not move would be written again and again with the same key.';
 comment on table postbus_data.channel_pace is 'A row says how far a channel with a rate has used it up for a consumer. Insert-only, like position. tat is the theoretical arrival time of GCRA: when the channel would be as fresh as if it had never been used.';
 comment on table postbus_data.spark_staging is 'A row is up to 10,000 messages that one attempt of a Spark task wants to publish, until its batch commits or is given up. One row per message would have to be deleted one by one. Unlogged: if Postgres crashes and loses rows, the batch finds them missing when it is published, fails and is run again.';
 comment on table postbus_data.spark_writer is 'A row is the last batch that a writer has published to a stream. Batch ids grow, so all lower ones are published too.';

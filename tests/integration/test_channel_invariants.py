@@ -18,11 +18,12 @@ join postbus_data.consumer as c on c.id = t.consumer_id
 where c.stream_name = %s and c.name = 'c'
 """
 POSITION = """
-select p.read_to_seq, p.turned_to, p.last_turn
+select p.read_to_seq, s.turned_to, s.last_turn
 from postbus_data.position as p
 join postbus_data.consumer as c on c.id = p.consumer_id
+join postbus_data.channel_position as s on s.consumer_id = c.id
 where c.stream_name = %s and c.name = 'c'
-order by p.read_to_seq desc
+order by p.read_to_seq desc, s.n desc
 limit 1
 """
 # Messages that the position has passed and that are nowhere: not held, and not behind a turn of their channel.
@@ -96,7 +97,7 @@ class Walk:
         turns = self.sql.execute(TURNS, (self.stream,)).fetchall()
         assert len({channel for channel, _, _ in turns}) == len(turns), "a channel has one turn at most"
         position = self.sql.execute(POSITION, (self.stream,)).fetchone()
-        if position is not None and position[2] is not None:
+        if position is not None:
             _, turned_to, last_turn = position
             assert all(n <= last_turn for _, n, _ in turns)
             # A turn that a full receive has ended goes on with its number.

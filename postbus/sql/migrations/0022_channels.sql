@@ -51,11 +51,6 @@ alter table postbus_data.consumer add column is_plain boolean generated always a
     and filter_headers_not is null
     and filter_data is null
 ) stored;
-alter table postbus_data.position
-    add column turned_to bigint,
-    add column last_turn bigint,
-    add column rested_to timestamptz,
-    add column turns_first boolean;
 alter table postbus_data.due add column channel text collate "C";
 create index due_channel on postbus_data.due ((consumer_id + 0), epoch, channel, n) where channel is not null;
 
@@ -90,6 +85,18 @@ create table postbus_data.turn (
 create index turn_next on postbus_data.turn ((consumer_id + 0), epoch, partition, n) where ready_at is null;
 create index turn_resting on postbus_data.turn ((consumer_id + 0), epoch, partition, ready_at, n) where ready_at is not null;
 
+create table postbus_data.channel_position (
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    n bigint not null,
+    leases bigint[] not null,
+    turned_to bigint not null,
+    last_turn bigint not null,
+    rested_to timestamptz not null,
+    turns_first boolean not null,
+    primary key (consumer_id, epoch, partition, n)
+);
 create table postbus_data.channel_pace (
     consumer_id integer not null,
     channel text collate "C" not null,
@@ -109,7 +116,8 @@ create type postbus_data.channel_room as (
 alter type postbus_data.receive_state add attribute batch postbus_data.batch;
 create type postbus_data.channel_claim as (
     place postbus_data.position,
-    began_at bigint,
+    began postbus_data.position,
+    state postbus_data.channel_position,
     channel_tokens integer,
     data_type text,
     start_seq bigint,

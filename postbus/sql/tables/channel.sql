@@ -28,7 +28,7 @@ create table postbus_data.turn (
     epoch integer not null,
     partition integer not null,
     channel text collate "C" not null,
-    -- The order of turns. It only grows, and position.turned_to says up to where turns were taken: so dead rows are never walked.
+    -- The order of turns. It only grows, and channel_position.turned_to says up to where turns were taken: so dead rows are never walked.
     n bigint not null,
     after_seq bigint not null,
     -- What is left of its turn, if a receive was full before the end of it.
@@ -47,6 +47,25 @@ create index turn_next on postbus_data.turn ((consumer_id + 0), epoch, partition
 
 -- The channels that a limit holds.
 create index turn_resting on postbus_data.turn ((consumer_id + 0), epoch, partition, ready_at, n) where ready_at is not null;
+
+-- A row says, beside the position of a partition, where a consumer by channel is with its turns. Insert-only, like position, by a number that grows with each
+-- claim: a position that does not move would be written again and again with the same key.
+create table postbus_data.channel_position (
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    n bigint not null,
+    -- The leases that were in flight after the claim. There are no others.
+    leases bigint[] not null,
+    -- Up to which n turns were taken, and the last n that was given.
+    turned_to bigint not null,
+    last_turn bigint not null,
+    -- Channels that had to rest until this time have a turn again.
+    rested_to timestamptz not null,
+    -- A receive of one message serves a channel that waits, and not a new one.
+    turns_first boolean not null,
+    primary key (consumer_id, epoch, partition, n)
+);
 
 -- A row says how far a channel with a rate has used it up for a consumer. Insert-only, like position. tat is the theoretical arrival time of GCRA: when the
 -- channel would be as fresh as if it had never been used.

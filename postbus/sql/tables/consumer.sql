@@ -93,7 +93,8 @@ create table postbus_data.position (
     -- The segment that holds everything published above read_to_seq, while the layout register still names it; 0: unknown.
     segment integer not null default 0,
     -- Like pending_bound and pending_since, of all levels together, with the partition of the default level.
-    -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others.
+    -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others. Of a consumer by channel it is empty and
+    -- not null, see channel_position.
     leases bigint[],
     -- In order "key": the lowest parked seq (null if none is), and how many are parked.
     parked_from bigint,
@@ -105,12 +106,6 @@ create table postbus_data.position (
     -- In order "none": no lease in flight of the partition's first deliveries ends before this; null: unknown. See
     -- count_in_flight.
     pending_since timestamptz,
-    -- Of a consumer by channel, which also lists its leases: up to which n turns were taken, the last n given, up to when those were let go that had rested
-    -- for a time, and whether a waiting channel is served next where a receive serves one only.
-    turned_to bigint,
-    last_turn bigint,
-    rested_to timestamptz,
-    turns_first boolean,
     primary key (consumer_id, epoch, partition, read_to_seq)
 );
 

@@ -183,8 +183,9 @@ create type postbus_data.receive_state as (
 -- What a claim by channel has found out of a partition, passed from one step to the next.
 create type postbus_data.channel_claim as (
     place postbus_data.position,
-    -- What its read_to_seq was.
-    began_at bigint,
+    -- What it was.
+    began postbus_data.position,
+    state postbus_data.channel_position,
     channel_tokens integer,
     data_type text,
     start_seq bigint,

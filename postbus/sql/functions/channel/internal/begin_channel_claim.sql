@@ -6,7 +6,7 @@ as $$
 /*
 The position of a partition, and what of it is in flight.
 
-Its caller holds the partition's mutex. Each lease of the partition is listed in its position, so none is overlooked: a lease ends by itself, but begins only
+Its caller holds the partition's mutex. Each lease of the partition is listed in its state, so none is overlooked: a lease ends by itself, but begins only
 under the mutex.
 */
 #variable_conflict use_variable
@@ -18,11 +18,10 @@ begin
     if place.read_to_seq = 9223372036854775807 then
         return here;
     end if;
-    here.began_at := place.read_to_seq;
+    here.began := place;
+    here.state := postbus_data.channel_position_of(reader, partition);
     place.segment := 0;
-    place.turned_to := coalesce(place.turned_to, 0);
-    place.last_turn := coalesce(place.last_turn, 0);
-    place.rested_to := coalesce(place.rested_to, '-infinity');
+    place.leases := '{}';
     if claim.start_seq - 1 > place.read_to_seq then
         place.missed_count := place.missed_count + postbus_data.missed_between(
             reader.stream_id, partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
@@ -32,7 +31,7 @@ begin
     here.in_flight := '{}';
     here.channel_tokens := (select s.channel_tokens from postbus_data.stream as s where s.id = reader.stream_id);
     here.has_limits := exists (select from postbus_data.channel as c where c.stream_id = reader.stream_id);
-    if place.leases <> '{}' then
+    if (here.state).leases <> '{}' then
         select
             array_agg(distinct l.token),
             array_agg(postbus_data.channel_of(m.key, here.channel_tokens)) filter (where not exists (
@@ -41,10 +40,10 @@ begin
         into leases, here.in_flight
         from postbus_data.lease as l
         cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
-        where l.token = any (place.leases);
+        where l.token = any ((here.state).leases);
         here.in_flight := coalesce(here.in_flight, '{}');
     end if;
-    place.leases := coalesce(leases, '{}');
+    here.state.leases := coalesce(leases, '{}');
     here.place := place;
     here.data_type := claim.data_type;
     here.start_seq := claim.start_seq;

@@ -15,6 +15,7 @@ Touches  turn, dead_letter, channel_pace (insert).
 #variable_conflict use_variable
 declare
     place postbus_data.position := claim.place;
+    last_turn bigint;
     scan integer := greatest(64, full_at - cardinality(claim.in_flight) + 1);
     found_here record;
     looked postbus_data.fresh_messages;
@@ -37,10 +38,11 @@ begin
             claim := postbus_data.note_chosen(reader, claim, looked.seqs, looked.channels, found_here.segment);
         end if;
         if looked.late is not null then
+            last_turn := (claim.state).last_turn;
             insert into postbus_data.turn (consumer_id, epoch, partition, channel, n, after_seq)
-            select place.consumer_id, place.epoch, place.partition, u.channel, place.last_turn + u.place, u.after_seq
+            select place.consumer_id, place.epoch, place.partition, u.channel, last_turn + u.place, u.after_seq
             from unnest(looked.late, looked.late_after) with ordinality as u (channel, after_seq, place);
-            place.last_turn := place.last_turn + cardinality(looked.late);
+            claim.state.last_turn := last_turn + cardinality(looked.late);
         end if;
         place := postbus_data.count_expired(reader, place, looked.expired);
         place.read_to_seq := looked.last_seq;

@@ -14,22 +14,18 @@ declare
     seqs bigint[];
     attempts integer[];
 begin
-    with next_ones as (
-        select d.lane, d.n
-        from postbus_data.due as d
-        where d.consumer_id + 0 = reader.id
-            and d.epoch = reader.epoch
-            and d.channel = channel
-        order by d.n
-        limit wanted
-    ),
-    taken as (
+    -- By their places, as a join might be planned otherwise: rows of due are never updated.
+    with taken as (
         delete from postbus_data.due as d
-        using next_ones as o
-        where d.consumer_id = reader.id
-            and d.epoch = reader.epoch
-            and d.lane = o.lane
-            and d.n = o.n
+        where d.ctid = any (array(
+            select o.ctid
+            from postbus_data.due as o
+            where o.consumer_id + 0 = reader.id
+                and o.epoch = reader.epoch
+                and o.channel = channel
+            order by o.n
+            limit wanted
+        ))
         returning d.n, d.seq, d.attempts
     )
     select array_agg(t.seq order by t.n), array_agg(t.attempts + 1 order by t.n) into seqs, attempts from taken as t;

@@ -24,7 +24,7 @@ begin
             and t.epoch = reader.epoch
             and t.partition = (claim.place).partition
             and t.ready_at is null
-            and t.n > (claim.place).turned_to
+            and t.n > (claim.state).turned_to
         order by t.n
         limit 1;
         exit when not found;
@@ -34,7 +34,7 @@ begin
             and t.partition = next_turn.partition
             and t.channel = next_turn.channel
             and t.n = next_turn.n;
-        claim.place.turned_to := next_turn.n;
+        claim.state.turned_to := next_turn.n;
         claim.is_changed := true;
         claim := postbus_data.take_turn(reader, claim, next_turn, full_at - cardinality(claim.in_flight));
     end loop;

@@ -45,19 +45,19 @@ begin
             and t.epoch = reader.epoch
             and t.partition = partition
             and t.ready_at is null
-            and t.n > (here.place).turned_to
+            and t.n > (here.state).turned_to
     );
     for_fresh := case
         when not reader.fair then 0
         when not has_turns then wanted
-        when wanted = 1 then case when (here.place).turns_first then 0 else 1 end
+        when wanted = 1 then case when (here.state).turns_first then 0 else 1 end
         else (wanted + 1) / 2
     end;
     if for_fresh > 0 then
         here := postbus_data.choose_fresh(reader, here, cardinality(here.in_flight) + for_fresh);
     end if;
     if has_turns and wanted = 1 then
-        here.place.turns_first := here.seqs is not null;
+        here.state.turns_first := here.seqs is not null;
     end if;
     here := postbus_data.choose_turns(reader, here, full_at);
     -- What the turns have left over.

@@ -4,10 +4,10 @@ language plpgsql
 volatile
 as $$
 /*
-Make a consumer one by channel, while it is in use: what is in flight then is listed in its positions, with keys, and counts towards limits from the first
+Make a consumer one by channel, while it is in use: what is in flight then is listed, with keys, and counts towards limits from the first
 claim on. There is no way back: positions pass over channels that have a turn waiting.
 
-Touches  consumer, lease, waiting (update), due (delete), waiting, position (insert; delete of the last one).
+Touches  consumer, lease, waiting (update), due (delete), waiting, channel_position, position (insert; delete of the last one).
 Locks    the mutexes of its partitions, redeliveries and sweeps, until the transaction ends. A receive that began before finds a position that it cannot use,
          and looks at the consumer again.
 */
@@ -15,6 +15,7 @@ Locks    the mutexes of its partitions, redeliveries and sweeps, until the trans
 declare
     reader postbus_data.consumer;
     place postbus_data.position;
+    state postbus_data.channel_position;
     lock_class integer := postbus_data.consumer_lock_class(consumer_id);
 begin
     update postbus_data.consumer as c set by_channel = true where c.id = consumer_id and not c.by_channel returning c.* into reader;
@@ -47,14 +48,18 @@ begin
     for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
         place := postbus_data.position_of(reader, partition);
         place.segment := 0;
-        place.leases := array(
+        place.leases := '{}';
+        perform postbus_data.write_position(place, place.read_to_seq);
+        state := postbus_data.channel_position_of(reader, partition);
+        state.n := state.n + 1;
+        state.leases := array(
             select distinct l.token
             from postbus_data.lease as l
             where l.consumer_id + 0 = reader.id
                 and l.epoch = reader.epoch
                 and l.partition = partition
         );
-        perform postbus_data.write_position(place, place.read_to_seq);
+        insert into postbus_data.channel_position select state.*;
     end loop;
 end
 $$;

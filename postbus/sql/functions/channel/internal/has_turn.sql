@@ -10,7 +10,7 @@ retries have come due.
     select exists (
         select
         from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
-        cross join lateral postbus_data.position_of(reader, p.n) as place
+        cross join lateral postbus_data.channel_position_of(reader, p.n) as state
         where exists (
                 select
                 from postbus_data.turn as t
@@ -18,7 +18,7 @@ retries have come due.
                     and t.epoch = reader.epoch
                     and t.partition = p.n
                     and t.ready_at is null
-                    and t.n > coalesce(place.turned_to, 0)
+                    and t.n > state.turned_to
             )
             or exists (
                 select
@@ -34,7 +34,7 @@ retries have come due.
                 where t.consumer_id + 0 = reader.id
                     and t.epoch = reader.epoch
                     and t.partition = p.n
-                    and t.ready_at > coalesce(place.rested_to, '-infinity')
+                    and t.ready_at > state.rested_to
                     and t.ready_at <= clock_timestamp()
             )
             or postbus_data.has_due(reader.id, reader.epoch, postbus_data.channel_lane(p.n))

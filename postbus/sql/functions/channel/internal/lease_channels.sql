@@ -11,7 +11,7 @@ as $$
 Lease the messages that a claim by channel has chosen, those that failed before first, and write the position.
 
 Returns  the claim, with the batch.
-Touches  lease, position (insert; delete of the last position), dead_letter (insert).
+Touches  lease, channel_position, position (insert; delete of the last one), dead_letter (insert).
 */
 #variable_conflict use_variable
 declare
@@ -57,15 +57,24 @@ begin
             token, reader.id, reader.epoch, place.partition, batch.seqs, batch.keys, batch.attempts, clock_timestamp(), claim.lease_until,
             reader.keep_history is not null, here.retried is not null and postbus_data.has_saved(reader.id, batch.seqs)
         );
-        place.leases := place.leases || token;
+        here.state.leases := (here.state).leases || token;
     end if;
-    place.pending_bound := cardinality(here.in_flight);
-    delete from postbus_data.position as p
+    if place is distinct from here.began then
+        place.pending_bound := cardinality(here.in_flight);
+        delete from postbus_data.position as p
+        where p.consumer_id = place.consumer_id
+            and p.epoch = place.epoch
+            and p.partition = place.partition
+            and p.read_to_seq = (here.began).read_to_seq;
+        insert into postbus_data.position select place.*;
+    end if;
+    delete from postbus_data.channel_position as p
     where p.consumer_id = place.consumer_id
         and p.epoch = place.epoch
         and p.partition = place.partition
-        and p.read_to_seq = here.began_at;
-    insert into postbus_data.position select place.*;
+        and p.n = (here.state).n;
+    here.state.n := (here.state).n + 1;
+    insert into postbus_data.channel_position select (here.state).*;
     claim.batch := batch;
     return claim;
 end

@@ -73,16 +73,16 @@ begin
     if here.room > 0 and served = wanted and served < quantum and served < here.room then
         -- The receive is full. Its turn goes on.
         turn.quantum_left := quantum - served;
-        claim.place.turned_to := turn.n - 1;
+        claim.state.turned_to := turn.n - 1;
     else
         turn.quantum_left := null;
-        claim.place.last_turn := (claim.place).last_turn + 1;
-        turn.n := (claim.place).last_turn;
+        claim.state.last_turn := (claim.state).last_turn + 1;
+        turn.n := (claim.state).last_turn;
         if here.room <= served then
             here := postbus_data.channel_room(reader, turn.channel, claim.in_flight, claim.quantum, claim.has_limits, claim.now_at);
         end if;
     end if;
-    turn.ready_at := greatest(here.ready_at, case when here.limited_by = 'rate' then (claim.place).rested_to + interval '1 microsecond' end);
+    turn.ready_at := greatest(here.ready_at, case when here.limited_by = 'rate' then (claim.state).rested_to + interval '1 microsecond' end);
     turn.limited_by := here.limited_by;
     turn.max_concurrency := here.max_concurrency;
     insert into postbus_data.turn select turn.*;

@@ -16,52 +16,40 @@ declare
     lane integer := postbus_data.channel_lane(place.partition);
     retries postbus_data.redelivery_position := postbus_data.redelivery_position_of(reader, lane);
     last_n bigint;
-    woken bigint;
+    last_turn bigint := (claim.state).last_turn;
+    added bigint;
+    resting postbus_data.turn;
     rested_to timestamptz;
 begin
-    with free as materialized (
-        select t.channel, t.n, t.after_seq, t.ready_at
+    -- One by one: a join of those that rest with the table might be planned as a walk through all of it.
+    for resting in
+        select t.*
         from postbus_data.turn as t
         where t.consumer_id + 0 = reader.id
             and t.epoch = reader.epoch
             and t.partition = place.partition
             and t.ready_at = '-infinity'
             and cardinality(array_positions(claim.in_flight, t.channel)) < t.max_concurrency
-    ),
-    ripe as materialized (
-        select t.channel, t.n, t.after_seq, t.ready_at
+        order by t.n
+    loop
+        claim.state := postbus_data.give_turn(claim.state, resting);
+    end loop;
+    for resting in
+        select t.*
         from postbus_data.turn as t
         where t.consumer_id + 0 = reader.id
             and t.epoch = reader.epoch
             and t.partition = place.partition
-            and t.ready_at > place.rested_to
+            and t.ready_at > (claim.state).rested_to
             and t.ready_at <= claim.now_at
         order by t.ready_at
         limit 256
-    ),
-    rested as (
-        select f.* from free as f union all select r.* from ripe as r
-    ),
-    gone as (
-        delete from postbus_data.turn as t
-        using rested as r
-        where t.consumer_id = reader.id
-            and t.epoch = reader.epoch
-            and t.partition = place.partition
-            and t.channel = r.channel
-            and t.n = r.n
-        returning t.channel
-    ),
-    again as (
-        insert into postbus_data.turn (consumer_id, epoch, partition, channel, n, after_seq)
-        select reader.id, reader.epoch, place.partition, r.channel, place.last_turn + row_number() over (order by r.n), r.after_seq
-        from rested as r
-        returning n
-    )
-    select (select max(a.n) from again as a), (select max(r.ready_at) from ripe as r) into woken, rested_to;
-    place.last_turn := coalesce(woken, place.last_turn);
-    -- Those at the same time as the last one are taken too, or they would be passed over; times have microseconds, and the limit is generous.
-    place.rested_to := greatest(place.rested_to, rested_to - interval '1 microsecond');
+    loop
+        -- Others may rest until the same moment.
+        rested_to := resting.ready_at - interval '1 microsecond';
+        claim.state := postbus_data.give_turn(claim.state, resting);
+    end loop;
+    claim.state.rested_to := greatest((claim.state).rested_to, rested_to);
 
     select max(d.n) into last_n
     from (
@@ -76,7 +64,7 @@ begin
     ) as d;
     if last_n is not null then
         insert into postbus_data.turn (consumer_id, epoch, partition, channel, n, after_seq)
-        select reader.id, reader.epoch, place.partition, c.channel, place.last_turn + row_number() over (order by c.n), place.read_to_seq
+        select reader.id, reader.epoch, place.partition, c.channel, (claim.state).last_turn + row_number() over (order by c.n), place.read_to_seq
         from (
             select d.channel, min(d.n) as n
             from postbus_data.due as d
@@ -87,16 +75,18 @@ begin
                 and d.n <= last_n
             group by d.channel
         ) as c
-        where not exists (
-            select
+        where (
+            select t.n
             from postbus_data.turn as t
             where t.consumer_id = reader.id
                 and t.epoch = reader.epoch
                 and t.partition = place.partition
                 and t.channel = c.channel
-        );
-        get diagnostics woken = row_count;
-        place.last_turn := place.last_turn + woken;
+            order by t.n desc
+            limit 1
+        ) is null;
+        get diagnostics added = row_count;
+        claim.state.last_turn := (claim.state).last_turn + added;
         delete from postbus_data.redelivery_position as p
         where p.consumer_id = reader.id
             and p.epoch = reader.epoch
@@ -105,8 +95,7 @@ begin
         insert into postbus_data.redelivery_position (consumer_id, epoch, read_to_n, pending_bound, lane)
         values (reader.id, reader.epoch, last_n, 0, lane);
     end if;
-    claim.is_changed := claim.is_changed or place.last_turn > (claim.place).last_turn or last_n is not null;
-    claim.place := place;
+    claim.is_changed := claim.is_changed or (claim.state).last_turn > last_turn or last_n is not null;
     return claim;
 end
 $$;
