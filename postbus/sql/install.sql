@@ -3118,7 +3118,7 @@ Touches  turn, dead_letter, channel_pace (insert).
 declare
     place postbus_data.position := claim.place;
     last_turn bigint;
-    scan integer := greatest(64, full_at - cardinality(claim.in_flight) + 1);
+    scan integer := full_at - cardinality(claim.in_flight) + 7;
     found_here record;
     looked postbus_data.fresh_messages;
 begin
@@ -21361,21 +21361,24 @@ flow as materialized (
 fresh as materialized (
     select f.*
     from flow as f
-    -- Not as a join, which might read all turns of the partition.
-    where (
-        select t.n
-        from postbus_data.turn as t
-        where t.consumer_id = $1.id
-            and t.epoch = $1.epoch
-            and t.partition = $2
-            and t.channel = f.channel
-        order by t.n desc
-        limit 1
-    ) is null
+    -- Not as a join, which might read all turns of the partition. Mostly there are none at all.
+    where not exists (select from postbus_data.turn as t where t.consumer_id = $1.id and t.epoch = $1.epoch and t.partition = $2)
+        or (
+            select t.n
+            from postbus_data.turn as t
+            where t.consumer_id = $1.id
+                and t.epoch = $1.epoch
+                and t.partition = $2
+                and t.channel = f.channel
+            order by t.n desc
+            limit 1
+        ) is null
 ),
 roomy as materialized (
-    select r.channel, r.first_seq, (r.here).room, (r.here).quantum
-    from (select f.channel, f.first_seq, postbus_data.channel_room($1, f.channel, $8, $11, $10, $9) as here from fresh as f offset 0) as r
+    select r.channel, r.first_seq, coalesce((r.here).room, 2147483647) as room, case when $10 then (r.here).quantum else $11 end as quantum
+    from (
+        select f.channel, f.first_seq, case when $10 then postbus_data.channel_room($1, f.channel, $8, $11, $10, $9) end as here from fresh as f offset 0
+    ) as r
 ),
 ranked as materialized (
     select
@@ -21446,7 +21449,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background'), (22, 'channels') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('3dfe06f2331e0e9c')
+insert into postbus_data.installation (functions_digest) values ('3768a98b4378c243')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

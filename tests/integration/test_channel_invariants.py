@@ -148,6 +148,7 @@ async def test_turns_are_written_under_the_mutex_of_their_partition_only(bus: An
         (name,),
     )
     before = other.execute(TURNS, (name,)).fetchall()
+    await bus.publish_many(name, [Message(key="b.1", data=n) for n in range(5)])
     assert not await consumer.receive()
     assert other.execute(TURNS, (name,)).fetchall() == before
     other.execute("set lock_timeout = '100ms'")

@@ -26,21 +26,24 @@ flow as materialized (
 fresh as materialized (
     select f.*
     from flow as f
-    -- Not as a join, which might read all turns of the partition.
-    where (
-        select t.n
-        from postbus_data.turn as t
-        where t.consumer_id = $1.id
-            and t.epoch = $1.epoch
-            and t.partition = $2
-            and t.channel = f.channel
-        order by t.n desc
-        limit 1
-    ) is null
+    -- Not as a join, which might read all turns of the partition. Mostly there are none at all.
+    where not exists (select from postbus_data.turn as t where t.consumer_id = $1.id and t.epoch = $1.epoch and t.partition = $2)
+        or (
+            select t.n
+            from postbus_data.turn as t
+            where t.consumer_id = $1.id
+                and t.epoch = $1.epoch
+                and t.partition = $2
+                and t.channel = f.channel
+            order by t.n desc
+            limit 1
+        ) is null
 ),
 roomy as materialized (
-    select r.channel, r.first_seq, (r.here).room, (r.here).quantum
-    from (select f.channel, f.first_seq, postbus_data.channel_room($1, f.channel, $8, $11, $10, $9) as here from fresh as f offset 0) as r
+    select r.channel, r.first_seq, coalesce((r.here).room, 2147483647) as room, case when $10 then (r.here).quantum else $11 end as quantum
+    from (
+        select f.channel, f.first_seq, case when $10 then postbus_data.channel_room($1, f.channel, $8, $11, $10, $9) end as here from fresh as f offset 0
+    ) as r
 ),
 ranked as materialized (
     select

@@ -16,7 +16,7 @@ Touches  turn, dead_letter, channel_pace (insert).
 declare
     place postbus_data.position := claim.place;
     last_turn bigint;
-    scan integer := greatest(64, full_at - cardinality(claim.in_flight) + 1);
+    scan integer := full_at - cardinality(claim.in_flight) + 7;
     found_here record;
     looked postbus_data.fresh_messages;
 begin
