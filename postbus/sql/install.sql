@@ -4147,7 +4147,7 @@ declare
     is_limited boolean := false;
 begin
     for used in select u.channel, count(*) as message_count from unnest(channels) as u (channel) group by u.channel order by u.channel loop
-        here := postbus_data.channel_room(reader, used.channel, null, null, true, now_at);
+        here := postbus_data.channel_room(reader, used.channel, '{}', null, true, now_at);
         is_limited := is_limited or here.max_concurrency is not null or here.step is not null;
         if here.step is not null then
             insert into postbus_data.channel_pace (consumer_id, channel, tat)
@@ -21449,7 +21449,7 @@ $template$
 $function$;
 
 insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background'), (22, 'channels') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('3768a98b4378c243')
+insert into postbus_data.installation (functions_digest) values ('f3f81884acb75e78')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 

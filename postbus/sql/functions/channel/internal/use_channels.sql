@@ -18,7 +18,7 @@ declare
     is_limited boolean := false;
 begin
     for used in select u.channel, count(*) as message_count from unnest(channels) as u (channel) group by u.channel order by u.channel loop
-        here := postbus_data.channel_room(reader, used.channel, null, null, true, now_at);
+        here := postbus_data.channel_room(reader, used.channel, '{}', null, true, now_at);
         is_limited := is_limited or here.max_concurrency is not null or here.step is not null;
         if here.step is not null then
             insert into postbus_data.channel_pace (consumer_id, channel, tat)
