@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from postbus.maintenance._sync.upkeep import Upkeep
     from postbus.model.archive import ArchiveInfo
     from postbus.model.change import Change
+    from postbus.model.channel import ChannelLimits, ChannelState
     from postbus.model.consumer import (
         ConsumerInfo,
         ConsumerStats,
@@ -124,6 +125,7 @@ _HOMES = {
     "postbus.model.partitioning": ("partition_of",),
     "postbus.model.archive": ("ArchiveInfo",),
     "postbus.model.change": ("Change",),
+    "postbus.model.channel": ("ChannelLimits", "ChannelState"),
     "postbus.model.pipeline": ("PipelineInfo",),
     "postbus.model.settings": ("ConsumerSettings", "StreamSettings"),
     "postbus.model.stream": ("HorizonHolder", "StreamInfo"),
@@ -145,6 +147,8 @@ __all__ = [
     "Batch",
     "Bus",
     "Change",
+    "ChannelLimits",
+    "ChannelState",
     "Claim",
     "Conflict",
     "ConnectionLost",

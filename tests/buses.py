@@ -36,6 +36,10 @@ class AwaitableBus:
         return AwaitablePart(self._bus.tokens)
 
     @property
+    def channels(self) -> AwaitablePart:
+        return AwaitablePart(self._bus.channels)
+
+    @property
     def tasks(self) -> AwaitablePart:
         return AwaitablePart(self._bus.tasks)
 

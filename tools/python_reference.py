@@ -99,6 +99,8 @@ def _signature(function: Any, name: str) -> str:
 
 
 def _plain(text: str) -> str:
+    # A default that stands for nothing given has no other form.
+    text = re.sub(r"<object object at \w+>", "...", text)
     return re.sub(r"<([\w.]+): .*?>", r"\1", text).replace("'", "")
 
 

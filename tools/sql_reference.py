@@ -26,9 +26,11 @@ _TITLES: Final = {
     "dead_letter": "Dead letters",
     "group": "Groups",
     "schedule": "Scheduled messages and schedules",
+    "channel": "Channels",
     "push": "Push consumers",
     "source": "Postgres sources",
     "webhook": "Webhook sources",
+    "sqs": "Clients of SQS",
     "task": "Tasks in the background",
     "horizon": "The horizon and locks",
     "redelivery": "Upkeep",
@@ -63,7 +65,9 @@ def functions() -> dict[str, list[Described]]:
     found: dict[str, list[Described]] = {}
     folders = {path.parent for path in _folder().glob("*/*.sql")}
     order = list(_TITLES)
-    for folder in sorted(folders, key=lambda each: order.index(each.name) if each.name in order else len(order)):
+    for folder in sorted(
+        folders, key=lambda each: (order.index(each.name) if each.name in order else len(order), each.name)
+    ):
         described = [each for path in sorted(folder.glob("*.sql")) if (each := _described(path))]
         if described and folder.name not in _LEFT_OUT:
             found.setdefault(_TITLES.get(folder.name, folder.name.replace("_", " ").capitalize()), []).extend(described)

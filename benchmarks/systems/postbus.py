@@ -16,7 +16,7 @@ from postbus.db import migrations
 from postbus.model.consumer import Ordering
 
 # One call of publish_many for every 10,000 messages, which is the most that it takes.
-_FILL: Final = f"""
+FILL: Final = f"""
 select count(postbus.publish_many(%s, batch.keys, batch.data))
 from (
     select array_agg({SQL_KEY}) as keys, array_agg({SQL_DATA}) as data
@@ -151,7 +151,7 @@ class Postbus:
 
     def fill(self, url: str, place: str, message_count: int) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(_FILL.encode(), (place, message_count))
+            connection.execute(FILL.encode(), (place, message_count))
 
     @contextmanager
     def open_publisher(self, url: str) -> Iterator[PostbusPublisher]:

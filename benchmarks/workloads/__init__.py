@@ -6,6 +6,7 @@ from typing import Final
 
 from benchmarks.workloads import (
     backfill,
+    channels,
     console,
     drops,
     due,
@@ -80,6 +81,7 @@ WORKLOADS: Final = {
         urgent.WORKLOAD,
         due.WORKLOAD,
         lonnymq.WORKLOAD,
+        channels.WORKLOAD,
         send_file.WORKLOAD,
         server_batches.WORKLOAD,
         server_single.WORKLOAD,

@@ -44,6 +44,7 @@ ENTRIES: Final[dict[str, _Entry]] = {
     "consumer": _Entry("consumers", help="Consumers: add, list, show, change, receive, seek."),
     "receive": _Entry("deliveries", "receive", help="Receive messages; the same as: postbus consumer receive."),
     "queue": _Entry("queues", help="Queues: add, list, show, remove, send, receive, ack."),
+    "channel": _Entry("channels", help="Channels: limits for each tenant, and why messages wait."),
     "push": _Entry("push", help="Endpoints of push consumers: list them; send to them."),
     "source": _Entry("sources", help="Sources: what feeds streams from outside."),
     "group": _Entry("groups", help="Groups, read by position: add, list, show, remove, claim, fetch, commit."),

@@ -36,13 +36,21 @@ def add(
         int, typer.Option(help="1 is first in, first out; with more, many receivers work at once.")
     ] = 1,
     data_type: Annotated[str, typer.Option("--type", help="What messages hold: json, text or bytes.")] = "json",
+    channel_tokens: Annotated[
+        int | None, typer.Option(help="How many leading tokens of a key name its channel (tenant).")
+    ] = None,
     exist_ok: ExistOk = False,
 ) -> None:
     """Create a queue.
 
     Example: postbus queue add emails --max-deliver 5 --backoff 1s,10s,1m
     """
-    common: dict[str, Any] = {"partitions": partitions, "data_type": data_type, "exist_ok": exist_ok}
+    common: dict[str, Any] = {
+        "partitions": partitions,
+        "data_type": data_type,
+        "channel_tokens": channel_tokens,
+        "exist_ok": exist_ok,
+    }
     with open_bus() as bus:
         if current().as_curl:
             as_curl.all_of(

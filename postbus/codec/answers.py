@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from postbus.codec import settings
 from postbus.http.answer import Answer
 from postbus.model.archive import ArchiveInfo
+from postbus.model.channel import ChannelLimits, ChannelState
 from postbus.model.consumer import (
     ConsumerInfo,
     ConsumerStats,
@@ -165,6 +166,16 @@ def task_info(found: Mapping[str, Any]) -> TaskInfo:
 def sqs_queue(found: Mapping[str, Any]) -> SqsQueue:
     times = {name: _some_moment(found[name]) for name in ("created_at", "changed_at", "purged_at")}
     return SqsQueue(**{**_known(SqsQueue, found), **times})
+
+
+@_understood
+def channel_limits(found: Mapping[str, Any]) -> ChannelLimits:
+    return ChannelLimits(**_known(ChannelLimits, {**found, "per": timedelta(milliseconds=found["per_ms"])}))
+
+
+@_understood
+def channel_state(found: Mapping[str, Any]) -> ChannelState:
+    return ChannelState(**{**_known(ChannelState, found), "next_at": _some_moment(found["next_at"])})
 
 
 @_understood

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from postbus.codec import content
 from postbus.model.archive import ArchiveInfo
+from postbus.model.channel import ChannelLimits, ChannelState
 from postbus.model.consumer import (
     ConsumerInfo,
     ConsumerStats,
@@ -42,6 +43,8 @@ def _columns(kind: type[Any], **sql_names: str) -> str:
 
 
 STREAM_INFO: Final = _columns(StreamInfo)
+CHANNEL_LIMITS: Final = _columns(ChannelLimits)
+CHANNEL_STATE: Final = _columns(ChannelState)
 CONSUMER_INFO: Final = _columns(ConsumerInfo, order="ordering")
 
 
@@ -63,6 +66,14 @@ def consumer_overview(row: Row) -> ConsumerOverview:
 def _by_priority(found: dict[str, int]) -> dict[int, int]:
     """The highest first."""
     return {int(priority): found[priority] for priority in sorted(found, reverse=True)}
+
+
+def channel_limits(row: Row) -> ChannelLimits:
+    return ChannelLimits(**dict(zip(ChannelLimits.__dataclass_fields__, row, strict=True)))
+
+
+def channel_state(row: Row) -> ChannelState:
+    return ChannelState(**dict(zip(ChannelState.__dataclass_fields__, row, strict=True)))
 
 
 def archive_info(row: Row) -> ArchiveInfo:

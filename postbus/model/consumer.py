@@ -86,6 +86,7 @@ class ConsumerInfo:
         keep_history: For how long `history` knows what became of each delivery; None for not at all.
         dead_letters_to: The stream that a copy of each new dead letter is published to; None for none.
         ageing: After how long a waiting message gains a level of priority; None for never.
+        fair: Whether channels that have messages take turns.
         is_group: Whether it is a group, read by position.
         paused: Whether it gives no messages.
         created_at: When it was created.
@@ -116,6 +117,7 @@ class ConsumerInfo:
     keep_history: timedelta | None
     dead_letters_to: str | None
     ageing: timedelta | None
+    fair: bool
     is_group: bool
     paused: bool
     created_at: datetime

@@ -35,3 +35,8 @@ def partition_of(key: str, partitions: int) -> int:
 def hash_of(key: bytes) -> int:
     """What of a key decides on its partition, in UTF-8."""
     return int.from_bytes(sha256(key).digest()[:3], "big")
+
+
+def channel_of(key: str | None, tokens: int | None) -> str | None:
+    """The part of a key that picks its partition: in a stream with channels, as many leading tokens as name the channel."""
+    return key if key is None or tokens is None else ".".join(key.split(".")[:tokens])

@@ -99,6 +99,9 @@ class StreamSettings(StreamChanges, total=False):
     one_message_per_key: Annotated[
         bool | None, _flag("A message replaces the one before of its key; consumers get the latest, `state` shows all.")
     ]
+    channel_tokens: Annotated[
+        int | None, _count("How many leading tokens of a key name its channel (tenant); none: no channels.", None, 1, 8)
+    ]
 
 
 class ConsumerChanges(TypedDict, total=False):
@@ -163,6 +166,9 @@ class ConsumerChanges(TypedDict, total=False):
     ageing: Annotated[
         float | timedelta | None,
         _time("A message gains a level of priority each time that it has waited this long.", None, 1, 3650 * _DAY),
+    ]
+    fair: Annotated[
+        bool | None, _flag('In order "none", of a stream with channels: channels that have messages take turns.')
     ]
 
 

@@ -31,6 +31,7 @@ class StreamInfo:
         dedup_window: A message whose id was published within this time is not published again; None does not look.
         one_message_per_key: Publishing a key replaces it: consumers get its latest version only.
         process_unmodified: There, data that has not changed is published all the same.
+        channel_tokens: How many leading tokens of a key name its channel; None: there are no channels.
         is_full: Whether new messages are refused now.
         start_seq: Messages below this seq were purged.
         last_seq: The highest seq given out, perhaps to a message that is not committed or never will be.
@@ -59,6 +60,7 @@ class StreamInfo:
     dedup_window: timedelta | None
     one_message_per_key: bool
     process_unmodified: bool
+    channel_tokens: int | None
     is_full: bool
     start_seq: int
     last_seq: int

@@ -12,7 +12,7 @@ import postbus
 from postbus.server.endpoint import Endpoint
 from postbus.server.endpoints import ALL
 from postbus.server.endpoints.messages import NewMessage
-from postbus.server.fields import NAME_PATTERN, Key
+from postbus.server.fields import NAME_PATTERN, Key, KeyPattern
 from postbus.server.problems import ErrorAnswer
 from postbus.server.receiving import description as receiving_description
 
@@ -47,6 +47,7 @@ _PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "worker": {"schema": _NAME, "description": "A worker's name, which it chooses"},
     "id": {"schema": {"type": "string", "pattern": "^[0-9]{1,9}$"}, "description": "A token's id"},
     "task": {"schema": {"type": "string", "pattern": "^[0-9]{1,18}$"}, "description": "The number of a task"},
+    "pattern": {"schema": msgspec.json.schema(KeyPattern), "description": "A pattern of channels' names"},
     "key": {"schema": msgspec.json.schema(Key), "description": "A message's key"},
 }
 _PROBE: Final = {

@@ -15,7 +15,7 @@ from typing import Final, Self
 from postbus.db import arrow
 from postbus.db.arrow import MessageFilter, Range, Segment
 from postbus.db.session import Session
-from postbus.model.partitioning import partition_of
+from postbus.model.partitioning import channel_of, partition_of
 from postbus.spark.statements import SPARK_SEGMENTS, SPARK_STATE
 
 # A task costs tens of milliseconds: too many are as slow as too few. A plan knows nothing of a cluster, so it takes the driver's
@@ -37,6 +37,7 @@ class State:
     partition_count: int
     system: str
     timeline: str
+    channel_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,9 @@ class LogRange:
                 messages,
                 state.system,
             )
-            for one_partition, segments in _by_partition(within, partition, messages.key)
+            for one_partition, segments in _by_partition(
+                within, partition, channel_of(messages.key, state.channel_tokens)
+            )
         ]
 
 

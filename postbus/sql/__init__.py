@@ -23,6 +23,7 @@ TABLES = (
     "dedup",
     "schedule",
     "consumer",
+    "channel",
     "spark",
     "lake",
     "ingest",

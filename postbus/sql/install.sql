@@ -82,7 +82,9 @@ create table postbus_data.stream (
     purged_seq bigint not null default 0,
     -- Maintenance should begin a new segment, so that a segment whose messages are all gone can be dropped.
     roll_due boolean not null default false,
-    created_at timestamptz not null default clock_timestamp()
+    created_at timestamptz not null default clock_timestamp(),
+    -- How many leading tokens of a key name its channel; null: there are no channels. The channel's hash picks the partition, instead of the key's.
+    channel_tokens integer
 );
 
 -- A row is one table of a stream's log. In its life a segment is prepared (its table exists, nobody writes to it), current
@@ -286,10 +288,19 @@ create table postbus_data.consumer (
     partition_base integer not null,
     partition_count integer not null,
     created_at timestamptz not null default clock_timestamp(),
-    -- Its messages need no decisions: no filter, history, hold or limit per key. Only such consumers receive by the fast
+    -- A copy of each dead letter is published to this stream; null: to none.
+    dead_letters_to text collate "C",
+    -- A level rises by one for each such interval that its first message has waited; null: never.
+    ageing interval,
+    -- Its channels take turns.
+    fair boolean not null default false,
+    -- It receives by claim_channels: it is fair, or its stream has had limits of channels. Stays true.
+    by_channel boolean not null default false,
+    -- Its messages need no decisions: no filter, history, hold or limit per key, no turns or limits of channels. Only such consumers receive by the fast
     -- path.
     is_plain boolean generated always as (
         not paused
+        and not by_channel
         and on_dead <> 'hold'
         and max_per_key is null
         and keep_history is null
@@ -298,10 +309,6 @@ create table postbus_data.consumer (
         and filter_headers_not is null
         and filter_data is null
     ) stored,
-    -- A copy of each dead letter is published to this stream; null: to none.
-    dead_letters_to text collate "C",
-    -- A level rises by one for each such interval that its first message has waited; null: never.
-    ageing interval,
     unique (stream_name, name)
 );
 
@@ -323,7 +330,8 @@ create table postbus_data.position (
     -- The segment that holds everything published above read_to_seq, while the layout register still names it; 0: unknown.
     segment integer not null default 0,
     -- Like pending_bound and pending_since, of all levels together, with the partition of the default level.
-    -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others.
+    -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others. Of a consumer by channel it is empty and
+    -- not null, see channel_position.
     leases bigint[],
     -- In order "key": the lowest parked seq (null if none is), and how many are parked.
     parked_from bigint,
@@ -488,8 +496,13 @@ create table postbus_data.due (
     token bigint,
     -- Each level has a log of its own; see lane_of.
     lane integer not null default 0,
+    -- Of a consumer by channel: the channel whose turn it comes in. Its lane is below 0, see channel_lane.
+    channel text collate "C",
     primary key (consumer_id, epoch, lane, n)
 );
+
+-- To find the retries of a channel.
+create index due_channel on postbus_data.due ((consumer_id + 0), epoch, channel, n) where channel is not null;
 
 -- To find a message by its seq.
 create index due_seq on postbus_data.due ((consumer_id + 0), seq);
@@ -567,6 +580,84 @@ create table postbus_data.group_owner (
     partition integer not null,
     worker text collate "C" not null,
     primary key (consumer_id, partition)
+);
+
+-- A row limits the channels of a stream whose names match a pattern; see set_channel. Of several that match, the most specific counts.
+create table postbus_data.channel (
+    stream_id integer not null references postbus_data.stream on delete cascade,
+    pattern text collate "C" not null,
+    -- Null when the pattern is the name of one channel.
+    regex text collate "C",
+    -- Sorts patterns with wildcards, the most specific first.
+    rank text collate "C" not null,
+    -- How many of a channel's messages may be leased by a consumer at once; null: any number.
+    max_concurrency integer,
+    -- How many may be delivered in each such time, and how many at once after a pause; null: any number.
+    max_rate integer,
+    per interval not null,
+    burst integer not null,
+    -- How many quanta a turn of the channel has.
+    weight integer not null,
+    paused boolean not null,
+    primary key (stream_id, pattern)
+);
+
+-- To find the most specific pattern with wildcards.
+create index channel_rank on postbus_data.channel (stream_id, rank) where regex is not null;
+
+-- A row says that a channel still has messages for a consumer above after_seq and up to the position of its partition, or retries that are due. There is
+-- at most one for each channel; it is written and deleted only under the partition's mutex. A position passes over the channel's messages while there is one.
+create table postbus_data.turn (
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    channel text collate "C" not null,
+    -- The order of turns. It only grows, and channel_position.turned_to says up to where turns were taken: so dead rows are never walked.
+    n bigint not null,
+    after_seq bigint not null,
+    -- What is left of its turn, if a receive was full before the end of it.
+    quantum_left integer,
+    -- When a limit lets it take a turn again: null when it may, '-infinity' when one of its messages is finished, 'infinity' when it is resumed.
+    ready_at timestamptz,
+    -- Which limit: rate, concurrency or paused.
+    limited_by text collate "C",
+    -- With '-infinity': how many messages in flight are too many.
+    max_concurrency integer,
+    primary key (consumer_id, epoch, partition, channel, n)
+);
+
+-- The channels that may take turns, in their order. Only queries that say consumer_id + 0 use this index and the next.
+create index turn_next on postbus_data.turn ((consumer_id + 0), epoch, partition, n) where ready_at is null;
+
+-- The channels that a limit holds.
+create index turn_resting on postbus_data.turn ((consumer_id + 0), epoch, partition, ready_at, n) where ready_at is not null;
+
+-- A row says, beside the position of a partition, where a consumer by channel is with its turns. Insert-only, like position, by a number that grows with each
+-- claim: a position that does not move would be written again and again with the same key.
+create table postbus_data.channel_position (
+    consumer_id integer not null,
+    epoch integer not null,
+    partition integer not null,
+    n bigint not null,
+    -- The leases that were in flight after the claim. There are no others.
+    leases bigint[] not null,
+    -- Up to which n turns were taken, and the last n that was given.
+    turned_to bigint not null,
+    last_turn bigint not null,
+    -- Channels that had to rest until this time have a turn again.
+    rested_to timestamptz not null,
+    -- A receive of one message serves a channel that waits, and not a new one.
+    turns_first boolean not null,
+    primary key (consumer_id, epoch, partition, n)
+);
+
+-- A row says how far a channel with a rate has used it up for a consumer. Insert-only, like position. tat is the theoretical arrival time of GCRA: when the
+-- channel would be as fresh as if it had never been used.
+create table postbus_data.channel_pace (
+    consumer_id integer not null,
+    channel text collate "C" not null,
+    tat timestamptz not null,
+    primary key (consumer_id, channel, tat)
 );
 
 -- A row is up to 10,000 messages that one attempt of a Spark task wants to publish, until its batch commits or is given up.
@@ -792,6 +883,7 @@ create type postbus.stream_info as (
     created_at timestamptz,
     data_type text,
     one_message_per_key boolean,
+    channel_tokens integer,
     partitions integer,
     max_message_bytes integer,
     segment_bytes bigint,
@@ -813,7 +905,8 @@ create type postbus_data.publish_target as (
     max_message_bytes integer,
     sequence regclass,
     layout bigint,
-    one_message_per_key boolean
+    one_message_per_key boolean,
+    channel_tokens integer
 );
 
 -- Messages to publish, column by column; some may turn out to be duplicates or unchanged versions. answers has the result for
@@ -915,7 +1008,8 @@ create type postbus.consumer_info as (
     expire_after interval,
     keep_history interval,
     dead_letters_to text,
-    ageing interval
+    ageing interval,
+    fair boolean
 );
 
 -- What a receive has found out so far, passed from one step to the next.
@@ -945,7 +1039,63 @@ create type postbus_data.receive_state as (
     segment integer,
     after_seq bigint,
     to_seq bigint,
-    wanted integer
+    wanted integer,
+    -- Of a consumer by channel: what the step has leased.
+    batch postbus_data.batch
+);
+
+-- What a claim by channel has found out of a partition, passed from one step to the next.
+create type postbus_data.channel_claim as (
+    place postbus_data.position,
+    -- What it was.
+    began postbus_data.position,
+    state postbus_data.channel_position,
+    channel_tokens integer,
+    data_type text,
+    start_seq bigint,
+    has_limits boolean,
+    -- Messages of a turn with weight 1; null for a consumer that is not fair.
+    quantum integer,
+    now_at timestamptz,
+    -- The channels of the messages in flight and of those chosen, one by one.
+    in_flight text[],
+    -- The horizon, once this receive has read it; whether it is known that nothing more is below it.
+    horizon bigint,
+    is_read boolean,
+    -- How many more messages may be looked at.
+    scan_left integer,
+    -- What is chosen, and the segment that has all of it; null for several.
+    seqs bigint[],
+    segment integer,
+    retried bigint[],
+    attempts integer[],
+    -- Whether the position has to be written.
+    is_changed boolean
+);
+
+-- What a channel may have now. room is how many messages its limits leave; a turn has quantum messages. If room is 0, limited_by is the limit and ready_at
+-- when it lets the channel go on, as in the table turn. step is how long each message uses of its rate, and tat how much is used.
+create type postbus_data.channel_room as (
+    room integer,
+    quantum integer,
+    limited_by text,
+    ready_at timestamptz,
+    max_concurrency integer,
+    step interval,
+    tat timestamptz
+);
+
+-- What a look at new messages of a partition has found: the first of each channel that has no turn waiting. Up to last_seq nothing needs a further look;
+-- late are the channels that have more, above late_after; is_end says that there was nothing more to look at.
+create type postbus_data.fresh_messages as (
+    seqs bigint[],
+    channels text[],
+    expired bigint[],
+    last_seq bigint,
+    is_end boolean,
+    scanned integer,
+    late text[],
+    late_after bigint[]
 );
 
 -- Which messages are taken. The others, up to last_seq, are parked, filtered out or expired, and need no further look.
@@ -2300,7 +2450,7 @@ messages  the query that reads the rows, as key, data (JSON, text or bytes) and 
           search_path, so that the query means the same here as to the caller; every other name in it is qualified.
 
 Returns  how many messages were published. Null when the range cannot be published this way, and the caller has to roll back: a
-         row cannot be published, the stream keeps one message per key, or somebody has published the range since the
+         row cannot be published, the stream keeps one message per key or has channels, or somebody has published the range since the
          transaction's snapshot.
 Touches  backfill_range (update), the current segment of the stream (insert).
 Locks    the range, and the horizon of the stream, shared, until the transaction ends.
@@ -2325,7 +2475,7 @@ begin
         return null;
     end;
     entry := postbus_data.begin_publish(stream, null);
-    if entry.one_message_per_key then
+    if entry.one_message_per_key or entry.channel_tokens is not null then
         return null;
     end if;
     loop
@@ -2494,6 +2644,1858 @@ as $$
     from jsonb_array_elements_text(case jsonb_typeof(list) when 'array' then list else '[]' end) with ordinality as t (text, place)
 $$;
 
+create or replace function postbus.channel_states(
+    stream text,
+    consumer text,
+    max_channels integer default 100,
+    caller postbus.caller default postbus.current_caller()
+)
+returns table (
+    channel text,
+    partition integer,
+    waiting bigint,
+    in_flight bigint,
+    limited_by text,
+    next_at timestamptz,
+    pattern text
+)
+language plpgsql
+volatile
+security definer
+set enable_seqscan = off
+set enable_bitmapscan = off
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Why messages wait: the channels that have messages in flight for a consumer, or that wait for their turn.
+
+waiting      how many of its messages are ready and not in flight, as far as the consumer has read; 1,000 means that many or more.
+in_flight    how many are leased.
+limited_by   what holds it: concurrency, rate or paused. Null if it only waits for its turn, or for a worker.
+next_at      when its rate lets it go on; null if that is not a matter of time.
+pattern      whose limits it has; null for none.
+
+Channels whose messages are all new to the consumer are not in the list: nothing holds them. For a consumer that is not by channel it is empty.
+
+Raises   PB400 unless max_channels is between 1 and 10,000, PB403 without the right to consume, PB404 for an unknown stream or consumer.
+*/
+#variable_conflict use_column
+declare
+    reader postbus_data.consumer := postbus_data.permitted_consumer(caller, stream, consumer);
+    tokens integer := (select s.channel_tokens from postbus_data.stream as s where s.id = reader.stream_id);
+begin
+    if (max_channels between 1 and 10000) is not true then
+        raise exception using errcode = 'PB400', message = format('max_channels = %s is not between 1 and 10000', coalesce(max_channels::text, 'null'));
+    end if;
+    if not reader.by_channel then
+        return;
+    end if;
+    return query
+    with leased as (
+        select l.partition, postbus_data.channel_of(m.key, tokens) as channel, count(*) as message_count
+        from postbus_data.lease as l
+        cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+        where l.consumer_id = reader.id
+            and l.epoch = reader.epoch
+            and not exists (select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq)
+        group by l.partition, postbus_data.channel_of(m.key, tokens)
+    ),
+    turn as (
+        select t.* from postbus_data.turn as t where t.consumer_id = reader.id and t.epoch = reader.epoch
+    ),
+    known as (
+        select
+            coalesce(t.channel, l.channel) as channel, coalesce(t.partition, l.partition) as partition, t.after_seq, coalesce(l.message_count, 0) as in_flight,
+            t.limited_by, t.ready_at, t.n
+        from turn as t
+        full join leased as l on l.partition = t.partition and l.channel = t.channel
+        order by t.n nulls last, 1
+        limit max_channels
+    )
+    select
+        k.channel, k.partition,
+        case
+            when k.n is null then 0
+            else least(
+                1000,
+                (select c.message_count from postbus_data.count_channel(reader, k.partition, k.channel, k.after_seq, 1000) as c) + (
+                    select count(*)
+                    from (
+                        select
+                        from postbus_data.due as d
+                        where d.consumer_id + 0 = reader.id
+                            and d.epoch = reader.epoch
+                            and d.channel = k.channel
+                        limit 1000
+                    ) as d
+                )
+            )
+        end,
+        k.in_flight,
+        case when k.ready_at > clock_timestamp() or k.ready_at = '-infinity' then k.limited_by end,
+        case when isfinite(k.ready_at) and k.ready_at > clock_timestamp() then k.ready_at end,
+        (postbus_data.channel_limits(reader.stream_id, k.channel)).pattern
+    from known as k
+    order by k.n nulls last, k.channel;
+end
+$$;
+
+create or replace function postbus_data.append_channel_due(reader postbus_data.consumer, from_time timestamptz, to_time timestamptz)
+returns integer
+language plpgsql
+volatile
+as $$
+/*
+What append_due does, for a consumer by channel: each partition has a redelivery log of its own, and a message stays in it until its channel's turn.
+
+Its caller holds the sweep mutex until it commits, so rows become visible in the order of their numbers.
+
+Returns  how many were moved.
+Touches  waiting (delete), due (insert).
+*/
+#variable_conflict use_variable
+declare
+    moved integer;
+begin
+    with ripe as materialized (
+        select w.consumer_id, w.partition, w.seq, w.due_at
+        from postbus_data.waiting as w
+        where w.consumer_id + 0 = reader.id
+            and w.due_at > from_time
+            and w.due_at <= to_time
+        order by w.due_at
+        limit 10000
+        for update skip locked
+    ),
+    taken as (
+        delete from postbus_data.waiting as w
+        using ripe as r
+        where w.consumer_id = r.consumer_id
+            and w.partition = r.partition
+            and w.seq = r.seq
+        returning w.partition, w.seq, w.attempts, w.token, w.key
+    ),
+    log as materialized (
+        select p.partition, greatest(r.read_to_n, last.n) as last_n
+        from (select distinct t.partition from taken as t) as p
+        cross join lateral postbus_data.redelivery_position_of(reader, postbus_data.channel_lane(p.partition)) as r
+        left join lateral (
+            select d.n
+            from postbus_data.due as d
+            where d.consumer_id = reader.id
+                and d.epoch = reader.epoch
+                and d.lane = postbus_data.channel_lane(p.partition)
+            order by d.n desc
+            limit 1
+        ) as last on true
+    )
+    insert into postbus_data.due (consumer_id, epoch, n, partition, seq, attempts, token, lane, channel)
+    select
+        reader.id, reader.epoch, l.last_n + row_number() over (partition by t.partition order by t.seq), t.partition, t.seq, t.attempts, t.token,
+        postbus_data.channel_lane(t.partition), postbus_data.channel_of(t.key, s.channel_tokens)
+    from taken as t
+    join log as l on l.partition = t.partition
+    join postbus_data.stream as s on s.id = reader.stream_id;
+    get diagnostics moved = row_count;
+    return moved;
+end
+$$;
+
+create or replace function postbus_data.begin_channel_claim(reader postbus_data.consumer, claim postbus_data.receive_state, partition integer)
+returns postbus_data.channel_claim
+language plpgsql
+volatile
+as $$
+/*
+The position of a partition, and what of it is in flight.
+
+Its caller holds the partition's mutex. Each lease of the partition is listed in its state, so none is overlooked: a lease ends by itself, but begins only
+under the mutex.
+*/
+#variable_conflict use_variable
+declare
+    here postbus_data.channel_claim;
+    place postbus_data.position := postbus_data.position_of(reader, partition);
+    leases bigint[];
+begin
+    if place.read_to_seq = 9223372036854775807 then
+        return here;
+    end if;
+    here.began := place;
+    here.state := postbus_data.channel_position_of(reader, partition);
+    place.segment := 0;
+    place.leases := '{}';
+    if claim.start_seq - 1 > place.read_to_seq then
+        place.missed_count := place.missed_count + postbus_data.missed_between(
+            reader.stream_id, partition, place.read_to_seq, claim.start_seq, postbus_data.layout_count(claim.layout)
+        );
+        place.read_to_seq := claim.start_seq - 1;
+    end if;
+    here.in_flight := '{}';
+    here.channel_tokens := (select s.channel_tokens from postbus_data.stream as s where s.id = reader.stream_id);
+    here.has_limits := exists (select from postbus_data.channel as c where c.stream_id = reader.stream_id);
+    if (here.state).leases <> '{}' then
+        select
+            array_agg(distinct l.token),
+            array_agg(postbus_data.channel_of(m.key, here.channel_tokens)) filter (where not exists (
+                select from postbus_data.settled as s where s.token = l.token and s.seq = m.seq
+            ))
+        into leases, here.in_flight
+        from postbus_data.lease as l
+        cross join lateral unnest(l.seqs, l.keys) as m (seq, key)
+        where l.token = any ((here.state).leases);
+        here.in_flight := coalesce(here.in_flight, '{}');
+    end if;
+    here.state.leases := coalesce(leases, '{}');
+    here.place := place;
+    here.data_type := claim.data_type;
+    here.start_seq := claim.start_seq;
+    here.now_at := clock_timestamp();
+    here.horizon := claim.horizon;
+    here.scan_left := 65536;
+    here.is_changed := false;
+    return here;
+end
+$$;
+
+create or replace function postbus_data.channel_expression(key text, tokens integer)
+returns text
+language sql
+immutable
+as $$
+/*
+What channel_of says, as an expression for an index and for the statements that use it.
+
+key     the expression of the key.
+tokens  null, for a stream without channels, leaves the key as it is.
+*/
+    select case
+        when tokens is null then key
+        when tokens = 1 then format('pg_catalog.split_part(%s, ''.''::text, 1)', key)
+        else (
+            select format(
+                'pg_catalog.rtrim(%s, ''.''::text)', string_agg(format('pg_catalog.split_part(%s, ''.''::text, %s)', key, n), ' || ''.''::text || ' order by n)
+            )
+            from generate_series(1, tokens) as n
+        )
+    end
+$$;
+
+create or replace function postbus_data.channel_lane(partition integer)
+returns integer
+language sql
+immutable parallel safe
+as $$
+/* Which redelivery log the retries of a partition are in, for a consumer by channel. They stay there until their channel's turn. Written to be inlined. */
+    select -1 - partition
+$$;
+
+create or replace function postbus_data.channel_limits(stream_id integer, name text)
+returns postbus_data.channel
+language plpgsql
+volatile
+as $$
+/* The limits of a channel: those of its own name, else of the most specific pattern that matches. A row of nulls if there are none. */
+#variable_conflict use_variable
+declare
+    limits postbus_data.channel;
+begin
+    select c.* into limits from postbus_data.channel as c where c.stream_id = stream_id and c.pattern = name;
+    if not found then
+        select c.*
+        into limits
+        from postbus_data.channel as c
+        where c.stream_id = stream_id
+            and c.regex is not null
+            and name ~ c.regex
+        order by c.rank
+        limit 1;
+    end if;
+    return limits;
+end
+$$;
+
+create or replace function postbus_data.channel_of(key text, tokens integer)
+returns text
+language sql
+immutable parallel safe
+as $$
+/* The channel of a key in a stream with that many channel_tokens: so many leading tokens, or the whole key if it has fewer. Written to be inlined. */
+    select case tokens
+        when 1 then split_part(key, '.', 1)
+        else array_to_string((string_to_array(key, '.'))[1:tokens], '.')
+    end
+$$;
+
+create or replace function postbus_data.channel_position_of(reader postbus_data.consumer, partition integer)
+returns postbus_data.channel_position
+language plpgsql
+volatile
+as $$
+/* Where a consumer by channel is with its turns in a partition. */
+#variable_conflict use_variable
+declare
+    state postbus_data.channel_position;
+begin
+    select p.*
+    into state
+    from postbus_data.channel_position as p
+    where p.consumer_id = reader.id
+        and p.epoch = reader.epoch
+        and p.partition = partition
+    order by p.n desc
+    limit 1;
+    if state.n is null then
+        state := row(reader.id, reader.epoch, partition, 0, '{}'::bigint[], 0, 0, '-infinity'::timestamptz, false);
+    end if;
+    return state;
+end
+$$;
+
+create or replace function postbus_data.channel_rank(pattern text)
+returns text
+language sql
+immutable
+as $$
+/* Sorts patterns: a token is more specific than "*", that is more than ">", and earlier tokens count first. */
+    select string_agg(case t.token when '*' then '1' when '>' then '2' else '0' end, '' order by t.place)
+    from unnest(string_to_array(pattern, '.')) with ordinality as t (token, place)
+$$;
+
+create or replace function postbus_data.channel_room(
+    reader postbus_data.consumer,
+    channel text,
+    in_flight text[],
+    quantum integer,
+    has_limits boolean,
+    now_at timestamptz
+)
+returns postbus_data.channel_room
+language plpgsql
+volatile
+as $$
+/*
+How many messages of a channel a consumer may lease now, by the channel's limits as they are now. Hot.
+
+in_flight  the channels of the messages that are leased, one by one.
+quantum    of a turn with weight 1; null for a consumer that is not fair.
+
+The rate is GCRA: each message uses a step, and as many as the burst may be used at once.
+Its caller holds the partition's mutex, and has read in_flight under it.
+*/
+#variable_conflict use_variable
+declare
+    here postbus_data.channel_room;
+    limits postbus_data.channel;
+    free_at timestamptz;
+begin
+    here.room := 2147483647;
+    here.quantum := quantum;
+    if not has_limits then
+        return here;
+    end if;
+    limits := postbus_data.channel_limits(reader.stream_id, channel);
+    if limits.pattern is null then
+        return here;
+    end if;
+    here.quantum := quantum * limits.weight;
+    if limits.paused then
+        here.room := 0;
+        here.limited_by := 'paused';
+        here.ready_at := 'infinity';
+        return here;
+    end if;
+    if limits.max_concurrency is not null then
+        here.max_concurrency := limits.max_concurrency;
+        here.room := greatest(0, limits.max_concurrency - cardinality(array_positions(in_flight, channel)));
+        if here.room = 0 then
+            here.limited_by := 'concurrency';
+            here.ready_at := '-infinity';
+            return here;
+        end if;
+    end if;
+    if limits.max_rate is not null then
+        here.step := limits.per / limits.max_rate;
+        here.tat := greatest(
+            now_at,
+            (
+                select p.tat
+                from postbus_data.channel_pace as p
+                where p.consumer_id = reader.id
+                    and p.channel = channel
+                order by p.tat desc
+                limit 1
+            )
+        );
+        -- When the next message may go.
+        free_at := here.tat - (limits.burst - 1) * here.step;
+        if free_at > now_at then
+            here.room := 0;
+            here.limited_by := 'rate';
+            here.ready_at := free_at;
+            return here;
+        end if;
+        here.room := least(here.room, 1 + floor(extract(epoch from now_at - free_at) / extract(epoch from here.step))::integer);
+    end if;
+    return here;
+end
+$$;
+
+create or replace function postbus_data.channel_statement(stream postbus_data.stream, name text, source text)
+returns text
+language sql
+immutable
+as $$
+/*
+The query that looks at messages of a stream with channels; it returns fresh_messages.
+
+name    scan_channels or read_channel: see the templates.
+source  the table or query that has the messages.
+
+Its parameters are: $1 the consumer, $2 the partition, $3 and $4 the range of seqs, $5 how many messages to look at, $6 how many to take, $7 the channel (of
+read_channel), $8 the channels of messages in flight, $9 the time, $10 whether there are limits, $11 the quantum.
+*/
+    select postbus_data.render(
+        case name when 'scan_channels' then postbus_data.scan_channels_template() else postbus_data.read_channel_template() end,
+        jsonb_build_object(
+            'log_table', source,
+            'channel', postbus_data.channel_expression('l.key', stream.channel_tokens),
+            'matches_data', case stream.data_type
+                when 'json' then $match$(
+                $1.filter_data is null
+                or coalesce(jsonb_path_query_first(postbus_data.as_jsonb(l.data::text), $1.filter_data, '{}', true), 'false') not in ('false', 'null')
+            )$match$
+                else 'true'
+            end
+        )
+    )
+$$;
+
+create or replace function postbus_data.check_channel_consumer(settings postbus_data.consumer)
+returns boolean
+language plpgsql
+volatile
+as $$
+/*
+Whether a consumer is by channel: it is fair, or its stream has limits of channels.
+
+Raises   PB409 for a fair consumer of a stream without channels, and for an order other than none where there are turns or limits.
+Locks    a stream with channels, shared, until the transaction ends: set_channel waits, and finds the consumer.
+*/
+#variable_conflict use_variable
+declare
+    channel_tokens integer := (select s.channel_tokens from postbus_data.stream as s where s.id = settings.stream_id);
+begin
+    if channel_tokens is null then
+        if settings.fair then
+            raise exception using
+                errcode = 'PB409',
+                message = format('stream "%s" has no channels, which could take turns', settings.stream_name),
+                hint = 'channel_tokens, how many leading tokens of the key name the channel, is set when a stream is created';
+        end if;
+        return false;
+    end if;
+    perform from postbus_data.stream as s where s.id = settings.stream_id for share;
+    if settings.is_group or not (settings.fair or exists (select from postbus_data.channel as c where c.stream_id = settings.stream_id)) then
+        return false;
+    end if;
+    perform postbus_data.check_channel_order(settings.ordering, settings.is_group, settings.stream_name, settings.name);
+    return true;
+end
+$$;
+
+create or replace function postbus_data.check_channel_order(ordering text, is_group boolean, stream text, consumer text)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse (PB409) a consumer whose order allows neither turns nor limits of channels. Groups have none: they read by position. */
+begin
+    if ordering <> 'none' and not is_group then
+        raise exception using
+            errcode = 'PB409',
+            message = format('consumer "%s" of stream "%s" reads in order "%s", and limits of channels need order "none"', consumer, stream, ordering),
+            hint = 'a channel with max_concurrency 1 has one message in flight at a time';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.check_channels(entry postbus_data.publish_target, keys text[], priorities integer[], is_batch boolean)
+returns void
+language plpgsql
+immutable
+as $$
+/* Refuse what a stream with channels does not take: a message without a key, or with a priority other than 4 (PB400). */
+declare
+    place integer := array_position(keys, null);
+begin
+    if keys is null or place is not null then
+        raise exception using
+            errcode = 'PB400',
+            message = format(
+                '%s is not allowed: it has no key', postbus_data.message_name(case when is_batch then coalesce(place, 1) end)
+            ),
+            hint = 'the stream has channels, and the leading tokens of the key name the channel';
+    end if;
+    if exists (select from unnest(priorities) as p where p <> 4) then
+        raise exception using
+            errcode = 'PB400',
+            message = 'a stream with channels has no priorities',
+            hint = 'channels take turns instead; give an urgent tenant a larger weight';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.choose_fresh(reader postbus_data.consumer, claim postbus_data.channel_claim, full_at integer)
+returns postbus_data.channel_claim
+language plpgsql
+volatile
+as $$
+/*
+Choose new messages of a partition, of channels that have no turn waiting, in the order of their seqs. A channel that has more than it may have now gets a
+turn, so that the position can pass over it.
+
+full_at  how many messages may be in flight or chosen, in all.
+
+Its caller holds the partition's mutex, and writes the position.
+Touches  turn, dead_letter, channel_pace (insert).
+*/
+#variable_conflict use_variable
+declare
+    place postbus_data.position := claim.place;
+    last_turn bigint;
+    scan integer := full_at - cardinality(claim.in_flight) + 7;
+    found_here record;
+    looked postbus_data.fresh_messages;
+begin
+    while cardinality(claim.in_flight) < full_at and claim.scan_left > 0 loop
+        if place.read_to_seq >= place.horizon then
+            if claim.horizon is null
+                and place.horizon < pg_sequence_last_value(to_regclass('postbus_data.seq_' || reader.stream_id))
+            then
+                claim.horizon := postbus_data.horizon_of(reader.stream_id);
+            end if;
+            place.horizon := greatest(place.horizon, claim.horizon);
+            exit when place.read_to_seq >= place.horizon;
+        end if;
+        select l.looked as messages, l.segment
+        into found_here
+        from postbus_data.look_at_channels(reader, claim, place.read_to_seq, place.horizon, scan, full_at - cardinality(claim.in_flight), null) as l;
+        looked := found_here.messages;
+        if looked.seqs is not null then
+            claim := postbus_data.note_chosen(reader, claim, looked.seqs, looked.channels, found_here.segment);
+        end if;
+        if looked.late is not null then
+            last_turn := (claim.state).last_turn;
+            insert into postbus_data.turn (consumer_id, epoch, partition, channel, n, after_seq)
+            select place.consumer_id, place.epoch, place.partition, u.channel, last_turn + u.place, u.after_seq
+            from unnest(looked.late, looked.late_after) with ordinality as u (channel, after_seq, place);
+            claim.state.last_turn := last_turn + cardinality(looked.late);
+        end if;
+        place := postbus_data.count_expired(reader, place, looked.expired);
+        place.read_to_seq := looked.last_seq;
+        claim.is_changed := true;
+        claim.scan_left := claim.scan_left - looked.scanned - 16;
+        scan := least(4 * scan, 16384);
+    end loop;
+    claim.place := place;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.choose_retries(
+    reader postbus_data.consumer,
+    claim postbus_data.channel_claim,
+    channel text,
+    wanted integer
+)
+returns postbus_data.channel_claim
+language plpgsql
+volatile
+as $$
+/* Choose messages of a channel that are due for redelivery, in the order in which they came due. Touches due (delete); as note_chosen. */
+#variable_conflict use_variable
+declare
+    seqs bigint[];
+    attempts integer[];
+begin
+    -- By their places, as a join might be planned otherwise: rows of due are never updated.
+    with taken as (
+        delete from postbus_data.due as d
+        where d.ctid = any (array(
+            select o.ctid
+            from postbus_data.due as o
+            where o.consumer_id + 0 = reader.id
+                and o.epoch = reader.epoch
+                and o.channel = channel
+            order by o.n
+            limit wanted
+        ))
+        returning d.n, d.seq, d.attempts
+    )
+    select array_agg(t.seq order by t.n), array_agg(t.attempts + 1 order by t.n) into seqs, attempts from taken as t;
+    if seqs is null then
+        return claim;
+    end if;
+    claim.retried := claim.retried || seqs;
+    claim.attempts := claim.attempts || attempts;
+    claim.in_flight := claim.in_flight || array_fill(channel, array[cardinality(seqs)]);
+    claim.is_changed := true;
+    if claim.has_limits then
+        perform postbus_data.use_channels(reader, array_fill(channel, array[cardinality(seqs)]), claim.now_at);
+    end if;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.choose_turns(reader postbus_data.consumer, claim postbus_data.channel_claim, full_at integer)
+returns postbus_data.channel_claim
+language plpgsql
+volatile
+as $$
+/*
+Choose messages of the channels that wait for their turn, in the order of their turns, as many of each as its quantum and its limits leave. A channel that has
+more goes to the end; one that a limit holds rests.
+
+full_at  how many messages may be in flight or chosen, in all.
+
+Its caller holds the partition's mutex, and writes the position.
+Touches  turn (delete, insert); as take_turn.
+*/
+#variable_conflict use_variable
+declare
+    next_turn postbus_data.turn;
+begin
+    while cardinality(claim.in_flight) < full_at loop
+        select t.*
+        into next_turn
+        from postbus_data.turn as t
+        where t.consumer_id + 0 = reader.id
+            and t.epoch = reader.epoch
+            and t.partition = (claim.place).partition
+            and t.ready_at is null
+            and t.n > (claim.state).turned_to
+        order by t.n
+        limit 1;
+        exit when not found;
+        delete from postbus_data.turn as t
+        where t.consumer_id = next_turn.consumer_id
+            and t.epoch = next_turn.epoch
+            and t.partition = next_turn.partition
+            and t.channel = next_turn.channel
+            and t.n = next_turn.n;
+        claim.state.turned_to := next_turn.n;
+        claim.is_changed := true;
+        claim := postbus_data.take_turn(reader, claim, next_turn, full_at - cardinality(claim.in_flight));
+    end loop;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.claim_channel_partition(
+    reader postbus_data.consumer,
+    claim postbus_data.receive_state,
+    partition integer,
+    wanted integer
+)
+returns postbus_data.receive_state
+language plpgsql
+volatile
+as $$
+/*
+Lease messages of one partition for a consumer by channel.
+
+New channels and those that wait for their turn share a receive; where it takes one message only, they alternate. A consumer that is not fair serves the
+channels that a limit had held, and then the others in the order of their messages.
+
+Locks    the partition's mutex; the claim is busy when another session holds it. Everything that it decides on is read in later statements, with younger
+         snapshots: what is in flight, the limits and the turns.
+Returns  the claim, with its batch; without one if there is nothing.
+*/
+#variable_conflict use_variable
+declare
+    here postbus_data.channel_claim;
+    full_at integer;
+    for_fresh integer;
+    has_turns boolean;
+begin
+    claim.batch := null;
+    claim.busy := not pg_try_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), partition);
+    if claim.busy then
+        return claim;
+    end if;
+    here := postbus_data.begin_channel_claim(reader, claim, partition);
+    wanted := least(wanted, claim.quota - cardinality(here.in_flight), (select 900000000 / s.max_message_bytes from postbus_data.stream as s where s.id = reader.stream_id));
+    if wanted <= 0 or here.place is null then
+        return claim;
+    end if;
+    here.quantum := case when reader.fair then greatest(1, wanted / 4) end;
+    here := postbus_data.wake_channels(reader, here);
+    full_at := cardinality(here.in_flight) + wanted;
+    has_turns := exists (
+        select
+        from postbus_data.turn as t
+        where t.consumer_id + 0 = reader.id
+            and t.epoch = reader.epoch
+            and t.partition = partition
+            and t.ready_at is null
+            and t.n > (here.state).turned_to
+    );
+    for_fresh := case
+        when not reader.fair then 0
+        when not has_turns then wanted
+        when wanted = 1 then case when (here.state).turns_first then 0 else 1 end
+        else (wanted + 1) / 2
+    end;
+    if for_fresh > 0 then
+        here := postbus_data.choose_fresh(reader, here, cardinality(here.in_flight) + for_fresh);
+    end if;
+    if has_turns and wanted = 1 then
+        here.state.turns_first := here.seqs is not null;
+    end if;
+    here := postbus_data.choose_turns(reader, here, full_at);
+    -- What the turns have left over.
+    here := postbus_data.choose_fresh(reader, here, full_at);
+    claim.horizon := here.horizon;
+    return postbus_data.lease_channels(reader, claim, here);
+end
+$$;
+
+create or replace function postbus_data.claim_channels(
+    reader postbus_data.consumer,
+    max_messages integer,
+    ack_wait interval,
+    expected_type text,
+    begin_with integer
+)
+returns setof postbus_data.batch
+language plpgsql
+volatile
+as $$
+/*
+What claim_batches does, for a consumer by channel: one that is fair, or whose stream has limits of channels.
+
+Channels that have messages take turns within their partition, and a limit holds only its own channel.
+*/
+#variable_conflict use_variable
+declare
+    claim postbus_data.receive_state := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
+    partition_count integer := postbus_data.layout_count(claim.layout);
+    first integer := coalesce(begin_with - postbus_data.layout_base(claim.layout), floor(random() * partition_count)::integer);
+    wait_until timestamptz := clock_timestamp() + interval '100 milliseconds';
+    remaining integer := max_messages;
+    busy_ones integer[];
+    awaited integer[];
+    partition integer;
+begin
+    if reader.expire_after is not null then
+        perform postbus_data.note_use(reader);
+    end if;
+    if reader.paused then
+        return;
+    end if;
+    if claim.quota is null then
+        remaining := postbus_data.free_capacity(reader, max_messages);
+    end if;
+    perform case when random() < 0.1 then postbus_data.sweep_now_and_then(reader) end;
+    while remaining > 0 loop
+        busy_ones := '{}';
+        for step in 0 .. partition_count - 1 loop
+            partition := postbus_data.layout_base(claim.layout) + mod(first + step, partition_count);
+            continue when not partition = any (awaited);
+            claim := postbus_data.claim_channel_partition(reader, claim, partition, remaining);
+            if claim.busy then
+                busy_ones := busy_ones || partition;
+            elsif (claim.batch).seqs is not null then
+                return next claim.batch;
+                remaining := remaining - cardinality((claim.batch).seqs);
+            end if;
+            exit when remaining <= 0;
+        end loop;
+        exit when remaining < max_messages;
+
+        -- Nothing found. Before saying so, wait for the partitions that others hold, and sweep what has expired.
+        if busy_ones <> '{}' then
+            exit when clock_timestamp() > wait_until;
+            awaited := busy_ones;
+            perform pg_sleep(0.0005);
+        else
+            exit when postbus_data.sweep_consumer(reader) = 0;
+            awaited := null;
+        end if;
+        claim.horizon := null;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.count_channel(
+    reader postbus_data.consumer,
+    partition integer,
+    channel text,
+    after_seq bigint,
+    at_most integer,
+    out message_count bigint,
+    out estimate bigint
+)
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/*
+How many messages of a channel wait for their turn: those above after_seq, up to the position of the partition. At most so many are counted; the estimate takes
+the others to be as dense as these. A filter by data is not evaluated.
+*/
+#variable_conflict use_variable
+declare
+    upto bigint := (
+        select p.read_to_seq
+        from postbus_data.position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.partition = partition
+        order by p.read_to_seq desc
+        limit 1
+    );
+    tokens integer;
+    segment integer;
+    here record;
+begin
+    message_count := 0;
+    select s.channel_tokens, greatest(after_seq, s.start_seq - 1) into tokens, after_seq from postbus_data.stream as s where s.id = reader.stream_id;
+    for segment in
+        select g.number
+        from postbus_data.segment as g
+        where g.stream_id = reader.stream_id
+            and (g.last_seq > after_seq or g.sealed_at is null)
+            and g.after_seq < upto
+        order by g.number
+    loop
+        execute format(
+            'select count(*), max(m.seq) as last_seq
+            from (
+                select l.seq
+                from %s as l
+                where %s = $1
+                    and l.seq > $2
+                    and l.seq <= $3
+                    and (l.expires_at is null or l.expires_at > clock_timestamp())
+                    and ($5.filter_key_regex is null or coalesce(l.key ~ $5.filter_key_regex, false))
+                    and ($5.filter_headers is null or coalesce(l.headers @> $5.filter_headers, false))
+                    and ($5.filter_headers_not is null or not coalesce(l.headers @> any ($5.filter_headers_not), false))
+                order by l.seq
+                limit $4
+            ) as m',
+            postbus_data.log_table(reader.stream_id, segment), postbus_data.channel_expression('l.key', tokens)
+        )
+        into here
+        using channel, after_seq, upto, at_most - message_count, reader;
+        message_count := message_count + here.count;
+        exit when message_count >= at_most;
+    end loop;
+    estimate := message_count;
+    if message_count >= at_most then
+        estimate := message_count + (message_count * (upto - here.last_seq)::numeric / greatest(1, here.last_seq - after_seq))::bigint;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.count_expired(reader postbus_data.consumer, place postbus_data.position, expired bigint[])
+returns postbus_data.position
+language plpgsql
+volatile
+as $$
+/* Count messages whose time to live was over when they were reached, or make them dead letters, as the consumer says. */
+declare
+    message_seq bigint;
+begin
+    foreach message_seq in array coalesce(expired, '{}') loop
+        place.expired_count := place.expired_count + 1;
+        if reader.on_expired = 'bury' then
+            perform postbus_data.add_dead_letter(reader, place.partition, message_seq, 0, 'its time to live was over');
+        end if;
+    end loop;
+    return place;
+end
+$$;
+
+create or replace function postbus_data.count_lagging(reader postbus_data.consumer, out lagging bigint, out is_exact boolean)
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+/*
+How many messages a consumer by channel has passed over, to be delivered when it is their channel's turn. Exact up to 1,000 messages; beyond, each channel is
+taken to be as dense as its first messages, and of more than 200 channels the others to be like the first ones.
+*/
+#variable_conflict use_variable
+declare
+    waiting record;
+    here record;
+    looked_at bigint := 0;
+    channels bigint;
+begin
+    lagging := 0;
+    is_exact := true;
+    for waiting in
+        select t.partition, t.channel, t.after_seq
+        from postbus_data.turn as t
+        where t.consumer_id = reader.id
+            and t.epoch = reader.epoch
+        limit 200
+    loop
+        select c.* into here from postbus_data.count_channel(reader, waiting.partition, waiting.channel, waiting.after_seq, 1000) as c;
+        lagging := lagging + here.estimate;
+        is_exact := is_exact and here.message_count < 1000;
+        looked_at := looked_at + 1;
+    end loop;
+    if looked_at = 200 then
+        select count(*) into channels from postbus_data.turn as t where t.consumer_id = reader.id and t.epoch = reader.epoch;
+        is_exact := is_exact and channels = looked_at;
+        lagging := lagging * channels / looked_at;
+    end if;
+end
+$$;
+
+create or replace function postbus_data.create_channel_functions(stream postbus_data.stream, number integer)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Write the functions that read one segment of a stream with channels, planned once for a session as the segment's claim function is:
+
+postbus_data.scan_channels_<stream id>_<number>   looks at new messages of a partition
+postbus_data.read_channel_<stream id>_<number>    looks at the next messages of one channel
+postbus_data.fetch_channels_<stream id>_<number>  reads messages by their seqs
+
+The first two have the arguments of channel_statement.
+*/
+#variable_conflict use_variable
+declare
+    statement text;
+    name text;
+begin
+    foreach name in array array['scan_channels', 'read_channel'] loop
+        execute format(
+            'create or replace function postbus_data.%s_%s_%s(
+                postbus_data.consumer, integer, bigint, bigint, integer, integer, text, text[], timestamptz, boolean, integer
+            )
+            returns postbus_data.fresh_messages
+            language plpgsql
+            volatile
+            as $body$
+            declare
+                found_messages postbus_data.fresh_messages;
+            begin
+                select m.* into found_messages from (%s) as m;
+                return found_messages;
+            end
+            $body$',
+            name, stream.id, number, postbus_data.channel_statement(stream, name, postbus_data.log_table(stream.id, number))
+        );
+    end loop;
+    execute format(
+        'create or replace function postbus_data.fetch_channels_%s_%s(partition integer, seqs bigint[])
+        returns postbus_data.batch
+        language plpgsql
+        volatile
+        as $body$
+        #variable_conflict use_variable
+        declare
+            batch postbus_data.batch;
+        begin
+            select array_agg(m.seq), array_agg(m.key), array_agg(m.data), array_agg(m.headers), array_agg(m.published_at)
+            into batch.seqs, batch.keys, batch.%s, batch.headers, batch.published_at
+            from (
+                select l.seq, l.key, l.data::%s as data, l.headers, l.published_at
+                from %s as l
+                where l.partition = partition
+                    and l.seq = any (seqs)
+                order by l.seq
+            ) as m;
+            batch.partition := partition;
+            return batch;
+        end
+        $body$',
+        stream.id, number, case stream.data_type when 'bytes' then 'bytes' else 'data' end,
+        case stream.data_type when 'bytes' then 'bytea' else 'text' end, postbus_data.log_table(stream.id, number)
+    );
+end
+$$;
+
+create or replace function postbus_data.give_turn(state postbus_data.channel_position, resting postbus_data.turn)
+returns postbus_data.channel_position
+language plpgsql
+volatile
+as $$
+/*
+Let a channel that has rested take its turn behind those that wait.
+
+Its caller holds the partition's mutex, and writes the state.
+Touches  turn (delete, insert).
+*/
+begin
+    delete from postbus_data.turn as t
+    where t.consumer_id = resting.consumer_id
+        and t.epoch = resting.epoch
+        and t.partition = resting.partition
+        and t.channel = resting.channel
+        and t.n = resting.n;
+    state.last_turn := state.last_turn + 1;
+    insert into postbus_data.turn (consumer_id, epoch, partition, channel, n, after_seq)
+    values (resting.consumer_id, resting.epoch, resting.partition, resting.channel, state.last_turn, resting.after_seq);
+    return state;
+end
+$$;
+
+create or replace function postbus_data.go_by_channel(consumer_id integer)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Make a consumer one by channel, while it is in use: what is in flight then is listed, with keys, and counts towards limits from the first
+claim on. There is no way back: positions pass over channels that have a turn waiting.
+
+Touches  consumer, lease, waiting (update), due (delete), waiting, channel_position, position (insert; delete of the last one).
+Locks    the mutexes of its partitions, redeliveries and sweeps, until the transaction ends. A receive that began before finds a position that it cannot use,
+         and looks at the consumer again.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer;
+    place postbus_data.position;
+    state postbus_data.channel_position;
+    lock_class integer := postbus_data.consumer_lock_class(consumer_id);
+begin
+    update postbus_data.consumer as c set by_channel = true where c.id = consumer_id and not c.by_channel returning c.* into reader;
+    if not found then
+        return;
+    end if;
+    perform pg_advisory_xact_lock(lock_class, postbus_data.consumer_lock('sweep'));
+    perform pg_advisory_xact_lock(lock_class, postbus_data.consumer_lock('redeliver'));
+    perform pg_advisory_xact_lock(lock_class, p)
+    from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p;
+
+    with taken as (
+        delete from postbus_data.due as d where d.consumer_id = reader.id returning d.*
+    )
+    insert into postbus_data.waiting (consumer_id, partition, seq, attempts, due_at, token)
+    select t.consumer_id, t.partition, t.seq, t.attempts, clock_timestamp(), t.token
+    from taken as t
+    on conflict on constraint waiting_pkey do nothing;
+    update postbus_data.waiting as w
+    set key = (postbus_data.find_message(reader.stream_id, w.seq)).key
+    where w.consumer_id = reader.id
+        and w.key is null;
+    update postbus_data.lease as l
+    set keys = array(
+        select (postbus_data.find_message(reader.stream_id, m.seq)).key from unnest(l.seqs) with ordinality as m (seq, place) order by m.place
+    )
+    where l.consumer_id + 0 = reader.id
+        and l.epoch = reader.epoch
+        and l.keys is null;
+    for partition in reader.partition_base .. reader.partition_base + reader.partition_count - 1 loop
+        place := postbus_data.position_of(reader, partition);
+        place.segment := 0;
+        place.leases := '{}';
+        perform postbus_data.write_position(place, place.read_to_seq);
+        state := postbus_data.channel_position_of(reader, partition);
+        state.n := state.n + 1;
+        state.leases := array(
+            select distinct l.token
+            from postbus_data.lease as l
+            where l.consumer_id + 0 = reader.id
+                and l.epoch = reader.epoch
+                and l.partition = partition
+        );
+        insert into postbus_data.channel_position select state.*;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.has_turn(reader postbus_data.consumer)
+returns boolean
+language sql
+volatile
+as $$
+/*
+Whether a channel may have a turn: one waits for it, one rests until a message in flight is finished (which may have happened), one has rested long enough, or
+retries have come due.
+*/
+    select exists (
+        select
+        from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
+        cross join lateral postbus_data.channel_position_of(reader, p.n) as state
+        where exists (
+                select
+                from postbus_data.turn as t
+                where t.consumer_id + 0 = reader.id
+                    and t.epoch = reader.epoch
+                    and t.partition = p.n
+                    and t.ready_at is null
+                    and t.n > state.turned_to
+            )
+            or exists (
+                select
+                from postbus_data.turn as t
+                where t.consumer_id + 0 = reader.id
+                    and t.epoch = reader.epoch
+                    and t.partition = p.n
+                    and t.ready_at = '-infinity'
+            )
+            or exists (
+                select
+                from postbus_data.turn as t
+                where t.consumer_id + 0 = reader.id
+                    and t.epoch = reader.epoch
+                    and t.partition = p.n
+                    and t.ready_at > state.rested_to
+                    and t.ready_at <= clock_timestamp()
+            )
+            or postbus_data.has_due(reader.id, reader.epoch, postbus_data.channel_lane(p.n))
+    )
+$$;
+
+create or replace function postbus_data.lease_channels(
+    reader postbus_data.consumer,
+    claim postbus_data.receive_state,
+    here postbus_data.channel_claim
+)
+returns postbus_data.receive_state
+language plpgsql
+volatile
+as $$
+/*
+Lease the messages that a claim by channel has chosen, those that failed before first, and write the position.
+
+Returns  the claim, with the batch.
+Touches  lease, channel_position, position (insert; delete of the last one), dead_letter (insert).
+*/
+#variable_conflict use_variable
+declare
+    token bigint := postbus_data.new_token();
+    place postbus_data.position := here.place;
+    batch postbus_data.batch;
+    messages postbus.delivery[];
+begin
+    if not here.is_changed then
+        return claim;
+    end if;
+    if here.retried is null and here.segment is not null then
+        execute 'select b.* from postbus_data.fetch_channels_' || reader.stream_id || '_' || here.segment || '($1, $2) as b'
+        into batch
+        using place.partition, here.seqs;
+    elsif here.retried is not null or here.seqs is not null then
+        if here.retried is not null then
+            messages := postbus_data.fetch_named(reader.stream_id, here.data_type, place.partition, here.retried, here.attempts, token, live_only => true);
+            perform postbus_data.add_dead_letters_without_message(reader, place.partition, here.retried, here.attempts, messages);
+        end if;
+        if here.seqs is not null then
+            messages := messages || postbus_data.fetch_named(
+                reader.stream_id, here.data_type, place.partition, here.seqs, array_fill(1, array[cardinality(here.seqs)]), token
+            );
+        end if;
+        select array_agg(m.seq), array_agg(m.attempt), array_agg(m.key), array_agg(m.data), array_agg(m.bytes), array_agg(m.headers), array_agg(m.published_at)
+        into batch.seqs, batch.attempts, batch.keys, batch.data, batch.bytes, batch.headers, batch.published_at
+        from unnest(messages) as m;
+        batch.partition := place.partition;
+        if here.data_type = 'bytes' then
+            batch.data := null;
+        else
+            batch.bytes := null;
+        end if;
+        batch.attempts := case when here.retried is not null then batch.attempts end;
+    end if;
+    if batch.seqs is not null then
+        batch.lease := lpad(to_hex(token), 16, '0');
+        insert into postbus_data.lease (
+            token, consumer_id, epoch, partition, seqs, keys, attempts, received_at, deadline, has_history, has_saved
+        )
+        values (
+            token, reader.id, reader.epoch, place.partition, batch.seqs, batch.keys, batch.attempts, clock_timestamp(), claim.lease_until,
+            reader.keep_history is not null, here.retried is not null and postbus_data.has_saved(reader.id, batch.seqs)
+        );
+        here.state.leases := (here.state).leases || token;
+    end if;
+    if place is distinct from here.began then
+        place.pending_bound := cardinality(here.in_flight);
+        delete from postbus_data.position as p
+        where p.consumer_id = place.consumer_id
+            and p.epoch = place.epoch
+            and p.partition = place.partition
+            and p.read_to_seq = (here.began).read_to_seq;
+        insert into postbus_data.position select place.*;
+    end if;
+    delete from postbus_data.channel_position as p
+    where p.consumer_id = place.consumer_id
+        and p.epoch = place.epoch
+        and p.partition = place.partition
+        and p.n = (here.state).n;
+    here.state.n := (here.state).n + 1;
+    insert into postbus_data.channel_position select (here.state).*;
+    claim.batch := batch;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.look_at_channels(
+    reader postbus_data.consumer,
+    claim postbus_data.channel_claim,
+    after_seq bigint,
+    to_seq bigint,
+    scan integer,
+    wanted integer,
+    channel text,
+    out looked postbus_data.fresh_messages,
+    out segment integer
+)
+language plpgsql
+volatile
+as $$
+/*
+Look at new messages of a partition, or (with channel) at the next messages of one channel, with after_seq < seq <= to_seq: in the segment where the next ones
+are, or in two, while late publishers may still write to the older one.
+
+Returns  what was found, and the segment that has it; null for two.
+*/
+#variable_conflict use_variable
+declare
+    name text := case when channel is null then 'scan_channels' else 'read_channel' end;
+    upto bigint := to_seq;
+    next_after bigint;
+    next_number integer;
+    arguments text := '($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)';
+begin
+    segment := coalesce(
+        (
+            select g.number
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.last_seq > after_seq
+            order by g.last_seq, g.number
+            limit 1
+        ),
+        (
+            select g.number
+            from postbus_data.segment as g
+            where g.stream_id = reader.stream_id
+                and g.last_seq is null
+            order by g.number
+            limit 1
+        )
+    );
+    select g.number, g.after_seq
+    into next_number, next_after
+    from postbus_data.segment as g
+    where g.stream_id = reader.stream_id
+        and g.number > segment
+    order by g.number
+    limit 1;
+    -- The next segment may be prepared, and written to by nobody yet.
+    if next_after <= after_seq and next_number <= postbus_data.layout_segment(pg_sequence_last_value(to_regclass('postbus_data.layout_' || reader.stream_id))) then
+        upto := least(
+            to_seq,
+            (select min(g.after_seq) from postbus_data.segment as g where g.stream_id = reader.stream_id and g.number > next_number and g.after_seq > after_seq)
+        );
+        execute (
+            select postbus_data.channel_statement(
+                s, name,
+                format(
+                    '(select * from %s union all select * from %s)', postbus_data.log_table(s.id, segment), postbus_data.log_table(s.id, next_number)
+                )
+            )
+            from postbus_data.stream as s
+            where s.id = reader.stream_id
+        )
+        into looked
+        using reader, (claim.place).partition, after_seq, upto, scan, wanted, channel, claim.in_flight, claim.now_at, claim.has_limits, claim.quantum;
+        segment := null;
+    else
+        if next_after > after_seq then
+            upto := least(to_seq, next_after);
+        end if;
+        execute 'select f.* from postbus_data.' || name || '_' || reader.stream_id || '_' || segment || arguments || ' as f'
+        into looked
+        using reader, (claim.place).partition, after_seq, upto, scan, wanted, channel, claim.in_flight, claim.now_at, claim.has_limits, claim.quantum;
+    end if;
+    looked.is_end := looked.is_end and upto = to_seq;
+end
+$$;
+
+create or replace function postbus_data.next_turn_at(reader postbus_data.consumer, now_at timestamptz)
+returns timestamptz
+language sql
+volatile
+as $$
+/* When the rate of a channel next lets it go on; null if none rests until a time. */
+    select min(t.ready_at)
+    from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p (n)
+    cross join lateral (
+        select t.ready_at
+        from postbus_data.turn as t
+        where t.consumer_id + 0 = reader.id
+            and t.epoch = reader.epoch
+            and t.partition = p.n
+            and t.ready_at > now_at
+            and t.ready_at < 'infinity'
+        order by t.ready_at
+        limit 1
+    ) as t
+$$;
+
+create or replace function postbus_data.note_chosen(
+    reader postbus_data.consumer,
+    claim postbus_data.channel_claim,
+    seqs bigint[],
+    channels text[],
+    segment integer
+)
+returns postbus_data.channel_claim
+language plpgsql
+volatile
+as $$
+/* Note messages that a claim has chosen: they count towards the limits of their channels at once. Touches channel_pace, see use_channels. */
+begin
+    claim.segment := case when claim.seqs is null or claim.segment = note_chosen.segment then note_chosen.segment end;
+    claim.seqs := claim.seqs || note_chosen.seqs;
+    claim.in_flight := claim.in_flight || channels;
+    claim.is_changed := true;
+    if claim.has_limits then
+        perform postbus_data.use_channels(reader, channels, claim.now_at);
+    end if;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.peek_lagging(reader postbus_data.consumer, after_seq bigint, max_messages integer)
+returns setof postbus.peeked
+language plpgsql
+volatile
+as $$
+/*
+The messages that a consumer by channel has passed over, to be delivered when it is their channel's turn: the first max_messages of each partition above a seq.
+Of each segment, 10,000 messages are looked at.
+*/
+#variable_conflict use_variable
+declare
+    place record;
+    segment record;
+    found_here record;
+    message postbus.delivery;
+begin
+    for place in
+        select t.partition, min(t.after_seq) as after_seq, postbus_data.position_of(reader, t.partition) as position
+        from postbus_data.turn as t
+        where t.consumer_id = reader.id
+            and t.epoch = reader.epoch
+        group by t.partition
+    loop
+        for segment in
+            select
+                postbus_data.log_table(g.stream_id, g.number) as log, s.data_type, s.channel_tokens,
+                greatest(place.after_seq, after_seq, s.start_seq - 1) as after_seq
+            from postbus_data.segment as g
+            join postbus_data.stream as s on s.id = g.stream_id
+            where g.stream_id = reader.stream_id
+                and (g.last_seq > greatest(place.after_seq, after_seq) or g.sealed_at is null)
+                and g.after_seq < (place.position).read_to_seq
+            order by g.number
+        loop
+            for found_here in
+                execute format(
+                    'select row(null, null, l.seq, l.partition, l.key, %s, l.headers, l.published_at, 0, null, null, 4)::postbus.delivery as message,
+                        postbus_data.turn_reason(t, clock_timestamp()) as reason
+                    from (select l.* from %s as l where l.partition = $2 and l.seq > $3 and l.seq <= $4 order by l.seq limit 10000) as l
+                    join postbus_data.turn as t on t.consumer_id = $1.id
+                        and t.epoch = $1.epoch
+                        and t.partition = $2
+                        and t.channel = postbus_data.channel_of(l.key, $5)
+                        and t.after_seq < l.seq
+                    where l.expires_at is null or l.expires_at > clock_timestamp()
+                    order by l.seq
+                    limit $6',
+                    case when segment.data_type = 'bytes' then 'null, l.data' else 'l.data::text, null' end,
+                    segment.log
+                )
+                using reader, place.partition, segment.after_seq, (place.position).read_to_seq, segment.channel_tokens, max_messages
+            loop
+                message := found_here.message;
+                if postbus_data.passes(reader, message) then
+                    return query
+                    select
+                        message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
+                        null::timestamptz, found_here.reason, null::text, null::timestamptz, 0, null::text, null::bytea, 4;
+                end if;
+            end loop;
+        end loop;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.release_channels(stream_id integer, pattern text)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Let all channels that match a pattern, and that a limit holds, be looked at again by the next claim, because their limits have changed.
+
+Touches  turn (update).
+Locks    the mutexes of the partitions of all consumers by channel, until the transaction ends: a claim that is under way ends under the old limits.
+*/
+#variable_conflict use_variable
+declare
+    reader postbus_data.consumer;
+    regex text := postbus_data.pattern_regex(pattern);
+begin
+    for reader in
+        select c.* from postbus_data.consumer as c where c.stream_id = stream_id and c.by_channel order by c.id
+    loop
+        perform pg_advisory_xact_lock(postbus_data.consumer_lock_class(reader.id), p)
+        from generate_series(reader.partition_base, reader.partition_base + reader.partition_count - 1) as p;
+        update postbus_data.turn as t
+        set ready_at = clock_timestamp()
+        where t.consumer_id = reader.id
+            and t.epoch = reader.epoch
+            and t.ready_at is not null
+            and t.channel ~ regex;
+    end loop;
+end
+$$;
+
+create or replace function postbus_data.take_turn(
+    reader postbus_data.consumer,
+    claim postbus_data.channel_claim,
+    turn postbus_data.turn,
+    wanted integer
+)
+returns postbus_data.channel_claim
+language plpgsql
+volatile
+as $$
+/*
+One turn of a channel: retries that are due for at most half of it, then its next messages.
+
+turn    the row of the turn, which the caller has deleted.
+wanted  how many messages there is room for in the receive: if that ends the turn early, the channel goes on first the next time.
+
+Touches  turn (insert), due (delete), channel_pace, dead_letter (insert).
+*/
+#variable_conflict use_variable
+declare
+    here postbus_data.channel_room := postbus_data.channel_room(
+        reader, turn.channel, claim.in_flight, claim.quantum, claim.has_limits, claim.now_at
+    );
+    -- Null for a consumer that is not fair: as many as there are.
+    quantum integer := coalesce(turn.quantum_left, here.quantum);
+    allowed integer := least(wanted, here.room, quantum);
+    served integer := cardinality(claim.in_flight);
+    has_retries boolean;
+    is_done boolean := true;
+    found_here record;
+    looked postbus_data.fresh_messages;
+    look integer := 0;
+begin
+    if here.room > 0 then
+        claim := postbus_data.choose_retries(reader, claim, turn.channel, (allowed + 1) / 2);
+        while turn.after_seq < (claim.place).read_to_seq loop
+            look := look + 1;
+            is_done := false;
+            exit when served + allowed <= cardinality(claim.in_flight) or look > 16;
+            select l.looked as messages, l.segment
+            into found_here
+            from postbus_data.look_at_channels(
+                reader, claim, turn.after_seq, (claim.place).read_to_seq, 4 * allowed + 60, served + allowed - cardinality(claim.in_flight), turn.channel
+            ) as l;
+            looked := found_here.messages;
+            if looked.seqs is not null then
+                claim := postbus_data.note_chosen(
+                    reader, claim, looked.seqs, array_fill(turn.channel, array[cardinality(looked.seqs)]), found_here.segment
+                );
+            end if;
+            claim.place := postbus_data.count_expired(reader, claim.place, looked.expired);
+            turn.after_seq := looked.last_seq;
+            is_done := looked.is_end;
+            exit when is_done;
+        end loop;
+        if served + allowed > cardinality(claim.in_flight) then
+            claim := postbus_data.choose_retries(reader, claim, turn.channel, served + allowed - cardinality(claim.in_flight));
+        end if;
+    else
+        is_done := false;
+    end if;
+    has_retries := exists (
+        select
+        from postbus_data.due as d
+        where d.consumer_id + 0 = reader.id
+            and d.epoch = reader.epoch
+            and d.channel = turn.channel
+    );
+    if is_done and not has_retries then
+        return claim;
+    end if;
+    served := cardinality(claim.in_flight) - served;
+    if here.room > 0 and served = wanted and served < quantum and served < here.room then
+        -- The receive is full. Its turn goes on.
+        turn.quantum_left := quantum - served;
+        claim.state.turned_to := turn.n - 1;
+    else
+        turn.quantum_left := null;
+        claim.state.last_turn := (claim.state).last_turn + 1;
+        turn.n := (claim.state).last_turn;
+        if here.room <= served then
+            here := postbus_data.channel_room(reader, turn.channel, claim.in_flight, claim.quantum, claim.has_limits, claim.now_at);
+        end if;
+    end if;
+    turn.ready_at := greatest(here.ready_at, case when here.limited_by = 'rate' then (claim.state).rested_to + interval '1 microsecond' end);
+    turn.limited_by := here.limited_by;
+    turn.max_concurrency := here.max_concurrency;
+    insert into postbus_data.turn select turn.*;
+    return claim;
+end
+$$;
+
+create or replace function postbus_data.turn_reason(turn postbus_data.turn, now_at timestamptz)
+returns text
+language sql
+immutable
+as $$
+/* Why a message waits whose channel has a turn. */
+    select case
+        when turn.ready_at <= now_at and turn.ready_at > '-infinity' then 'its channel waits for its turn'
+        when turn.limited_by = 'concurrency' then 'its channel has as many messages in flight as it may'
+        when turn.limited_by = 'rate' then 'its channel has used up its rate'
+        when turn.limited_by = 'paused' then 'its channel is paused'
+        else 'its channel waits for its turn'
+    end
+$$;
+
+create or replace function postbus_data.use_channels(reader postbus_data.consumer, channels text[], now_at timestamptz)
+returns void
+language plpgsql
+volatile
+as $$
+/*
+Charge the channels for the messages that are about to be leased, one name for each, to their rates.
+
+Postgres does not wait for a claim to be flushed, if the library has asked so. In a crash a claim of a limited channel could then be forgotten while its
+worker goes on, so this transaction waits after all.
+
+Touches  channel_pace (insert; delete of the last row).
+*/
+#variable_conflict use_variable
+declare
+    used record;
+    here postbus_data.channel_room;
+    is_limited boolean := false;
+begin
+    for used in select u.channel, count(*) as message_count from unnest(channels) as u (channel) group by u.channel order by u.channel loop
+        here := postbus_data.channel_room(reader, used.channel, '{}', null, true, now_at);
+        is_limited := is_limited or here.max_concurrency is not null or here.step is not null;
+        if here.step is not null then
+            insert into postbus_data.channel_pace (consumer_id, channel, tat)
+            values (reader.id, used.channel, here.tat + used.message_count * here.step)
+            on conflict do nothing;
+            delete from postbus_data.channel_pace as p
+            where p.consumer_id = reader.id
+                and p.channel = used.channel
+                and p.tat < here.tat + used.message_count * here.step;
+        end if;
+    end loop;
+    if is_limited and current_setting('synchronous_commit') = 'off' then
+        is_limited := set_config('synchronous_commit', 'on', true) = 'on';
+    end if;
+end
+$$;
+
+create or replace function postbus_data.wake_channels(reader postbus_data.consumer, claim postbus_data.channel_claim)
+returns postbus_data.channel_claim
+language plpgsql
+volatile
+as $$
+/*
+Give a turn to the channels that a limit held and that may go on: some of their messages in flight are finished, or their time has come. So do channels
+with retries that have come due, unless they have a turn already.
+
+Its caller holds the partition's mutex, has read what is in flight under it, and writes the position.
+Touches  turn (delete, insert), redelivery_position (insert; delete of the last one).
+*/
+#variable_conflict use_variable
+declare
+    place postbus_data.position := claim.place;
+    lane integer := postbus_data.channel_lane(place.partition);
+    retries postbus_data.redelivery_position := postbus_data.redelivery_position_of(reader, lane);
+    last_n bigint;
+    last_turn bigint := (claim.state).last_turn;
+    added bigint;
+    resting postbus_data.turn;
+    rested_to timestamptz;
+begin
+    -- One by one: a join of those that rest with the table might be planned as a walk through all of it.
+    for resting in
+        select t.*
+        from postbus_data.turn as t
+        where t.consumer_id + 0 = reader.id
+            and t.epoch = reader.epoch
+            and t.partition = place.partition
+            and t.ready_at = '-infinity'
+            and cardinality(array_positions(claim.in_flight, t.channel)) < t.max_concurrency
+        order by t.n
+    loop
+        claim.state := postbus_data.give_turn(claim.state, resting);
+    end loop;
+    for resting in
+        select t.*
+        from postbus_data.turn as t
+        where t.consumer_id + 0 = reader.id
+            and t.epoch = reader.epoch
+            and t.partition = place.partition
+            and t.ready_at > (claim.state).rested_to
+            and t.ready_at <= claim.now_at
+        order by t.ready_at
+        limit 256
+    loop
+        -- Others may rest until the same moment.
+        rested_to := resting.ready_at - interval '1 microsecond';
+        claim.state := postbus_data.give_turn(claim.state, resting);
+    end loop;
+    claim.state.rested_to := greatest((claim.state).rested_to, rested_to);
+
+    select max(d.n) into last_n
+    from (
+        select d.n
+        from postbus_data.due as d
+        where d.consumer_id = reader.id
+            and d.epoch = reader.epoch
+            and d.lane = lane
+            and d.n > retries.read_to_n
+        order by d.n
+        limit 256
+    ) as d;
+    if last_n is not null then
+        insert into postbus_data.turn (consumer_id, epoch, partition, channel, n, after_seq)
+        select reader.id, reader.epoch, place.partition, c.channel, (claim.state).last_turn + row_number() over (order by c.n), place.read_to_seq
+        from (
+            select d.channel, min(d.n) as n
+            from postbus_data.due as d
+            where d.consumer_id = reader.id
+                and d.epoch = reader.epoch
+                and d.lane = lane
+                and d.n > retries.read_to_n
+                and d.n <= last_n
+            group by d.channel
+        ) as c
+        where (
+            select t.n
+            from postbus_data.turn as t
+            where t.consumer_id = reader.id
+                and t.epoch = reader.epoch
+                and t.partition = place.partition
+                and t.channel = c.channel
+            order by t.n desc
+            limit 1
+        ) is null;
+        get diagnostics added = row_count;
+        claim.state.last_turn := (claim.state).last_turn + added;
+        delete from postbus_data.redelivery_position as p
+        where p.consumer_id = reader.id
+            and p.epoch = reader.epoch
+            and p.lane = lane
+            and p.read_to_n = retries.read_to_n;
+        insert into postbus_data.redelivery_position (consumer_id, epoch, read_to_n, pending_bound, lane)
+        values (reader.id, reader.epoch, last_n, 0, lane);
+    end if;
+    claim.is_changed := claim.is_changed or (claim.state).last_turn > last_turn or last_n is not null;
+    return claim;
+end
+$$;
+
+create or replace function postbus.list_channels(stream text, caller postbus.caller default postbus.current_caller())
+returns table (pattern text, max_concurrency integer, max_rate integer, per interval, burst integer, weight integer, paused boolean)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+The limits of a stream's channels, by pattern: see set_channel. channel_states says how the channels themselves do.
+
+Raises   PB403 without a right to the stream, PB404 for an unknown stream.
+*/
+#variable_conflict use_column
+declare
+    source integer := postbus_data.permitted_stream(caller, stream, 'consume', 'read', 'publish');
+begin
+    return query
+    select c.pattern, c.max_concurrency, c.max_rate, c.per, c.burst, c.weight, c.paused
+    from postbus_data.channel as c
+    where c.stream_id = source
+    order by c.pattern;
+end
+$$;
+
+create or replace function postbus.pause_channel(stream text, pattern text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Give out no messages of the channels that match a pattern, until resume_channel. Its other limits stay as they are; if it has none, it has those of the most
+specific pattern that matches it, if there is one.
+
+Raises   as set_channel.
+Touches  as set_channel.
+Locks    as set_channel.
+*/
+#variable_conflict use_variable
+declare
+    limits postbus_data.channel := postbus_data.channel_limits(postbus_data.stream_id(stream), pattern);
+begin
+    perform postbus.set_channel(
+        stream, pattern, limits.max_concurrency, limits.max_rate, coalesce(limits.per, interval '1 second'), coalesce(limits.burst, 1),
+        coalesce(limits.weight, 1), true
+    );
+end
+$$;
+
+create or replace function postbus.remove_channel(stream text, pattern text)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Remove the limits of a pattern, from the next receive on. Channels that it matched have those of another pattern, or none.
+
+Returns  whether the pattern had limits.
+Raises   PB404 for an unknown stream.
+Touches  channel (delete), turn (update).
+Locks    the mutexes of the stream's consumers until the transaction ends.
+*/
+#variable_conflict use_variable
+declare
+    limited integer := postbus_data.stream_id(stream);
+begin
+    delete from postbus_data.channel as c where c.stream_id = limited and c.pattern = pattern;
+    if not found then
+        return false;
+    end if;
+    perform postbus_data.release_channels(limited, pattern);
+    return true;
+end
+$$;
+
+create or replace function postbus.resume_channel(stream text, pattern text)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Let a paused pattern of channels go on, with the limits that it has; remove_channel removes these.
+
+Returns  whether it was paused.
+Raises   PB404 for an unknown stream.
+Touches  channel, turn (update).
+Locks    the mutexes of the stream's consumers until the transaction ends.
+*/
+#variable_conflict use_variable
+declare
+    limited integer := postbus_data.stream_id(stream);
+begin
+    update postbus_data.channel as c set paused = false where c.stream_id = limited and c.pattern = pattern and c.paused;
+    if not found then
+        return false;
+    end if;
+    perform postbus_data.release_channels(limited, pattern);
+    return true;
+end
+$$;
+
+create or replace function postbus.set_channel(
+    stream text,
+    pattern text,
+    max_concurrency integer default null,
+    max_rate integer default null,
+    per interval default interval '1 second',
+    burst integer default 1,
+    weight integer default 1,
+    paused boolean default false
+)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+/*
+Set the limits of the channels of a stream whose names match a pattern, in place of those that the pattern had. They count from the next receive on; of
+several patterns that match a channel, only the most specific counts, and a channel that none matches has no limits.
+
+pattern          the name of a channel, or a pattern of names: "*" is one token, ">" one or more at the end.
+max_concurrency  how many messages of a channel a consumer may have in flight at once. What is in flight already may be finished.
+max_rate, per    how many it gets of a channel in each such time, retries included.
+burst            how many it gets at once after a pause: in any time t at most burst + max_rate × t / per. With 1, they are evenly spaced.
+weight           how much of a turn a channel has, where a consumer is fair.
+paused           it gets none.
+
+They hold for each consumer by itself, and not for groups.
+
+Raises   PB400 for a limit out of range or a pattern that is not allowed, PB404 for an unknown stream, PB409 for a stream without channels, or with a consumer
+         in another order than none.
+Touches  channel (insert or update), turn (update); as go_by_channel for consumers that are not by channel yet.
+Locks    the stream's row and the mutexes of the stream's consumers until the transaction ends; keep it short.
+*/
+#variable_conflict use_variable
+declare
+    limited integer := postbus_data.stream_id(stream);
+    reader record;
+    problem text;
+begin
+    problem := case
+        when max_concurrency not between 1 and 1000000 then format('max_concurrency = %s is not between 1 and 1000000', max_concurrency)
+        when max_rate not between 1 and 1000000 then format('max_rate = %s is not between 1 and 1000000', max_rate)
+        when (per between interval '1 millisecond' and interval '30 days') is not true
+            then format('per = %s is not between 1 millisecond and 30 days', coalesce(per::text, 'null'))
+        when max_rate is not null and per / max_rate < interval '1 microsecond' then 'max_rate is more than one message per microsecond'
+        when (burst between 1 and 1000000) is not true then format('burst = %s is not between 1 and 1000000', coalesce(burst::text, 'null'))
+        when (weight between 1 and 1000) is not true then format('weight = %s is not between 1 and 1000', coalesce(weight::text, 'null'))
+        when paused is null then 'paused cannot be null'
+        when pattern is null then 'pattern cannot be null'
+    end;
+    if problem is not null then
+        raise exception using errcode = 'PB400', message = problem;
+    end if;
+    if (select s.channel_tokens is null from postbus_data.stream as s where s.id = limited) then
+        raise exception using
+            errcode = 'PB409',
+            message = format('stream "%s" has no channels', stream),
+            hint = 'channel_tokens, how many leading tokens of the key name the channel, is set when a stream is created';
+    end if;
+    -- No consumer is created meanwhile, see add_consumer.
+    perform from postbus_data.stream as s where s.id = limited for no key update;
+    perform postbus_data.check_channel_order(c.ordering, c.is_group, stream, c.name) from postbus_data.consumer as c where c.stream_id = limited;
+    insert into postbus_data.channel as c (stream_id, pattern, regex, rank, max_concurrency, max_rate, per, burst, weight, paused)
+    values (
+        limited, pattern, case when pattern ~ '[*>]' then postbus_data.pattern_regex(pattern) end, postbus_data.channel_rank(pattern), max_concurrency,
+        max_rate, per, burst, weight, paused
+    )
+    on conflict on constraint channel_pkey do update
+    set max_concurrency = excluded.max_concurrency,
+        max_rate = excluded.max_rate,
+        per = excluded.per,
+        burst = excluded.burst,
+        weight = excluded.weight,
+        paused = excluded.paused;
+    for reader in select c.id from postbus_data.consumer as c where c.stream_id = limited and not c.is_group and not c.by_channel order by c.id loop
+        perform postbus_data.go_by_channel(reader.id);
+    end loop;
+    perform postbus_data.release_channels(limited, pattern);
+end
+$$;
+
 create or replace function postbus.alter_consumer(
     stream text,
     consumer text,
@@ -2510,6 +4512,7 @@ create or replace function postbus.alter_consumer(
     keep_history interval default null,
     dead_letters_to text default null,
     ageing interval default null,
+    fair boolean default null,
     backoff interval[] default null,
     backoff_factor double precision default null,
     backoff_cap interval default null,
@@ -2534,7 +4537,8 @@ delivered under it.
 
 unset    the names of settings to clear: backoff, and those whose default in create_consumer is null.
 
-Raises   PB400 for an invalid value, PB404 for an unknown stream or consumer.
+Raises   PB400 for an invalid value, PB404 for an unknown stream or consumer, PB409 for a fair consumer of a stream without channels, or in another order
+         than none.
 Touches  consumer (update).
 Locks    the consumer's row, so that of two calls at once neither undoes what the other changes.
 */
@@ -2593,6 +4597,7 @@ begin
         keep_history = case when 'keep_history' = any (unset) then null else coalesce(alter_consumer.keep_history, c.keep_history) end,
         dead_letters_to = case when 'dead_letters_to' = any (unset) then null else coalesce(alter_consumer.dead_letters_to, c.dead_letters_to) end,
         ageing = case when 'ageing' = any (unset) then null else coalesce(alter_consumer.ageing, c.ageing) end,
+        fair = coalesce(alter_consumer.fair, c.fair),
         backoff = settings.backoff,
         backoff_factor = settings.backoff_factor,
         backoff_cap = settings.backoff_cap,
@@ -2605,6 +4610,9 @@ begin
     where c.id = settings.id
     returning c.* into settings;
     perform postbus_data.check_consumer(settings);
+    if not settings.by_channel and postbus_data.check_channel_consumer(settings) then
+        perform postbus_data.go_by_channel(settings.id);
+    end if;
 end
 $$;
 
@@ -2732,6 +4740,7 @@ create or replace function postbus.create_consumer(
     keep_history interval default null,
     dead_letters_to text default null,
     ageing interval default null,
+    fair boolean default false,
     backoff interval[] default '{}',
     backoff_factor double precision default null,
     backoff_cap interval default null,
@@ -2769,6 +4778,7 @@ expire_after     It is removed when nobody has received from it for this long.
 keep_history     How long history keeps the outcome of each delivery.
 dead_letters_to  A stream that a copy of each new dead letter is published to.
 ageing           A message gains a level of priority each time that it has waited this long.
+fair             In order "none", of a stream with channels: channels that have messages take turns.
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
                  have; a JSON path that must yield an item other than false and null. Other messages are skipped.
@@ -2801,6 +4811,7 @@ begin
     settings.keep_history := keep_history;
     settings.dead_letters_to := dead_letters_to;
     settings.ageing := ageing;
+    settings.fair := fair;
     settings.backoff := backoff;
     settings.backoff_factor := backoff_factor;
     settings.backoff_cap := backoff_cap;
@@ -2828,6 +4839,7 @@ declare
 begin
     delete from postbus_data.dead_letter as d where d.consumer_id = dropped;
     perform postbus_data.forget(dropped);
+    delete from postbus_data.channel_pace as p where p.consumer_id = dropped;
     delete from postbus_data.history as h where h.consumer_id = dropped;
     delete from postbus_data.consumer as c where c.id = dropped;
 end
@@ -2949,6 +4961,7 @@ begin
             message = 'a stream with one message per key needs consumers in order "key" or "partition"',
             hint = 'in order "none" a later version could overtake one that is in flight';
     end if;
+    settings.by_channel := postbus_data.check_channel_consumer(settings);
     if settings.ordering = 'partition' and not settings.is_group
         and exists (select from postbus_data.level as l where l.stream_id = settings.stream_id)
     then
@@ -2965,17 +4978,18 @@ begin
     first_segment := postbus_data.first_segment(settings.stream_id, settings.start_after);
     insert into postbus_data.consumer as c (
         stream_id, stream_name, name, is_group, start_after, partition_base, partition_count, backoff, backoff_factor, backoff_cap, backoff_jitter,
-        filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
+        filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data, by_channel,
         ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
-        expire_after, keep_history, dead_letters_to, ageing
+        expire_after, keep_history, dead_letters_to, ageing, fair
     )
     values (
         settings.stream_id, settings.stream_name, settings.name, settings.is_group, settings.start_after, first_segment.partition_base,
         first_segment.partition_count, settings.backoff, settings.backoff_factor, settings.backoff_cap, settings.backoff_jitter,
         settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
+        settings.by_channel,
         settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
         settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history,
-        settings.dead_letters_to, settings.ageing
+        settings.dead_letters_to, settings.ageing, settings.fair
     )
     on conflict (stream_name, name) do nothing
     returning c.id into new_id;
@@ -3040,6 +5054,7 @@ begin
             then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
         when settings.ageing not between interval '1 second' and interval '3650 days'
             then format('ageing = %s is not between 1 second and 3650 days', settings.ageing)
+        when settings.fair is null then 'fair cannot be null'
         when settings.backoff is null or cardinality(settings.backoff) > 100 or array_position(settings.backoff, null) is not null
             then 'backoff is not a list of at most 100 delays'
         when exists (select from unnest(settings.backoff) as b where b not between interval '0' and interval '30 days')
@@ -3093,7 +5108,8 @@ as $$
         'expire_after', null,
         'keep_history', null,
         'dead_letters_to', null,
-        'ageing', null
+        'ageing', null,
+        'fair', false
     )
 $$;
 
@@ -3208,6 +5224,11 @@ begin
     into unread, is_exact, oldest_unread_at
     from postbus_data.count_messages(source.id, partitions, after_seqs, array_to_string(conditions, ' and '), reader) as c;
 
+    if reader.by_channel then
+        -- What the positions have passed over.
+        select unread + c.lagging, is_exact and c.is_exact into unread, is_exact from postbus_data.count_lagging(reader) as c;
+    end if;
+
     select
         coalesce(sum(s.left_count), 0), coalesce(sum(s.left_count) filter (where l.attempts is not null), 0),
         min(l.received_at) filter (where s.left_count > 0)
@@ -3247,6 +5268,18 @@ begin
                     )
                 limit 10000
             ) as d
+        ) + (
+            -- Of a consumer by channel: they stay until it is their channel's turn.
+            select count(*)
+            from (
+                select
+                from postbus_data.due as d
+                where d.consumer_id + 0 = consumer_id
+                    and d.epoch = reader.epoch
+                    and d.channel is not null
+                limit 10000
+            ) as d
+            where reader.by_channel
         )
     ];
     waiting := least(10000, parts[1] + parts[2] + parts[3]);
@@ -3389,6 +5422,8 @@ as $$
         and not exists (select from postbus_data.dead_letter as d where d.consumer_id = forget.consumer_id and d.seq = s.seq);
     delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
+    delete from postbus_data.channel_position as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.turn as t where t.consumer_id = forget.consumer_id;
     delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.urgent_position as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.redelivery_position as p where p.consumer_id = forget.consumer_id;
@@ -3755,7 +5790,7 @@ begin
         (select jsonb_object_agg(h.key, h.value) from unnest(c.filter_headers_not) as p cross join lateral jsonb_each(p) as h),
         c.filter_data::text,
         c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.on_expired,
-        c.keep_unread, c.expire_after, c.keep_history, c.dead_letters_to, c.ageing
+        c.keep_unread, c.expire_after, c.keep_history, c.dead_letters_to, c.ageing, c.fair
     from postbus_data.consumer as c
     where c.stream_id = listed
     order by c.name;
@@ -3801,7 +5836,7 @@ Messages as a consumer sees them, in order of seq, above after_seq. Changes noth
 
 state    available (can be received), delivered (leased and not settled), waiting (for redelivery) or dead; null for all.
 
-A lease that has expired is shown as available. The reason of an available message says whether it waits for those of a higher priority. With a key pattern, a page may hold fewer messages than there are: continue from
+A lease that has expired is shown as available. The reason of an available message says whether it waits for those of a higher priority, or for its channel's turn or limits. With a key pattern, a page may hold fewer messages than there are: continue from
 its last seq, or from after_seq + 10,000 when it was empty.
 
 Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
@@ -3832,6 +5867,11 @@ begin
         select a.*
         from postbus_data.peek_available(reader, after_seq, max_messages) as a
         where state is null or state = 'available'
+        union all
+        select l.*
+        from postbus_data.peek_lagging(reader, after_seq, max_messages) as l
+        where reader.by_channel
+            and (state is null or state = 'available')
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,
@@ -3878,9 +5918,22 @@ declare
     -- A call within the query would keep Postgres from inlining held_states.
     now_at timestamptz := clock_timestamp();
     next_priority integer := postbus_data.next_priority(asked);
+    -- Of its channel, if the message was passed over.
+    turn postbus_data.turn;
 begin
     if seq is null or seq < 1 then
         raise exception using errcode = 'PB400', message = format('seq = %s is not at least 1', coalesce(seq::text, 'null'));
+    end if;
+    if asked.by_channel then
+        select t.*
+        into turn
+        from postbus_data.stream as s
+        join postbus_data.turn as t on t.consumer_id = asked.id
+            and t.epoch = asked.epoch
+            and t.partition = message.partition
+            and t.channel = postbus_data.channel_of(message.key, s.channel_tokens)
+            and t.after_seq < seq
+        where s.id = asked.stream_id;
     end if;
     -- One statement, so one snapshot: a message that moves from one table to another meanwhile is seen in exactly one.
     return query
@@ -3902,14 +5955,17 @@ begin
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, case when postbus.priority_of(message.partition) < next_priority then 'messages of a higher priority go first' end, null, null, 0, null, null,
+        null, coalesce(
+            case when turn.n is not null then postbus_data.turn_reason(turn, now_at) end,
+            case when postbus.priority_of(message.partition) < next_priority then 'messages of a higher priority go first' end
+        ), null, null, 0, null, null,
         postbus.priority_of(message.partition)
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq
         and is_wanted
         and mod(message.partition, 100000000) >= asked.partition_base
-        and seq > coalesce(
+        and (turn.n is not null or seq > coalesce(
             (
                 select p.read_to_seq
                 from postbus_data.position as p
@@ -3920,7 +5976,7 @@ begin
                 limit 1
             ),
             asked.start_after
-        );
+        ));
 end
 $$;
 
@@ -4000,6 +6056,20 @@ begin
                     and k.seq = p.seq
             )
             and not exists (select from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = p.seq)
+            -- Passed over, to be delivered when it is its channel's turn.
+            and not (
+                reader.by_channel
+                and exists (
+                    select
+                    from postbus_data.stream as s
+                    join postbus_data.turn as t on t.consumer_id = reader.id
+                        and t.epoch = reader.epoch
+                        and t.partition = p.partition
+                        and t.channel = postbus_data.channel_of(p.key, s.channel_tokens)
+                        and t.after_seq < p.seq
+                    where s.id = reader.stream_id
+                )
+            )
         on conflict on constraint waiting_pkey do nothing
         returning seq
     )
@@ -5598,6 +7668,10 @@ declare
     urgent_is_taken boolean;
     last_seq bigint;
 begin
+    if reader.by_channel then
+        return query select b.* from postbus_data.claim_channels(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        return;
+    end if;
     claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
     if reader.expire_after is not null then
         perform postbus_data.note_use(reader);
@@ -6303,6 +8377,9 @@ begin
     elsif place.read_to_seq = 9223372036854775807 then
         -- The layout was changed meanwhile.
         return claim;
+    elsif reader.ordering = 'none' and place.leases is not null then
+        -- It has become a consumer by channel meanwhile.
+        return claim;
     end if;
 
     if place.pending_bound + wanted > claim.quota then
@@ -6374,10 +8451,10 @@ For each of several waiting consumers, in their order: whether it may have somet
 Read-only.
 
 A consumer is awake if it has expired leases, due retries or scheduled messages; if an ack may free capacity at any moment (in
-an order other than none, or with a small max_ack_pending, while something is in flight); or if it may move to another layout. A
+an order other than none, or with a small max_ack_pending, while something is in flight); if a channel may have a turn; or if it may move to another layout. A
 dropped consumer is awake, so that its receiver gets the error.
 
-next_seconds  how long until the next lease, retry or scheduled message is due; null if none is known.
+next_seconds  how long until the next lease, retry or scheduled message is due, or the rate of a channel lets it go on; null if none is known.
 */
 declare
     reader postbus_data.consumer;
@@ -6424,6 +8501,10 @@ begin
             wake := next_at <= now_at or scheduled_at <= now_at or exists (select from unnest(postbus_data.lanes(reader.stream_id)) as lane where postbus_data.has_due(reader.id, reader.epoch, lane))
                 or postbus_data.is_behind(reader)
                 or (next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000));
+            if reader.by_channel then
+                wake := wake or postbus_data.has_turn(reader);
+                next_at := least(next_at, postbus_data.next_turn_at(reader, now_at));
+            end if;
             next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
         end if;
         wake := coalesce(wake, false);
@@ -8612,8 +10693,8 @@ declare
     entry postbus_data.publish_target;
     is_full boolean;
 begin
-    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.is_full
-    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, is_full
+    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.channel_tokens, s.is_full
+    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, entry.channel_tokens, is_full
     from postbus_data.stream as s
     where s.name = begin_publish.stream;
 
@@ -10170,8 +12251,22 @@ begin
         'content', case stream.data_type when 'json' then 'data::json' else 'data' end,
         'contents', case stream.data_type when 'json' then 'm.data::json' else 'm.data' end
     );
-    execute postbus_data.render(postbus_data.publish_template(), names);
-    execute postbus_data.render(postbus_data.publish_many_template(), names);
+    -- A message of a stream with channels has a key.
+    execute postbus_data.render(
+        postbus_data.publish_template(),
+        jsonb_build_object('channel', postbus_data.channel_expression('key', stream.channel_tokens))
+        || names
+        || case when stream.channel_tokens is not null and not (names -> 'is_refused')::boolean then '{"is_refused": "key is null"}' else '{}'::jsonb end
+    );
+    execute postbus_data.render(
+        postbus_data.publish_many_template(),
+        jsonb_build_object('channel', postbus_data.channel_expression('u.key', stream.channel_tokens))
+        || names
+        || case
+            when stream.channel_tokens is not null and not (names -> 'is_refused')::boolean then '{"is_refused": "array_position(keys, null) is not null"}'
+            else '{}'::jsonb
+        end
+    );
 end
 $$;
 
@@ -10300,7 +12395,10 @@ begin
             when hashes is null then '(get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2)'
             else 'm.known'
         end,
-        case when hashes is null then 'sha256(convert_to(u.key, ''UTF8''::name))' else 'null' end,
+        case
+            when hashes is null then format('sha256(convert_to(%s, ''UTF8''::name))', postbus_data.channel_expression('u.key', entry.channel_tokens))
+            else 'null'
+        end,
         case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end,
         case when priorities is not null then ', unnest($12) as priority' else '' end
     ) using
@@ -10550,7 +12648,7 @@ as $$
             and (
                 filter.partition is not null
                 or filter.key is null
-                or mod(p.n, 100000000) = g.partition_base + postbus.partition_of(filter.key, g.partition_count)
+                or mod(p.n, 100000000) = g.partition_base + postbus.partition_of(coalesce(postbus_data.channel_of(filter.key, source.channel_tokens), filter.key), g.partition_count)
             )
     ) as part
     where g.stream_id = source.id
@@ -10580,7 +12678,7 @@ as $$
 /*
 Publish one message to a stream, in the caller's transaction.
 
-key            decides the message's partition, and so its order; null: any partition.
+key            decides the message's partition, and so its order; null: any partition. In a stream with channels it also names the channel.
 data, bytes    the content: data in a json or text stream, bytes in a bytes stream. Data may also be of type json or jsonb.
 headers        a JSON object of strings.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
@@ -10592,7 +12690,7 @@ dedup_id       a name for the message: if it was published within the stream's d
 Returns  the message's seq, or with deliver_at its schedule id. For a duplicate, the negated seq of the message published before
          (0 if that one was scheduled). The same in a stream with one message per key, when the data equals that of the current
          version.
-Raises   PB400 with the reason for an invalid message, PB403 without the right to publish, PB404 for an unknown stream, PB409
+Raises   PB400 with the reason for an invalid message (in a stream with channels: also without a key, or with a priority), PB403 without the right to publish, PB404 for an unknown stream, PB409
          for another data type, a dedup_id where the stream has no dedup_window, or another priority than 4 where a consumer reads in
          order "partition", PB413 when the message is too large, PB503
          when another application holds a lock that the stream needs, PB507 when the stream is full.
@@ -10610,7 +12708,7 @@ declare
         || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
     partition_count integer := postbus_data.layout_count(entry.layout);
     -- partition_of, inlined by hand: a call of it costs as much as the insert.
-    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    hash bytea := sha256(convert_to(case when entry.channel_tokens is null then key else postbus_data.channel_of(key, entry.channel_tokens) end, 'UTF8'::name));
     partition integer := mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), partition_count);
     content json;
     seq bigint;
@@ -10625,6 +12723,9 @@ begin
         perform postbus_data.raise_invalid_message(entry, null, key, data, headers, bytes);
     end if;
 
+    if entry.channel_tokens is not null then
+        perform postbus_data.check_channels(entry, array[key], array[priority], false);
+    end if;
     if dedup_id is not null or entry.one_message_per_key then
         return (
             postbus.publish_many(
@@ -10763,6 +12864,9 @@ begin
         return '{}';
     end if;
     contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, dedup_ids, priorities);
+    if entry.channel_tokens is not null then
+        perform postbus_data.check_channels(entry, keys, priorities, true);
+    end if;
     perform postbus_data.check_ttl(ttl);
     if priorities is not null then
         perform postbus_data.check_priorities(priorities, true);
@@ -12229,6 +14333,10 @@ declare
     lane integer;
     moved integer;
 begin
+    -- Whatever the caller knew of the consumer when it began.
+    if (select c.by_channel from postbus_data.consumer as c where c.id = reader.id) then
+        return postbus_data.append_channel_due(reader, from_time, to_time);
+    end if;
     foreach lane in array lanes loop
         select d.n into last_n
         from postbus_data.due as d
@@ -13039,6 +15147,8 @@ begin
     end loop;
     return least(
         edge,
+        -- What was passed over, until it is its channel's turn.
+        (select min(t.after_seq) + 1 from postbus_data.turn as t where t.consumer_id = reader.id and t.epoch = reader.epoch and reader.by_channel),
         (
             select min(m.seq)
             from postbus_data.lease as l
@@ -13475,8 +15585,9 @@ as $$
             ('ack_and_receive_' || stream_id, array['consume']),
             ('ack_' || stream_id, array['consume'])
         union all
-        select 'claim_' || stream_id || '_' || g.number, '{}'::text[]
+        select f.kind || '_' || stream_id || '_' || g.number, '{}'::text[]
         from postbus_data.segment as g
+        cross join unnest(array['claim', 'scan_channels', 'read_channel', 'fetch_channels']) as f (kind)
         where g.stream_id = stream_objects.stream_id
     ) as o (name, rights)
     where to_regproc('postbus_data.' || o.name) is not null
@@ -14401,6 +16512,9 @@ begin
             end
         )
     );
+    if stream.channel_tokens is not null then
+        perform postbus_data.create_channel_functions(stream, number);
+    end if;
 end
 $$;
 
@@ -14450,7 +16564,11 @@ as $$
 /* Drop a segment's table, its claimer and its row. Its caller has the table locked, or is dropping the stream. */
 begin
     execute format('drop table %s', postbus_data.log_table(stream_id, number));
-    execute format('drop function if exists postbus_data.claim_%s_%s', stream_id, number);
+    execute format(
+        'drop function if exists postbus_data.claim_%1$s_%2$s, postbus_data.scan_channels_%1$s_%2$s, postbus_data.read_channel_%1$s_%2$s,
+        postbus_data.fetch_channels_%1$s_%2$s',
+        stream_id, number
+    );
     delete from postbus_data.segment as g
     where g.stream_id = drop_segment.stream_id
         and g.number = drop_segment.number;
@@ -14631,9 +16749,10 @@ Touches  segment (insert); creates postbus_data.log_<stream id>_<number> and its
 */
 declare
     data_type text;
+    channel_tokens integer;
 begin
-    select case s.data_type when 'bytes' then 'bytea' else s.data_type end
-    into data_type
+    select case s.data_type when 'bytes' then 'bytea' else s.data_type end, s.channel_tokens
+    into data_type, channel_tokens
     from postbus_data.stream as s
     where s.id = prepare_segment.stream_id;
 
@@ -14651,6 +16770,10 @@ begin
         )',
         stream_id, number, data_type
     );
+    if channel_tokens is not null then
+        -- To read one channel.
+        execute format('create index on %s ((%s), seq)', postbus_data.log_table(stream_id, number), postbus_data.channel_expression('key', channel_tokens));
+    end if;
     perform postbus_data.create_claim_function(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
     insert into postbus_data.segment (stream_id, number, partition_base, partition_count, after_seq)
     values (
@@ -16338,7 +18461,7 @@ begin
             hint = 'nothing was published; install the same release on both';
     end if;
     -- Release 0.1.0 staged them without hashes, and unchecked.
-    if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then
+    if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key and entry.channel_tokens is null then
         select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, staged.message_count) as d;
         perform postbus_data.insert_messages(
             entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,
@@ -16575,7 +18698,8 @@ create or replace function postbus_data.spark_state(
     out partition_base integer,
     out partition_count integer,
     out system text,
-    out timeline text
+    out timeline text,
+    out channel_tokens integer
 )
 language plpgsql
 volatile
@@ -16600,8 +18724,8 @@ begin
     partition_count := postbus_data.layout_count(layout);
     system := (select c.system_identifier from pg_control_system() as c);
     timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
-    select s.data_type, s.start_seq
-    into spark_state.data_type, spark_state.start_seq
+    select s.data_type, s.start_seq, s.channel_tokens
+    into spark_state.data_type, spark_state.start_seq, spark_state.channel_tokens
     from postbus_data.stream as s
     where s.id = spark_state.stream_id;
 end
@@ -17334,7 +19458,7 @@ partitions  takes effect at the next maintenance, for messages published from th
             their end and then continues with the new partitions, which have new numbers: messages of a key stay in order.
 unset       the names of settings to clear: those whose default in create_stream is null.
 
-Raises   PB400 for an invalid value, PB404 for an unknown stream, PB409 when its partitions cannot be renumbered any further.
+Raises   PB400 for an invalid value, PB404 for an unknown stream, PB409 when its partitions cannot be renumbered any further, or it has channels.
 Touches  stream (update), segment (insert, update); replaces the stream's functions, and creates or drops its tables of ids.
 Locks    with partitions, the stream's maintenance mutex, until the transaction ends.
 */
@@ -17354,6 +19478,12 @@ begin
     end if;
     if partitions is not null then
         perform postbus_data.check_partitions(partitions);
+        if (select s.channel_tokens is not null from postbus_data.stream as s where s.id = altered) then
+            raise exception using
+                errcode = 'PB409',
+                message = format('stream "%s" has channels, so it keeps its number of partitions', stream),
+                hint = 'create another stream with more of them, and move its publishers there';
+        end if;
         perform postbus_data.repartition(altered, partitions);
     end if;
     update postbus_data.stream as s
@@ -17392,6 +19522,7 @@ create or replace function postbus.create_stream(
     stream text,
     data_type text default 'json',
     one_message_per_key boolean default false,
+    channel_tokens integer default null,
     partitions integer default 8,
     max_message_bytes integer default 8388608,
     segment_bytes bigint default 268435456,
@@ -17416,6 +19547,7 @@ Create a stream. A setting whose default is null sets no limit, or is off.
 
 data_type            What messages hold: json (any JSON value), text (str) or bytes.
 one_message_per_key  A message replaces the one before of its key; consumers get the latest, state shows all.
+channel_tokens       How many leading tokens of a key name its channel (tenant); none: no channels.
 partitions           How many partitions its keys are spread over.
 max_message_bytes    The largest data of a message.
 segment_bytes        The size at which a segment of the log is full.
@@ -17446,6 +19578,7 @@ begin
     perform postbus_data.check_name('stream', stream);
     settings.data_type := data_type;
     settings.one_message_per_key := one_message_per_key;
+    settings.channel_tokens := channel_tokens;
     settings.max_message_bytes := max_message_bytes;
     settings.segment_bytes := segment_bytes;
     settings.segment_age := segment_age;
@@ -17459,17 +19592,23 @@ begin
     settings.process_unmodified := process_unmodified;
     perform postbus_data.check_partitions(partitions);
     perform postbus_data.check_stream(settings);
+    if settings.channel_tokens is not null and settings.one_message_per_key then
+        raise exception using
+            errcode = 'PB400',
+            message = 'a stream with one message per key has no channels',
+            hint = 'channel_tokens needs a stream that keeps every message';
+    end if;
 
     insert into postbus_data.stream as s (
         name,
-        data_type, one_message_per_key, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages,
-        max_storage, until_acked, when_full, dedup_window, process_unmodified
+        data_type, one_message_per_key, channel_tokens, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least,
+        max_messages, max_storage, until_acked, when_full, dedup_window, process_unmodified
     )
     values (
         stream,
-        settings.data_type, settings.one_message_per_key, settings.max_message_bytes, settings.segment_bytes, settings.segment_age,
-        settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.until_acked,
-        settings.when_full, settings.dedup_window, settings.process_unmodified
+        settings.data_type, settings.one_message_per_key, settings.channel_tokens, settings.max_message_bytes, settings.segment_bytes,
+        settings.segment_age, settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage,
+        settings.until_acked, settings.when_full, settings.dedup_window, settings.process_unmodified
     )
     on conflict (name) do nothing
     returning s.id into id;
@@ -17668,6 +19807,8 @@ begin
         when settings.data_type not in ('json', 'text', 'bytes')
             then format('data_type = %L is not one of json, text, bytes', settings.data_type)
         when settings.one_message_per_key is null then 'one_message_per_key cannot be null'
+        when settings.channel_tokens not between 1 and 8
+            then format('channel_tokens = %s is not between 1 and 8', settings.channel_tokens)
         when settings.max_message_bytes is null then 'max_message_bytes cannot be null'
         when settings.max_message_bytes not between 1 and 268435456
             then format('max_message_bytes = %s is not between 1 and 268435456 (256 MiB)', settings.max_message_bytes)
@@ -17795,6 +19936,7 @@ as $$
     select jsonb_build_object(
         'data_type', 'json'::text,
         'one_message_per_key', false,
+        'channel_tokens', null,
         'partitions', 8,
         'max_message_bytes', 8388608,
         'segment_bytes', 268435456,
@@ -18017,6 +20159,7 @@ begin
     info.partitions := postbus_data.layout_count(pg_sequence_last_value(to_regclass('postbus_data.layout_' || found_id)));
     info.data_type := settings.data_type;
     info.one_message_per_key := settings.one_message_per_key;
+    info.channel_tokens := settings.channel_tokens;
     info.max_message_bytes := settings.max_message_bytes;
     info.segment_bytes := settings.segment_bytes;
     info.segment_age := settings.segment_age;
@@ -19560,7 +21703,7 @@ set search_path = pg_catalog, pg_temp
 as $body$
 #variable_conflict use_variable
 declare
-    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    hash bytea := sha256(convert_to({channel}, 'UTF8'::name));
     seq bigint;
 begin
     if {is_refused}
@@ -19654,7 +21797,7 @@ begin
         m.key,
         {contents}
     from (
-        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
+        select u.*, sha256(convert_to({channel}, 'UTF8'::name)) as hash
         from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
         offset 0
     ) as m;
@@ -19664,8 +21807,177 @@ $body$;
 $template$
 $function$;
 
-insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background'), (22, 'sqs') on conflict do nothing;
-insert into postbus_data.installation (functions_digest) values ('ca8ddd30bf8ebb7a')
+create or replace function postbus_data.read_channel_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/read_channel.sql. */
+    select $template$
+-- Looks at the next messages of one channel. See channel_statement for the arguments.
+with scanned as materialized (
+    select
+        l.seq,
+        coalesce(l.expires_at <= $9, false) as is_expired,
+        ($1.filter_key_regex is null or coalesce(l.key ~ $1.filter_key_regex, false))
+        and ($1.filter_headers is null or coalesce(l.headers @> $1.filter_headers, false))
+        and ($1.filter_headers_not is null or not coalesce(l.headers @> any ($1.filter_headers_not), false))
+        and {matches_data} as matches
+    from {log_table} as l
+    where {channel} = $7
+        and l.seq > $3
+        and l.seq <= $4
+    order by l.seq
+    limit $5
+),
+taken as materialized (
+    select s.seq from scanned as s where s.matches and not s.is_expired order by s.seq limit $6
+),
+edge as materialized (
+    select
+        case
+            when (select count(*) from taken) = $6 then (select max(t.seq) from taken as t)
+            when (select count(*) from scanned) < $5 then $4
+            else (select max(s.seq) from scanned as s)
+        end as seq
+)
+select
+    (select array_agg(t.seq order by t.seq) from taken as t),
+    null::text[],
+    (select array_agg(s.seq order by s.seq) from scanned as s where s.matches and s.is_expired and s.seq <= e.seq),
+    e.seq,
+    (select count(*) from scanned) < $5 and not exists (select from scanned as s where s.seq > e.seq),
+    (select count(*)::integer from scanned),
+    null::text[],
+    null::bigint[]
+from edge as e
+$template$
+$function$;
+
+create or replace function postbus_data.scan_channels_template()
+returns text
+language sql
+immutable
+as $function$
+/* The text of templates/scan_channels.sql. */
+    select $template$
+-- Looks at new messages of a partition, and takes the first of each channel that has no turn waiting, as many as its limits and its quantum leave. See
+-- channel_statement for the arguments.
+with scanned as materialized (
+    select
+        l.seq,
+        {channel} as channel,
+        coalesce(l.expires_at <= $9, false) as is_expired,
+        ($1.filter_key_regex is null or coalesce(l.key ~ $1.filter_key_regex, false))
+        and ($1.filter_headers is null or coalesce(l.headers @> $1.filter_headers, false))
+        and ($1.filter_headers_not is null or not coalesce(l.headers @> any ($1.filter_headers_not), false))
+        and {matches_data} as matches
+    from {log_table} as l
+    where l.partition = $2
+        and l.seq > $3
+        and l.seq <= $4
+    order by l.seq
+    limit $5
+),
+flow as materialized (
+    select s.channel, min(s.seq) as first_seq
+    from scanned as s
+    where s.matches
+    group by s.channel
+),
+-- Those with a turn are passed over: they come when it is their turn.
+fresh as materialized (
+    select f.*
+    from flow as f
+    -- Not as a join, which might read all turns of the partition. Mostly there are none at all.
+    where not exists (select from postbus_data.turn as t where t.consumer_id = $1.id and t.epoch = $1.epoch and t.partition = $2)
+        or (
+            select t.n
+            from postbus_data.turn as t
+            where t.consumer_id = $1.id
+                and t.epoch = $1.epoch
+                and t.partition = $2
+                and t.channel = f.channel
+            order by t.n desc
+            limit 1
+        ) is null
+),
+roomy as materialized (
+    select r.channel, r.first_seq, coalesce((r.here).room, 2147483647) as room, case when $10 then (r.here).quantum else $11 end as quantum
+    from (
+        select f.channel, f.first_seq, case when $10 then postbus_data.channel_room($1, f.channel, $8, $11, $10, $9) end as here from fresh as f offset 0
+    ) as r
+),
+ranked as materialized (
+    select
+        s.seq, s.channel, r.room, r.quantum, r.first_seq,
+        row_number() over (partition by s.channel order by s.seq) <= least(r.room, r.quantum) as may_go
+    from scanned as s
+    join roomy as r on r.channel = s.channel
+    where s.matches
+        and not s.is_expired
+),
+taken as materialized (
+    select r.seq, r.channel
+    from ranked as r
+    where r.may_go
+    order by r.seq
+    limit $6
+),
+edge as materialized (
+    select
+        case
+            when (select count(*) from taken) = $6 then (select max(t.seq) from taken as t)
+            when (select count(*) from scanned) < $5 then $4
+            else (select max(s.seq) from scanned as s)
+        end as seq
+),
+-- What is left of a channel that had as much as the lightest has in a turn, up to the edge or behind it, comes in turns; without a quantum only what had
+-- to stay behind.
+late as materialized (
+    select r.channel, coalesce(max(r.seq) filter (where t.seq is not null), min(r.first_seq) - 1) as after_seq
+    from ranked as r
+    cross join edge as e
+    left join taken as t on t.seq = r.seq
+    group by r.channel
+    having bool_or(not r.may_go and r.seq <= e.seq)
+        or (
+            count(t.seq) >= $11
+            and (
+                count(*) > count(t.seq)
+                or exists (
+                    select
+                    from {log_table} as l
+                    where {channel} = r.channel
+                        and l.seq > max(r.seq)
+                        and l.seq <= $4
+                )
+            )
+        )
+)
+select
+    (select array_agg(t.seq order by t.seq) from taken as t),
+    (select array_agg(t.channel order by t.seq) from taken as t),
+    (
+        select array_agg(s.seq order by s.seq)
+        from scanned as s
+        join roomy as r on r.channel = s.channel
+        where s.matches
+            and s.is_expired
+            and s.seq <= e.seq
+            and not exists (select from late as t where t.channel = s.channel)
+    ),
+    e.seq,
+    e.seq >= $4,
+    (select count(*)::integer from scanned),
+    (select array_agg(t.channel order by t.after_seq, t.channel) from late as t),
+    (select array_agg(t.after_seq order by t.after_seq, t.channel) from late as t)
+from edge as e
+$template$
+$function$;
+
+insert into postbus_data.migration (number, name) values (1, 'install'), (2, 'faster_pipelines_and_counts'), (3, 'rights_by_functions'), (4, 'registers_that_a_crash_keeps'), (5, 'count_what_is_dropped'), (6, 'names_that_say_what_things_do'), (7, 'sweeps_and_redeliveries_apart'), (8, 'settings_from_one_list'), (9, 'pipelines_account_for_rows'), (10, 'creates_that_accept_what_exists'), (11, 'find_redeliveries_by_seq'), (12, 'a_backlog_that_is_counted'), (13, 'who_does_the_upkeep'), (14, 'late_acks_count'), (15, 'dead_letters_to'), (16, 'recurring_schedules'), (17, 'deferral'), (18, 'levels'), (19, 'sources'), (20, 'webhooks'), (21, 'tasks_in_the_background'), (22, 'sqs'), (23, 'channels') on conflict do nothing;
+insert into postbus_data.installation (functions_digest) values ('f23eb3ef3c82defd')
 on conflict (singleton) do update set functions_digest = excluded.functions_digest;
 -- What every install and upgrade ends with.
 
@@ -19709,6 +22021,10 @@ comment on table postbus_data.dead_letter is 'A row is a message that a consumer
 comment on table postbus_data.history is 'A row is the outcome of a delivery: of a batch that was acked, or of one message that failed. Only for consumers with keep_history.';
 comment on table postbus_data.group_worker is 'A row is a live worker of a group: one that has called join_group within its session.';
 comment on table postbus_data.group_owner is 'A row says which worker of a group reads a partition.';
+comment on table postbus_data.channel is 'A row limits the channels of a stream whose names match a pattern; see set_channel. Of several that match, the most specific counts.';
+comment on table postbus_data.turn is 'A row says that a channel still has messages for a consumer above after_seq and up to the position of its partition, or retries that are due. There is at most one for each channel; it is written and deleted only under the partition''s mutex. A position passes over the channel''s messages while there is one.';
+comment on table postbus_data.channel_position is 'A row says, beside the position of a partition, where a consumer by channel is with its turns. Insert-only, like position, by a number that grows with each claim: a position that does not move would be written again and again with the same key.';
+comment on table postbus_data.channel_pace is 'A row says how far a channel with a rate has used it up for a consumer. Insert-only, like position. tat is the theoretical arrival time of GCRA: when the channel would be as fresh as if it had never been used.';
 comment on table postbus_data.spark_staging is 'A row is up to 10,000 messages that one attempt of a Spark task wants to publish, until its batch commits or is given up. One row per message would have to be deleted one by one. Unlogged: if Postgres crashes and loses rows, the batch finds them missing when it is published, fails and is run again.';
 comment on table postbus_data.spark_writer is 'A row is the last batch that a writer has published to a stream. Batch ids grow, so all lower ones are published too.';
 comment on table postbus_data.pipeline is 'A row is one pipeline: a Spark job that reads or writes a stream, under the name by which a later run continues it.';

@@ -39,8 +39,8 @@ class Inbox:
         prefetch: How many more may wait at most. None: as many as are handled soon.
         ack_wait: How long a lease lasts, in seconds.
         handler_timeout: How long a handler may take, in seconds.
-        has_levels: There are messages of several priorities: it holds no more than can run. Once it has one of another
-            priority than the default, it knows by itself.
+        has_levels: There are messages of several priorities, or channels take turns: it holds no more than can run. Once it
+            has one of another priority than the default, it knows by itself.
     """
 
     def __init__(
@@ -363,7 +363,7 @@ class Inbox:
         """How many messages may be prefetched."""
         most = _MAX_PREFETCH if self._prefetch is None else self._prefetch
         if self._handler_seconds is None or self._has_levels:
-            # An urgent message that is published now does not wait behind what is here already.
+            # An urgent message that is published now, or one of another tenant, does not wait behind what is here already.
             return 0
         seconds = min(_PREFETCH_SECONDS, self._ack_wait / 3)
         return min(most, int(self._concurrency * seconds / max(self._handler_seconds, 1e-6)))

@@ -41,6 +41,7 @@ def info(name: str, **changes: object) -> StreamInfo:
         "dedup_window": None,
         "one_message_per_key": False,
         "process_unmodified": False,
+        "channel_tokens": None,
         "is_full": False,
         "start_seq": 0,
         "last_seq": 0,

@@ -288,6 +288,15 @@ def test_the_printed_curl_command_does_what_the_command_does(
     assert len(theirs[0]["data"]) == len(ours) == 1
     step("source", "webhook", "rm", "gh", "--yes")
 
+    step("stream", "add", "mail", "--channel-tokens", "1")
+    step("channel", "set", "mail", "*", "--max-concurrency", "2", "--per", "60")
+    step("channel", "pause", "mail", "acme.>")
+    step("channel", "resume", "mail", "acme.>")
+    ours, theirs = step("channel", "ls", "mail")
+    assert [each["pattern"] for each in theirs[0]["data"]] == [each["pattern"] for each in ours] == ["*", "acme.>"]
+    step("channel", "rm", "mail", "acme.>")
+    step("stream", "rm", "mail", "--yes")
+
     push = ("orders", "billing")
     ours, theirs = step("consumer", "push", "set", *push, "https://example.com/hook", "-H", "X-A=1", "--timeout", "5s")
     assert (ours[0]["secret"][:6], theirs[0]["data"]["secret"][:6]) == ("whsec_", "whsec_")

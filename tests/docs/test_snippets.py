@@ -94,6 +94,20 @@ def test_the_how_to_publishes_with_psycopg_and_sqlalchemy(fresh_url: str) -> Non
     engine.dispose()
 
 
+def test_the_how_to_limits_tenants(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POSTBUS_URL", fresh_url)
+    with postbus.connect(fresh_url) as bus:
+        scope: dict[str, Any] = {"bus": bus}
+        setup, why = snippets("docs/how-to/limit-tenants.md", "python")
+        exec(setup, scope)
+        sender = bus.consumer("mail", "sender")
+        assert [each.key for each in sender.receive()] == ["acme.welcome.17"]
+        exec(why, scope)
+    assert capsys.readouterr().out == "acme 0 1 None None\n"
+
+
 def test_the_how_to_declares_streams(
     fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ from tests.faults.run_recorded import run_recorded
 from tests.faults.sweep import sweep
 from tests.faults.work import work
 from tests.history import (
+    Channels,
     History,
     RecordedConsumer,
     Recorder,
@@ -29,6 +30,7 @@ from tests.history import (
     by_key,
     by_partition,
     check,
+    check_channels,
     check_keys_apart,
     read,
     remainder_of,
@@ -57,6 +59,7 @@ class Processes:
         seed: Of all that is left to chance.
         scopes: The consumers, and within what each promises order.
         priorities: Those of messages.
+        channels: The limits of channels, if the stream has any.
     """
 
     def __init__(
@@ -67,10 +70,12 @@ class Processes:
         seed: int,
         scopes: Mapping[str, Scope | None] = SCOPES,
         priorities: Sequence[int] = (4,),
+        channels: Channels | None = None,
     ) -> None:
         self.url = url
         self._scopes = scopes
         self._priorities = priorities
+        self._channels = channels
         self.directory = directory
         self.chance = random.Random(seed)
         self._seed = seed
@@ -220,6 +225,8 @@ class Processes:
         assert history.published, "something was published"
         assert not remainder.left, "all was finished"
         found = check(history, remainder, scope=self._scopes[name])
+        if self._channels is not None:
+            found += check_channels(history, self._channels)
         # Also of different levels.
         return [*found, *check_keys_apart(history)] if name == "key" else found
 

@@ -9,11 +9,13 @@ from tests.history.history import History, Lease, Settlement
 from tests.history.recorded_consumer import RecordedConsumer
 from tests.history.recorder import Recorder, read
 from tests.history.remainder import Remainder, remainder_of
+from tests.history.rules.channels import Channels, check_channels
 from tests.history.rules.leases import check_keys_apart
 from tests.history.rules.order import Scope, by_key, by_key_and_level, by_partition
 from tests.history.violation import Violation
 
 __all__ = [
+    "Channels",
     "History",
     "Lease",
     "RecordedConsumer",
@@ -26,6 +28,7 @@ __all__ = [
     "by_key_and_level",
     "by_partition",
     "check",
+    "check_channels",
     "check_keys_apart",
     "read",
     "remainder_of",

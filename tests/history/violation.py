@@ -13,6 +13,8 @@ Promise = Literal[
     "attempts are counted",
     "in order",
     "urgent first",
+    "channel over limit",
+    "turn skipped",
 ]
 
 

@@ -16,6 +16,7 @@ from postbus.model.group import Claim
 from postbus.model.message import Message, Scheduled
 from postbus.model.settings import ConsumerChanges, ConsumerSettings, StreamChanges, StreamSettings, settings_of
 from postbus.operations import (
+    channels,
     consumers,
     dead_letters,
     deliveries,
@@ -34,6 +35,7 @@ from postbus.operations.call import Call, Program, Route
 from postbus.server.endpoints import ALL
 
 ROOMS = (
+    channels,
     consumers,
     dead_letters,
     deliveries,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import postbus
-from postbus.model.partitioning import lane_of, priority_of
+from postbus.model.partitioning import channel_of, lane_of, priority_of
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,11 @@ def test_a_priority_is_in_the_number_of_its_partitions(priority: int, partition:
     """A promise to everything already stored, too."""
     assert lane_of(priority) + 3 == partition
     assert priority_of(partition) == priority
+
+
+@pytest.mark.parametrize(
+    ("key", "tokens", "channel"),
+    [("a.b.c", 1, "a"), ("a.b.c", 2, "a.b"), ("a", 2, "a"), ("a.b.c", None, "a.b.c"), (None, 1, None)],
+)
+def test_a_channel_is_so_many_leading_tokens_of_a_key(key: str | None, tokens: int | None, channel: str | None) -> None:
+    assert channel_of(key, tokens) == channel

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from postbus.client._async.applying import AsyncApplying
+from postbus.client._async.channels import AsyncChannels
 from postbus.client._async.consumer import AsyncConsumer
 from postbus.client._async.group import AsyncGroup
 from postbus.client._async.publishing import AsyncPublishing
@@ -61,6 +62,11 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
     def tokens(self) -> AsyncTokens:
         """The tokens for the HTTP server."""
         return AsyncTokens(self._transport)
+
+    @property
+    def channels(self) -> AsyncChannels:
+        """The limits of streams' channels."""
+        return AsyncChannels(self._transport)
 
     @property
     def tasks(self) -> AsyncTasks:
@@ -157,6 +163,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
         *,
         partitions: int = 1,
         data_type: DataType = "json",
+        channel_tokens: int | None = None,
         exist_ok: bool = False,
         **settings: Unpack[ConsumerSettings],
     ) -> AsyncQueue:
@@ -169,6 +176,7 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
             partitions: With one, receivers take turns. With more, they work beside each other, and messages are in order within
                 each partition only.
             data_type: What messages hold: json, text or bytes.
+            channel_tokens: How many leading tokens of a key name its channel; None: no channels.
             exist_ok: Leave a queue that exists as it is. Settings that you give, other than their defaults, must be its own.
             **settings: As for `create_consumer`. `order` is "none" unless it is given.
 
@@ -177,7 +185,14 @@ class AsyncBus(AsyncStreams, AsyncPublishing, AsyncReading, AsyncApplying):
             Conflict: A stream of that name exists; with `exist_ok`, it is no queue, or has other settings.
         """
         chosen: ConsumerSettings = {"order": "none", **settings}
-        await self.create_stream(name, partitions=partitions, data_type=data_type, until_acked=True, exist_ok=exist_ok)
+        await self.create_stream(
+            name,
+            partitions=partitions,
+            data_type=data_type,
+            channel_tokens=channel_tokens,
+            until_acked=True,
+            exist_ok=exist_ok,
+        )
         try:
             await self.create_consumer(name, name, exist_ok=exist_ok, **chosen)
         except BaseException:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from postbus.client._sync.applying import Applying
+from postbus.client._sync.channels import Channels
 from postbus.client._sync.consumer import Consumer
 from postbus.client._sync.group import Group
 from postbus.client._sync.publishing import Publishing
@@ -63,6 +64,11 @@ class Bus(Streams, Publishing, Reading, Applying):
     def tokens(self) -> Tokens:
         """The tokens for the HTTP server."""
         return Tokens(self._transport)
+
+    @property
+    def channels(self) -> Channels:
+        """The limits of streams' channels."""
+        return Channels(self._transport)
 
     @property
     def tasks(self) -> Tasks:
@@ -159,6 +165,7 @@ class Bus(Streams, Publishing, Reading, Applying):
         *,
         partitions: int = 1,
         data_type: DataType = "json",
+        channel_tokens: int | None = None,
         exist_ok: bool = False,
         **settings: Unpack[ConsumerSettings],
     ) -> Queue:
@@ -171,6 +178,7 @@ class Bus(Streams, Publishing, Reading, Applying):
             partitions: With one, receivers take turns. With more, they work beside each other, and messages are in order within
                 each partition only.
             data_type: What messages hold: json, text or bytes.
+            channel_tokens: How many leading tokens of a key name its channel; None: no channels.
             exist_ok: Leave a queue that exists as it is. Settings that you give, other than their defaults, must be its own.
             **settings: As for `create_consumer`. `order` is "none" unless it is given.
 
@@ -179,7 +187,14 @@ class Bus(Streams, Publishing, Reading, Applying):
             Conflict: A stream of that name exists; with `exist_ok`, it is no queue, or has other settings.
         """
         chosen: ConsumerSettings = {"order": "none", **settings}
-        self.create_stream(name, partitions=partitions, data_type=data_type, until_acked=True, exist_ok=exist_ok)
+        self.create_stream(
+            name,
+            partitions=partitions,
+            data_type=data_type,
+            channel_tokens=channel_tokens,
+            until_acked=True,
+            exist_ok=exist_ok,
+        )
         try:
             self.create_consumer(name, name, exist_ok=exist_ok, **chosen)
         except BaseException:

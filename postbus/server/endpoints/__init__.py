@@ -2,6 +2,7 @@
 
 from postbus.server.endpoint import Endpoint
 from postbus.server.endpoints import (
+    channels,
     consumers,
     dead_letters,
     deliveries,
@@ -29,6 +30,7 @@ ALL: list[Endpoint] = [
         messages,
         deliveries,
         consumers,
+        channels,
         push,
         streams,
         dead_letters,

@@ -1,5 +1,6 @@
 """Response models, in Sequin's words: `inserted_at` here is `created_at` elsewhere."""
 
+from postbus.server.responses.channels import ChannelLimits, channel_limits
 from postbus.server.responses.common import (
     Count,
     Data,
@@ -47,6 +48,7 @@ from postbus.server.responses.streams import (
 )
 
 __all__ = [
+    "ChannelLimits",
     "Consumer",
     "ConsumerPlace",
     "Count",
@@ -73,6 +75,7 @@ __all__ = [
     "StreamSize",
     "StreamStats",
     "Success",
+    "channel_limits",
     "consumer",
     "consumer_place",
     "dead",

@@ -51,10 +51,19 @@ create table postbus_data.consumer (
     partition_base integer not null,
     partition_count integer not null,
     created_at timestamptz not null default clock_timestamp(),
-    -- Its messages need no decisions: no filter, history, hold or limit per key. Only such consumers receive by the fast
+    -- A copy of each dead letter is published to this stream; null: to none.
+    dead_letters_to text collate "C",
+    -- A level rises by one for each such interval that its first message has waited; null: never.
+    ageing interval,
+    -- Its channels take turns.
+    fair boolean not null default false,
+    -- It receives by claim_channels: it is fair, or its stream has had limits of channels. Stays true.
+    by_channel boolean not null default false,
+    -- Its messages need no decisions: no filter, history, hold or limit per key, no turns or limits of channels. Only such consumers receive by the fast
     -- path.
     is_plain boolean generated always as (
         not paused
+        and not by_channel
         and on_dead <> 'hold'
         and max_per_key is null
         and keep_history is null
@@ -63,10 +72,6 @@ create table postbus_data.consumer (
         and filter_headers_not is null
         and filter_data is null
     ) stored,
-    -- A copy of each dead letter is published to this stream; null: to none.
-    dead_letters_to text collate "C",
-    -- A level rises by one for each such interval that its first message has waited; null: never.
-    ageing interval,
     unique (stream_name, name)
 );
 
@@ -88,7 +93,8 @@ create table postbus_data.position (
     -- The segment that holds everything published above read_to_seq, while the layout register still names it; 0: unknown.
     segment integer not null default 0,
     -- Like pending_bound and pending_since, of all levels together, with the partition of the default level.
-    -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others.
+    -- In the orders "key" and "partition": the leases that were in flight after the claim. There are no others. Of a consumer by channel it is empty and
+    -- not null, see channel_position.
     leases bigint[],
     -- In order "key": the lowest parked seq (null if none is), and how many are parked.
     parked_from bigint,
@@ -253,8 +259,13 @@ create table postbus_data.due (
     token bigint,
     -- Each level has a log of its own; see lane_of.
     lane integer not null default 0,
+    -- Of a consumer by channel: the channel whose turn it comes in. Its lane is below 0, see channel_lane.
+    channel text collate "C",
     primary key (consumer_id, epoch, lane, n)
 );
+
+-- To find the retries of a channel.
+create index due_channel on postbus_data.due ((consumer_id + 0), epoch, channel, n) where channel is not null;
 
 -- To find a message by its seq.
 create index due_seq on postbus_data.due ((consumer_id + 0), seq);

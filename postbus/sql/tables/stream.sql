@@ -47,5 +47,7 @@ create table postbus_data.stream (
     purged_seq bigint not null default 0,
     -- Maintenance should begin a new segment, so that a segment whose messages are all gone can be dropped.
     roll_due boolean not null default false,
-    created_at timestamptz not null default clock_timestamp()
+    created_at timestamptz not null default clock_timestamp(),
+    -- How many leading tokens of a key name its channel; null: there are no channels. The channel's hash picks the partition, instead of the key's.
+    channel_tokens integer
 );

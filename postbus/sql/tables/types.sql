@@ -16,6 +16,7 @@ create type postbus.stream_info as (
     -- <stream settings: attributes>
     data_type text,
     one_message_per_key boolean,
+    channel_tokens integer,
     partitions integer,
     max_message_bytes integer,
     segment_bytes bigint,
@@ -38,7 +39,8 @@ create type postbus_data.publish_target as (
     max_message_bytes integer,
     sequence regclass,
     layout bigint,
-    one_message_per_key boolean
+    one_message_per_key boolean,
+    channel_tokens integer
 );
 
 -- Messages to publish, column by column; some may turn out to be duplicates or unchanged versions. answers has the result for
@@ -141,7 +143,8 @@ create type postbus.consumer_info as (
     expire_after interval,
     keep_history interval,
     dead_letters_to text,
-    ageing interval
+    ageing interval,
+    fair boolean
     -- </consumer settings>
 );
 
@@ -172,7 +175,63 @@ create type postbus_data.receive_state as (
     segment integer,
     after_seq bigint,
     to_seq bigint,
-    wanted integer
+    wanted integer,
+    -- Of a consumer by channel: what the step has leased.
+    batch postbus_data.batch
+);
+
+-- What a claim by channel has found out of a partition, passed from one step to the next.
+create type postbus_data.channel_claim as (
+    place postbus_data.position,
+    -- What it was.
+    began postbus_data.position,
+    state postbus_data.channel_position,
+    channel_tokens integer,
+    data_type text,
+    start_seq bigint,
+    has_limits boolean,
+    -- Messages of a turn with weight 1; null for a consumer that is not fair.
+    quantum integer,
+    now_at timestamptz,
+    -- The channels of the messages in flight and of those chosen, one by one.
+    in_flight text[],
+    -- The horizon, once this receive has read it; whether it is known that nothing more is below it.
+    horizon bigint,
+    is_read boolean,
+    -- How many more messages may be looked at.
+    scan_left integer,
+    -- What is chosen, and the segment that has all of it; null for several.
+    seqs bigint[],
+    segment integer,
+    retried bigint[],
+    attempts integer[],
+    -- Whether the position has to be written.
+    is_changed boolean
+);
+
+-- What a channel may have now. room is how many messages its limits leave; a turn has quantum messages. If room is 0, limited_by is the limit and ready_at
+-- when it lets the channel go on, as in the table turn. step is how long each message uses of its rate, and tat how much is used.
+create type postbus_data.channel_room as (
+    room integer,
+    quantum integer,
+    limited_by text,
+    ready_at timestamptz,
+    max_concurrency integer,
+    step interval,
+    tat timestamptz
+);
+
+-- What a look at new messages of a partition has found: the first of each channel that has no turn waiting. Up to last_seq nothing needs a further look;
+-- late are the channels that have more, above late_after; is_end says that there was nothing more to look at.
+create type postbus_data.fresh_messages as (
+    seqs bigint[],
+    channels text[],
+    expired bigint[],
+    last_seq bigint,
+    is_end boolean,
+    scanned integer,
+    late text[],
+    late_after bigint[]
 );
 
 -- Which messages are taken. The others, up to last_seq, are parked, filtered out or expired, and need no further look.

@@ -7,7 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $body$
 #variable_conflict use_variable
 declare
-    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    hash bytea := sha256(convert_to({channel}, 'UTF8'::name));
     seq bigint;
 begin
     if {is_refused}

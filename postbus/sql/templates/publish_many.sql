@@ -48,7 +48,7 @@ begin
         m.key,
         {contents}
     from (
-        select u.*, sha256(convert_to(u.key, 'UTF8'::name)) as hash
+        select u.*, sha256(convert_to({channel}, 'UTF8'::name)) as hash
         from (select unnest(seqs) as seq, unnest(keys) as key, unnest(data) as data) as u
         offset 0
     ) as m;

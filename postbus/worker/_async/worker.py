@@ -120,7 +120,7 @@ class AsyncWorker:
             prefetch=self._prefetch,
             ack_wait=self._ack_wait,
             handler_timeout=self._handler_timeout,
-            has_levels=await self._has_levels(),
+            has_levels=self._info.fair or await self._has_levels(),
         )
         self._handling = AsyncHandling(
             self._consumer,

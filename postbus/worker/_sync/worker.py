@@ -122,7 +122,7 @@ class Worker:
             prefetch=self._prefetch,
             ack_wait=self._ack_wait,
             handler_timeout=self._handler_timeout,
-            has_levels=self._has_levels(),
+            has_levels=self._info.fair or self._has_levels(),
         )
         self._handling = Handling(
             self._consumer,

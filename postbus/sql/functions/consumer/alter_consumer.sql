@@ -15,6 +15,7 @@ create or replace function postbus.alter_consumer(
     keep_history interval default null,
     dead_letters_to text default null,
     ageing interval default null,
+    fair boolean default null,
     -- </consumer settings>
     backoff interval[] default null,
     backoff_factor double precision default null,
@@ -40,7 +41,8 @@ delivered under it.
 
 unset    the names of settings to clear: backoff, and those whose default in create_consumer is null.
 
-Raises   PB400 for an invalid value, PB404 for an unknown stream or consumer.
+Raises   PB400 for an invalid value, PB404 for an unknown stream or consumer, PB409 for a fair consumer of a stream without channels, or in another order
+         than none.
 Touches  consumer (update).
 Locks    the consumer's row, so that of two calls at once neither undoes what the other changes.
 */
@@ -102,6 +104,7 @@ begin
         keep_history = case when 'keep_history' = any (unset) then null else coalesce(alter_consumer.keep_history, c.keep_history) end,
         dead_letters_to = case when 'dead_letters_to' = any (unset) then null else coalesce(alter_consumer.dead_letters_to, c.dead_letters_to) end,
         ageing = case when 'ageing' = any (unset) then null else coalesce(alter_consumer.ageing, c.ageing) end,
+        fair = coalesce(alter_consumer.fair, c.fair),
         -- </consumer settings>
         backoff = settings.backoff,
         backoff_factor = settings.backoff_factor,
@@ -115,5 +118,8 @@ begin
     where c.id = settings.id
     returning c.* into settings;
     perform postbus_data.check_consumer(settings);
+    if not settings.by_channel and postbus_data.check_channel_consumer(settings) then
+        perform postbus_data.go_by_channel(settings.id);
+    end if;
 end
 $$;

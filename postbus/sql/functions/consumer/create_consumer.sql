@@ -16,6 +16,7 @@ create or replace function postbus.create_consumer(
     keep_history interval default null,
     dead_letters_to text default null,
     ageing interval default null,
+    fair boolean default false,
     -- </consumer settings>
     backoff interval[] default '{}',
     backoff_factor double precision default null,
@@ -55,6 +56,7 @@ expire_after     It is removed when nobody has received from it for this long.
 keep_history     How long history keeps the outcome of each delivery.
 dead_letters_to  A stream that a copy of each new dead letter is published to.
 ageing           A message gains a level of priority each time that it has waited this long.
+fair             In order "none", of a stream with channels: channels that have messages take turns.
 -- </consumer settings>
 backoff          how long a message waits after each failure; backoff_factor, _cap and _jitter make the delay grow.
 filter_…         which messages the consumer wants: a key pattern; headers that a message must have; headers that it must not
@@ -89,6 +91,7 @@ begin
     settings.keep_history := keep_history;
     settings.dead_letters_to := dead_letters_to;
     settings.ageing := ageing;
+    settings.fair := fair;
     -- </consumer settings>
     settings.backoff := backoff;
     settings.backoff_factor := backoff_factor;

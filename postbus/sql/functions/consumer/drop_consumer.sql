@@ -15,6 +15,7 @@ declare
 begin
     delete from postbus_data.dead_letter as d where d.consumer_id = dropped;
     perform postbus_data.forget(dropped);
+    delete from postbus_data.channel_pace as p where p.consumer_id = dropped;
     delete from postbus_data.history as h where h.consumer_id = dropped;
     delete from postbus_data.consumer as c where c.id = dropped;
 end

@@ -21,7 +21,7 @@ begin
         c.filter_data::text,
         -- <consumer settings: columns>
         c.ordering, c.ack_wait, c.max_ack_pending, c.max_deliver, c.retain_dead, c.max_per_key, c.max_waiting, c.on_dead, c.on_expired,
-        c.keep_unread, c.expire_after, c.keep_history, c.dead_letters_to, c.ageing
+        c.keep_unread, c.expire_after, c.keep_history, c.dead_letters_to, c.ageing, c.fair
         -- </consumer settings>
     from postbus_data.consumer as c
     where c.stream_id = listed

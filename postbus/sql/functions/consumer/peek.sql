@@ -18,7 +18,7 @@ Messages as a consumer sees them, in order of seq, above after_seq. Changes noth
 
 state    available (can be received), delivered (leased and not settled), waiting (for redelivery) or dead; null for all.
 
-A lease that has expired is shown as available. The reason of an available message says whether it waits for those of a higher priority. With a key pattern, a page may hold fewer messages than there are: continue from
+A lease that has expired is shown as available. The reason of an available message says whether it waits for those of a higher priority, or for its channel's turn or limits. With a key pattern, a page may hold fewer messages than there are: continue from
 its last seq, or from after_seq + 10,000 when it was empty.
 
 Raises   PB400 for an argument out of range or an invalid pattern, PB403 without the right to consume, PB404 for an unknown
@@ -49,6 +49,11 @@ begin
         select a.*
         from postbus_data.peek_available(reader, after_seq, max_messages) as a
         where state is null or state = 'available'
+        union all
+        select l.*
+        from postbus_data.peek_lagging(reader, after_seq, max_messages) as l
+        where reader.by_channel
+            and (state is null or state = 'available')
         union all
         select
             d.seq, d.partition, d.key, d.data, d.bytes, d.headers, d.published_at, 'dead', d.attempts, null::timestamptz, d.reason,

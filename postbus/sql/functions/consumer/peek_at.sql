@@ -27,9 +27,22 @@ declare
     -- A call within the query would keep Postgres from inlining held_states.
     now_at timestamptz := clock_timestamp();
     next_priority integer := postbus_data.next_priority(asked);
+    -- Of its channel, if the message was passed over.
+    turn postbus_data.turn;
 begin
     if seq is null or seq < 1 then
         raise exception using errcode = 'PB400', message = format('seq = %s is not at least 1', coalesce(seq::text, 'null'));
+    end if;
+    if asked.by_channel then
+        select t.*
+        into turn
+        from postbus_data.stream as s
+        join postbus_data.turn as t on t.consumer_id = asked.id
+            and t.epoch = asked.epoch
+            and t.partition = message.partition
+            and t.channel = postbus_data.channel_of(message.key, s.channel_tokens)
+            and t.after_seq < seq
+        where s.id = asked.stream_id;
     end if;
     -- One statement, so one snapshot: a message that moves from one table to another meanwhile is seen in exactly one.
     return query
@@ -51,14 +64,17 @@ begin
     union all
     select
         message.seq, message.partition, message.key, message.data, message.bytes, message.headers, message.published_at, 'available', 0,
-        null, case when postbus.priority_of(message.partition) < next_priority then 'messages of a higher priority go first' end, null, null, 0, null, null,
+        null, coalesce(
+            case when turn.n is not null then postbus_data.turn_reason(turn, now_at) end,
+            case when postbus.priority_of(message.partition) < next_priority then 'messages of a higher priority go first' end
+        ), null, null, 0, null, null,
         postbus.priority_of(message.partition)
     from postbus_data.stream as s
     where s.id = asked.stream_id
         and seq >= s.start_seq
         and is_wanted
         and mod(message.partition, 100000000) >= asked.partition_base
-        and seq > coalesce(
+        and (turn.n is not null or seq > coalesce(
             (
                 select p.read_to_seq
                 from postbus_data.position as p
@@ -69,6 +85,6 @@ begin
                 limit 1
             ),
             asked.start_after
-        );
+        ));
 end
 $$;

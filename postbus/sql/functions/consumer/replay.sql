@@ -74,6 +74,20 @@ begin
                     and k.seq = p.seq
             )
             and not exists (select from postbus_data.dead_letter as d where d.consumer_id = reader.id and d.seq = p.seq)
+            -- Passed over, to be delivered when it is its channel's turn.
+            and not (
+                reader.by_channel
+                and exists (
+                    select
+                    from postbus_data.stream as s
+                    join postbus_data.turn as t on t.consumer_id = reader.id
+                        and t.epoch = reader.epoch
+                        and t.partition = p.partition
+                        and t.channel = postbus_data.channel_of(p.key, s.channel_tokens)
+                        and t.after_seq < p.seq
+                    where s.id = reader.stream_id
+                )
+            )
         on conflict on constraint waiting_pkey do nothing
         returning seq
     )

@@ -19,7 +19,7 @@ as $$
 /*
 Publish one message to a stream, in the caller's transaction.
 
-key            decides the message's partition, and so its order; null: any partition.
+key            decides the message's partition, and so its order; null: any partition. In a stream with channels it also names the channel.
 data, bytes    the content: data in a json or text stream, bytes in a bytes stream. Data may also be of type json or jsonb.
 headers        a JSON object of strings.
 expected_type  raise PB409 if the stream has another data type; null accepts any.
@@ -31,7 +31,7 @@ dedup_id       a name for the message: if it was published within the stream's d
 Returns  the message's seq, or with deliver_at its schedule id. For a duplicate, the negated seq of the message published before
          (0 if that one was scheduled). The same in a stream with one message per key, when the data equals that of the current
          version.
-Raises   PB400 with the reason for an invalid message, PB403 without the right to publish, PB404 for an unknown stream, PB409
+Raises   PB400 with the reason for an invalid message (in a stream with channels: also without a key, or with a priority), PB403 without the right to publish, PB404 for an unknown stream, PB409
          for another data type, a dedup_id where the stream has no dedup_window, or another priority than 4 where a consumer reads in
          order "partition", PB413 when the message is too large, PB503
          when another application holds a lock that the stream needs, PB507 when the stream is full.
@@ -49,7 +49,7 @@ declare
         || ' (seq, published_at, partition, key, data, headers, expires_at) values ($1, $2, $3, $4, $5, $6, $7)';
     partition_count integer := postbus_data.layout_count(entry.layout);
     -- partition_of, inlined by hand: a call of it costs as much as the insert.
-    hash bytea := sha256(convert_to(key, 'UTF8'::name));
+    hash bytea := sha256(convert_to(case when entry.channel_tokens is null then key else postbus_data.channel_of(key, entry.channel_tokens) end, 'UTF8'::name));
     partition integer := mod((get_byte(hash, 0) << 16) | (get_byte(hash, 1) << 8) | get_byte(hash, 2), partition_count);
     content json;
     seq bigint;
@@ -64,6 +64,9 @@ begin
         perform postbus_data.raise_invalid_message(entry, null, key, data, headers, bytes);
     end if;
 
+    if entry.channel_tokens is not null then
+        perform postbus_data.check_channels(entry, array[key], array[priority], false);
+    end if;
     if dedup_id is not null or entry.one_message_per_key then
         return (
             postbus.publish_many(

@@ -41,6 +41,9 @@ begin
         return '{}';
     end if;
     contents := postbus_data.check_messages(entry, message_count, keys, data, headers, bytes, dedup_ids, priorities);
+    if entry.channel_tokens is not null then
+        perform postbus_data.check_channels(entry, keys, priorities, true);
+    end if;
     perform postbus_data.check_ttl(ttl);
     if priorities is not null then
         perform postbus_data.check_priorities(priorities, true);

@@ -29,7 +29,7 @@ partitions  takes effect at the next maintenance, for messages published from th
             their end and then continues with the new partitions, which have new numbers: messages of a key stay in order.
 unset       the names of settings to clear: those whose default in create_stream is null.
 
-Raises   PB400 for an invalid value, PB404 for an unknown stream, PB409 when its partitions cannot be renumbered any further.
+Raises   PB400 for an invalid value, PB404 for an unknown stream, PB409 when its partitions cannot be renumbered any further, or it has channels.
 Touches  stream (update), segment (insert, update); replaces the stream's functions, and creates or drops its tables of ids.
 Locks    with partitions, the stream's maintenance mutex, until the transaction ends.
 */
@@ -51,6 +51,12 @@ begin
     end if;
     if partitions is not null then
         perform postbus_data.check_partitions(partitions);
+        if (select s.channel_tokens is not null from postbus_data.stream as s where s.id = altered) then
+            raise exception using
+                errcode = 'PB409',
+                message = format('stream "%s" has channels, so it keeps its number of partitions', stream),
+                hint = 'create another stream with more of them, and move its publishers there';
+        end if;
         perform postbus_data.repartition(altered, partitions);
     end if;
     update postbus_data.stream as s

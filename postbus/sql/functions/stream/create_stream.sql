@@ -3,6 +3,7 @@ create or replace function postbus.create_stream(
     -- <stream settings: parameters>
     data_type text default 'json',
     one_message_per_key boolean default false,
+    channel_tokens integer default null,
     partitions integer default 8,
     max_message_bytes integer default 8388608,
     segment_bytes bigint default 268435456,
@@ -29,6 +30,7 @@ Create a stream. A setting whose default is null sets no limit, or is off.
 -- <stream settings: help>
 data_type            What messages hold: json (any JSON value), text (str) or bytes.
 one_message_per_key  A message replaces the one before of its key; consumers get the latest, state shows all.
+channel_tokens       How many leading tokens of a key name its channel (tenant); none: no channels.
 partitions           How many partitions its keys are spread over.
 max_message_bytes    The largest data of a message.
 segment_bytes        The size at which a segment of the log is full.
@@ -61,6 +63,7 @@ begin
     -- <stream settings: assignments>
     settings.data_type := data_type;
     settings.one_message_per_key := one_message_per_key;
+    settings.channel_tokens := channel_tokens;
     settings.max_message_bytes := max_message_bytes;
     settings.segment_bytes := segment_bytes;
     settings.segment_age := segment_age;
@@ -75,20 +78,26 @@ begin
     -- </stream settings>
     perform postbus_data.check_partitions(partitions);
     perform postbus_data.check_stream(settings);
+    if settings.channel_tokens is not null and settings.one_message_per_key then
+        raise exception using
+            errcode = 'PB400',
+            message = 'a stream with one message per key has no channels',
+            hint = 'channel_tokens needs a stream that keeps every message';
+    end if;
 
     insert into postbus_data.stream as s (
         name,
         -- <stream settings: names>
-        data_type, one_message_per_key, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least, max_messages,
-        max_storage, until_acked, when_full, dedup_window, process_unmodified
+        data_type, one_message_per_key, channel_tokens, max_message_bytes, segment_bytes, segment_age, retain_up_to, retain_at_least,
+        max_messages, max_storage, until_acked, when_full, dedup_window, process_unmodified
         -- </stream settings>
     )
     values (
         stream,
         -- <stream settings: values>
-        settings.data_type, settings.one_message_per_key, settings.max_message_bytes, settings.segment_bytes, settings.segment_age,
-        settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage, settings.until_acked,
-        settings.when_full, settings.dedup_window, settings.process_unmodified
+        settings.data_type, settings.one_message_per_key, settings.channel_tokens, settings.max_message_bytes, settings.segment_bytes,
+        settings.segment_age, settings.retain_up_to, settings.retain_at_least, settings.max_messages, settings.max_storage,
+        settings.until_acked, settings.when_full, settings.dedup_window, settings.process_unmodified
         -- </stream settings>
     )
     on conflict (name) do nothing

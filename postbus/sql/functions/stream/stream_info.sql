@@ -33,6 +33,7 @@ begin
     -- <stream settings: answers>
     info.data_type := settings.data_type;
     info.one_message_per_key := settings.one_message_per_key;
+    info.channel_tokens := settings.channel_tokens;
     info.max_message_bytes := settings.max_message_bytes;
     info.segment_bytes := settings.segment_bytes;
     info.segment_age := settings.segment_age;

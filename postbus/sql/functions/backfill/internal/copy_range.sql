@@ -10,7 +10,7 @@ messages  the query that reads the rows, as key, data (JSON, text or bytes) and 
           search_path, so that the query means the same here as to the caller; every other name in it is qualified.
 
 Returns  how many messages were published. Null when the range cannot be published this way, and the caller has to roll back: a
-         row cannot be published, the stream keeps one message per key, or somebody has published the range since the
+         row cannot be published, the stream keeps one message per key or has channels, or somebody has published the range since the
          transaction's snapshot.
 Touches  backfill_range (update), the current segment of the stream (insert).
 Locks    the range, and the horizon of the stream, shared, until the transaction ends.
@@ -35,7 +35,7 @@ begin
         return null;
     end;
     entry := postbus_data.begin_publish(stream, null);
-    if entry.one_message_per_key then
+    if entry.one_message_per_key or entry.channel_tokens is not null then
         return null;
     end if;
     loop

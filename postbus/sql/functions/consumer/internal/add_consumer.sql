@@ -30,6 +30,7 @@ begin
             message = 'a stream with one message per key needs consumers in order "key" or "partition"',
             hint = 'in order "none" a later version could overtake one that is in flight';
     end if;
+    settings.by_channel := postbus_data.check_channel_consumer(settings);
     if settings.ordering = 'partition' and not settings.is_group
         and exists (select from postbus_data.level as l where l.stream_id = settings.stream_id)
     then
@@ -46,20 +47,21 @@ begin
     first_segment := postbus_data.first_segment(settings.stream_id, settings.start_after);
     insert into postbus_data.consumer as c (
         stream_id, stream_name, name, is_group, start_after, partition_base, partition_count, backoff, backoff_factor, backoff_cap, backoff_jitter,
-        filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data,
+        filter_key_pattern, filter_key_regex, filter_headers, filter_headers_not, filter_data, by_channel,
         -- <consumer settings: names>
         ordering, ack_wait, max_ack_pending, max_deliver, retain_dead, max_per_key, max_waiting, on_dead, on_expired, keep_unread,
-        expire_after, keep_history, dead_letters_to, ageing
+        expire_after, keep_history, dead_letters_to, ageing, fair
         -- </consumer settings>
     )
     values (
         settings.stream_id, settings.stream_name, settings.name, settings.is_group, settings.start_after, first_segment.partition_base,
         first_segment.partition_count, settings.backoff, settings.backoff_factor, settings.backoff_cap, settings.backoff_jitter,
         settings.filter_key_pattern, settings.filter_key_regex, settings.filter_headers, settings.filter_headers_not, settings.filter_data,
+        settings.by_channel,
         -- <consumer settings: values>
         settings.ordering, settings.ack_wait, settings.max_ack_pending, settings.max_deliver, settings.retain_dead, settings.max_per_key,
         settings.max_waiting, settings.on_dead, settings.on_expired, settings.keep_unread, settings.expire_after, settings.keep_history,
-        settings.dead_letters_to, settings.ageing
+        settings.dead_letters_to, settings.ageing, settings.fair
         -- </consumer settings>
     )
     on conflict (stream_name, name) do nothing

@@ -40,6 +40,7 @@ begin
             then format('keep_history = %s is not between 1 second and 3650 days', settings.keep_history)
         when settings.ageing not between interval '1 second' and interval '3650 days'
             then format('ageing = %s is not between 1 second and 3650 days', settings.ageing)
+        when settings.fair is null then 'fair cannot be null'
         -- </consumer settings>
         when settings.backoff is null or cardinality(settings.backoff) > 100 or array_position(settings.backoff, null) is not null
             then 'backoff is not a list of at most 100 delays'

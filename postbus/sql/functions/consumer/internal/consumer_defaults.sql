@@ -21,7 +21,8 @@ as $$
         'expire_after', null,
         'keep_history', null,
         'dead_letters_to', null,
-        'ageing', null
+        'ageing', null,
+        'fair', false
         -- </consumer settings>
     )
 $$;

@@ -74,6 +74,11 @@ begin
     into unread, is_exact, oldest_unread_at
     from postbus_data.count_messages(source.id, partitions, after_seqs, array_to_string(conditions, ' and '), reader) as c;
 
+    if reader.by_channel then
+        -- What the positions have passed over.
+        select unread + c.lagging, is_exact and c.is_exact into unread, is_exact from postbus_data.count_lagging(reader) as c;
+    end if;
+
     select
         coalesce(sum(s.left_count), 0), coalesce(sum(s.left_count) filter (where l.attempts is not null), 0),
         min(l.received_at) filter (where s.left_count > 0)
@@ -113,6 +118,18 @@ begin
                     )
                 limit 10000
             ) as d
+        ) + (
+            -- Of a consumer by channel: they stay until it is their channel's turn.
+            select count(*)
+            from (
+                select
+                from postbus_data.due as d
+                where d.consumer_id + 0 = consumer_id
+                    and d.epoch = reader.epoch
+                    and d.channel is not null
+                limit 10000
+            ) as d
+            where reader.by_channel
         )
     ];
     waiting := least(10000, parts[1] + parts[2] + parts[3]);

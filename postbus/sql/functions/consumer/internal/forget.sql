@@ -14,6 +14,8 @@ as $$
         and not exists (select from postbus_data.dead_letter as d where d.consumer_id = forget.consumer_id and d.seq = s.seq);
     delete from postbus_data.parked as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.due as d where d.consumer_id = forget.consumer_id;
+    delete from postbus_data.channel_position as p where p.consumer_id = forget.consumer_id;
+    delete from postbus_data.turn as t where t.consumer_id = forget.consumer_id;
     delete from postbus_data.position as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.urgent_position as p where p.consumer_id = forget.consumer_id;
     delete from postbus_data.redelivery_position as p where p.consumer_id = forget.consumer_id;

@@ -46,6 +46,10 @@ declare
     urgent_is_taken boolean;
     last_seq bigint;
 begin
+    if reader.by_channel then
+        return query select b.* from postbus_data.claim_channels(reader, max_messages, ack_wait, expected_type, begin_with) as b;
+        return;
+    end if;
     claim := postbus_data.begin_claim(reader, max_messages, ack_wait, expected_type);
     if reader.expire_after is not null then
         perform postbus_data.note_use(reader);

@@ -63,6 +63,9 @@ begin
     elsif place.read_to_seq = 9223372036854775807 then
         -- The layout was changed meanwhile.
         return claim;
+    elsif reader.ordering = 'none' and place.leases is not null then
+        -- It has become a consumer by channel meanwhile.
+        return claim;
     end if;
 
     if place.pending_bound + wanted > claim.quota then

@@ -16,10 +16,10 @@ For each of several waiting consumers, in their order: whether it may have somet
 Read-only.
 
 A consumer is awake if it has expired leases, due retries or scheduled messages; if an ack may free capacity at any moment (in
-an order other than none, or with a small max_ack_pending, while something is in flight); or if it may move to another layout. A
+an order other than none, or with a small max_ack_pending, while something is in flight); if a channel may have a turn; or if it may move to another layout. A
 dropped consumer is awake, so that its receiver gets the error.
 
-next_seconds  how long until the next lease, retry or scheduled message is due; null if none is known.
+next_seconds  how long until the next lease, retry or scheduled message is due, or the rate of a channel lets it go on; null if none is known.
 */
 declare
     reader postbus_data.consumer;
@@ -66,6 +66,10 @@ begin
             wake := next_at <= now_at or scheduled_at <= now_at or exists (select from unnest(postbus_data.lanes(reader.stream_id)) as lane where postbus_data.has_due(reader.id, reader.epoch, lane))
                 or postbus_data.is_behind(reader)
                 or (next_at is not null and (reader.ordering <> 'none' or reader.max_ack_pending < 1000));
+            if reader.by_channel then
+                wake := wake or postbus_data.has_turn(reader);
+                next_at := least(next_at, postbus_data.next_turn_at(reader, now_at));
+            end if;
             next_seconds := extract(epoch from least(next_at, scheduled_at) - now_at);
         end if;
         wake := coalesce(wake, false);

@@ -22,8 +22,8 @@ declare
     entry postbus_data.publish_target;
     is_full boolean;
 begin
-    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.is_full
-    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, is_full
+    select s.id, s.data_type, s.max_message_bytes, s.one_message_per_key, s.channel_tokens, s.is_full
+    into entry.stream_id, entry.data_type, entry.max_message_bytes, entry.one_message_per_key, entry.channel_tokens, is_full
     from postbus_data.stream as s
     where s.name = begin_publish.stream;
 

@@ -41,7 +41,21 @@ begin
         'content', case stream.data_type when 'json' then 'data::json' else 'data' end,
         'contents', case stream.data_type when 'json' then 'm.data::json' else 'm.data' end
     );
-    execute postbus_data.render(postbus_data.publish_template(), names);
-    execute postbus_data.render(postbus_data.publish_many_template(), names);
+    -- A message of a stream with channels has a key.
+    execute postbus_data.render(
+        postbus_data.publish_template(),
+        jsonb_build_object('channel', postbus_data.channel_expression('key', stream.channel_tokens))
+        || names
+        || case when stream.channel_tokens is not null and not (names -> 'is_refused')::boolean then '{"is_refused": "key is null"}' else '{}'::jsonb end
+    );
+    execute postbus_data.render(
+        postbus_data.publish_many_template(),
+        jsonb_build_object('channel', postbus_data.channel_expression('u.key', stream.channel_tokens))
+        || names
+        || case
+            when stream.channel_tokens is not null and not (names -> 'is_refused')::boolean then '{"is_refused": "array_position(keys, null) is not null"}'
+            else '{}'::jsonb
+        end
+    );
 end
 $$;

@@ -43,7 +43,10 @@ begin
             when hashes is null then '(get_byte(m.hash, 0) << 16) | (get_byte(m.hash, 1) << 8) | get_byte(m.hash, 2)'
             else 'm.known'
         end,
-        case when hashes is null then 'sha256(convert_to(u.key, ''UTF8''::name))' else 'null' end,
+        case
+            when hashes is null then format('sha256(convert_to(%s, ''UTF8''::name))', postbus_data.channel_expression('u.key', entry.channel_tokens))
+            else 'null'
+        end,
         case entry.data_type when 'json' then '$7' when 'text' then '$8' else '$9' end,
         case when priorities is not null then ', unnest($12) as priority' else '' end
     ) using

@@ -38,7 +38,7 @@ as $$
             and (
                 filter.partition is not null
                 or filter.key is null
-                or mod(p.n, 100000000) = g.partition_base + postbus.partition_of(filter.key, g.partition_count)
+                or mod(p.n, 100000000) = g.partition_base + postbus.partition_of(coalesce(postbus_data.channel_of(filter.key, source.channel_tokens), filter.key), g.partition_count)
             )
     ) as part
     where g.stream_id = source.id

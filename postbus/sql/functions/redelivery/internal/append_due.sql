@@ -20,6 +20,10 @@ declare
     lane integer;
     moved integer;
 begin
+    -- Whatever the caller knew of the consumer when it began.
+    if (select c.by_channel from postbus_data.consumer as c where c.id = reader.id) then
+        return postbus_data.append_channel_due(reader, from_time, to_time);
+    end if;
     foreach lane in array lanes loop
         select d.n into last_n
         from postbus_data.due as d

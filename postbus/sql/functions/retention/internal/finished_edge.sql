@@ -30,6 +30,8 @@ begin
     end loop;
     return least(
         edge,
+        -- What was passed over, until it is its channel's turn.
+        (select min(t.after_seq) + 1 from postbus_data.turn as t where t.consumer_id = reader.id and t.epoch = reader.epoch and reader.by_channel),
         (
             select min(m.seq)
             from postbus_data.lease as l

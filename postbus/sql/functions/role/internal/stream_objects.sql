@@ -17,8 +17,9 @@ as $$
             ('ack_and_receive_' || stream_id, array['consume']),
             ('ack_' || stream_id, array['consume'])
         union all
-        select 'claim_' || stream_id || '_' || g.number, '{}'::text[]
+        select f.kind || '_' || stream_id || '_' || g.number, '{}'::text[]
         from postbus_data.segment as g
+        cross join unnest(array['claim', 'scan_channels', 'read_channel', 'fetch_channels']) as f (kind)
         where g.stream_id = stream_objects.stream_id
     ) as o (name, rights)
     where to_regproc('postbus_data.' || o.name) is not null

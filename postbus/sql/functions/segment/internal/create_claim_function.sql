@@ -38,5 +38,8 @@ begin
             end
         )
     );
+    if stream.channel_tokens is not null then
+        perform postbus_data.create_channel_functions(stream, number);
+    end if;
 end
 $$;

@@ -10,9 +10,10 @@ Touches  segment (insert); creates postbus_data.log_<stream id>_<number> and its
 */
 declare
     data_type text;
+    channel_tokens integer;
 begin
-    select case s.data_type when 'bytes' then 'bytea' else s.data_type end
-    into data_type
+    select case s.data_type when 'bytes' then 'bytea' else s.data_type end, s.channel_tokens
+    into data_type, channel_tokens
     from postbus_data.stream as s
     where s.id = prepare_segment.stream_id;
 
@@ -30,6 +31,10 @@ begin
         )',
         stream_id, number, data_type
     );
+    if channel_tokens is not null then
+        -- To read one channel.
+        execute format('create index on %s ((%s), seq)', postbus_data.log_table(stream_id, number), postbus_data.channel_expression('key', channel_tokens));
+    end if;
     perform postbus_data.create_claim_function(stream_id, number, case data_type when 'bytea' then 'bytes' else data_type end);
     insert into postbus_data.segment (stream_id, number, partition_base, partition_count, after_seq)
     values (

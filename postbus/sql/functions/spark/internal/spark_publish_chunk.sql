@@ -21,7 +21,7 @@ begin
             hint = 'nothing was published; install the same release on both';
     end if;
     -- Release 0.1.0 staged them without hashes, and unchecked.
-    if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key then
+    if staged.deliver_at is null and staged.hashes is not null and not entry.one_message_per_key and entry.channel_tokens is null then
         select d.seqs, d.layout into seqs, entry.layout from postbus_data.draw_seqs(entry, staged.message_count) as d;
         perform postbus_data.insert_messages(
             entry, clock_timestamp(), null, seqs, staged.keys, staged.contents, staged.data, staged.headers, staged.bytes,

@@ -8,7 +8,8 @@ create or replace function postbus_data.spark_state(
     out partition_base integer,
     out partition_count integer,
     out system text,
-    out timeline text
+    out timeline text,
+    out channel_tokens integer
 )
 language plpgsql
 volatile
@@ -33,8 +34,8 @@ begin
     partition_count := postbus_data.layout_count(layout);
     system := (select c.system_identifier from pg_control_system() as c);
     timeline := left(pg_walfile_name(pg_current_wal_lsn()), 8);
-    select s.data_type, s.start_seq
-    into spark_state.data_type, spark_state.start_seq
+    select s.data_type, s.start_seq, s.channel_tokens
+    into spark_state.data_type, spark_state.start_seq, spark_state.channel_tokens
     from postbus_data.stream as s
     where s.id = spark_state.stream_id;
 end

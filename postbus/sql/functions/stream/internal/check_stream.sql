@@ -13,6 +13,8 @@ begin
         when settings.data_type not in ('json', 'text', 'bytes')
             then format('data_type = %L is not one of json, text, bytes', settings.data_type)
         when settings.one_message_per_key is null then 'one_message_per_key cannot be null'
+        when settings.channel_tokens not between 1 and 8
+            then format('channel_tokens = %s is not between 1 and 8', settings.channel_tokens)
         when settings.max_message_bytes is null then 'max_message_bytes cannot be null'
         when settings.max_message_bytes not between 1 and 268435456
             then format('max_message_bytes = %s is not between 1 and 268435456 (256 MiB)', settings.max_message_bytes)

@@ -8,6 +8,7 @@ as $$
         -- <stream settings: defaults>
         'data_type', 'json'::text,
         'one_message_per_key', false,
+        'channel_tokens', null,
         'partitions', 8,
         'max_message_bytes', 8388608,
         'segment_bytes', 268435456,
