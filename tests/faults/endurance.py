@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -248,19 +249,22 @@ def endure(server: servers.Server, summary: Summary, *, minutes: float, round_se
     end = time.monotonic() + 60 * minutes
     while time.monotonic() < end and not summary.violations:
         seed = chance.randrange(2**32)
-        with tempfile.TemporaryDirectory(prefix="postbus-faults-") as folder:
-            directory = Path(folder)
-            with _round(server, directory, seed, has_levels=summary.rounds % 2 == 1) as (work, processes):
-                start = time.monotonic()
-                while time.monotonic() < min(start + round_seconds, end):
-                    time.sleep(chance.uniform(0, 1))
-                    work.inflict()
-                processes.check_alive()
-                summary.seconds += time.monotonic() - start
-                broken = processes.broken_promises()
-                summary.faults += work.counts
-            summary.add(directory)
+        directory = Path(tempfile.mkdtemp(prefix="postbus-faults-"))
+        with _round(server, directory, seed, has_levels=summary.rounds % 2 == 1) as (work, processes):
+            start = time.monotonic()
+            while time.monotonic() < min(start + round_seconds, end):
+                time.sleep(chance.uniform(0, 1))
+                work.inflict()
+            processes.check_alive()
+            summary.seconds += time.monotonic() - start
+            broken = processes.broken_promises()
+            summary.faults += work.counts
+        summary.add(directory)
         summary.rounds += 1
+        if broken:
+            print(f"the history of this round is kept in {directory}", file=sys.stderr)
+        else:
+            shutil.rmtree(directory)
         summary.violations.update(violation.promise for _, violation in broken)
         for consumer, violation in broken[:_SHOWN]:
             print(f"seed {seed}, order {consumer}: {violation}", file=sys.stderr)
