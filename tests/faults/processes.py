@@ -224,7 +224,8 @@ class Processes:
         remainder = remainder_of(bus, STREAM, name)
         assert history.published, "something was published"
         assert not remainder.left, "all was finished"
-        found = check(history, remainder, scope=self._scopes[name])
+        max_deliver = bus.consumer(STREAM, name).info().max_deliver
+        found = check(history, remainder, scope=self._scopes[name], max_deliver=max_deliver)
         if self._channels is not None:
             found += check_channels(history, self._channels)
         # Also of different levels.

@@ -65,6 +65,7 @@ def violations(
     dead: set[int] | None = None,
     left: set[int] | None = None,
     scope: Scope | None = None,
+    max_deliver: int | None = None,
 ) -> list[tuple[str, int | None]]:
     """What the checker finds. Unless told otherwise, the stream has what was published and nothing is dead or left."""
     history = History.of(events, "orders", "billing")
@@ -73,7 +74,7 @@ def violations(
         dead=frozenset(dead or ()),
         left=frozenset(left or ()),
     )
-    return [(each.promise, each.seq) for each in check(history, remainder, scope=scope)]
+    return [(each.promise, each.seq) for each in check(history, remainder, scope=scope, max_deliver=max_deliver)]
 
 
 def crashed(at: float) -> Crashed:
@@ -286,6 +287,21 @@ class TestOrder:
         assert self.found(*events, scope=by_key) == []
         assert self.found(*events, scope=None) == []
         assert self.found(received("a", 1, at=1), received("b", 3, at=1.5), scope=by_key) == [("in order", 3)]
+
+    def test_after_the_last_delivery_has_run_out_the_next_message_comes_though_a_late_ack_counts(self) -> None:
+        events: list[Event] = [
+            received("a", 1, at=1, attempt=3),
+            received("b", 2, at=2.5),
+            # The lease lasted for a second; message 1 is a dead letter by now.
+            *settled("ack", "a@1-1", at=3),
+        ]
+
+        def found(max_deliver: int | None) -> list[tuple[str, int | None]]:
+            return violations(*self.STREAM, *events, left={2, 3, 4}, scope=by_partition, max_deliver=max_deliver)
+
+        assert found(3) == []
+        # Otherwise it waits for its next delivery, and those after it wait too.
+        assert found(4) == found(None) == [("in order", 2)]
 
     def test_a_batch_is_in_order(self) -> None:
         assert self.found(received("a", 2, 1, at=1), scope=by_partition) == [("in order", 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from postbus.model.partitioning import priority_of
@@ -29,12 +30,18 @@ def by_key_and_level(lease: Lease) -> Hashable:
     return None if lease.key is None else (lease.key, priority_of(lease.partition))
 
 
-def check_order(history: History, scope: Scope) -> Iterator[Violation]:
+def check_order(history: History, scope: Scope, max_deliver: int | None = None) -> Iterator[Violation]:
     """Within a scope one receive holds messages at a time, and a message comes only after all before it were finished.
 
     So once a message was delivered, an earlier one comes again only if it was before it in the same batch: they failed together.
+    A message whose last delivery has run out is a dead letter, and those after it go on; a late ack finishes the dead letter.
     """
-    yield from check_apart(history, scope, "in order")
+    last = max_deliver or float("inf")
+    leases = [
+        replace(each, held_until=min(each.held_until, each.leased_until)) if each.attempt >= last else each
+        for each in history.leases
+    ]
+    yield from check_apart(replace(history, leases=leases), scope, "in order")
     yield from _check_batches(history, scope)
     yield from _check_steps(history, scope)
 
