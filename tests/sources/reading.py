@@ -32,8 +32,9 @@ class SourceBed:
 
     @property
     def prefix(self) -> str:
-        """What the keys of messages begin with. The first schema on the path has the name of the role."""
-        return f"{self.sql.info.dbname}.{self.sql.info.user}"
+        """What the keys of messages begin with."""
+        ((schema,),) = self.sql.execute("select current_schema()").fetchall()
+        return f"{self.sql.info.dbname}.{schema}"
 
     def create(self, *tables: str, name: str = "shop", stream: str = "changes", **settings: Any) -> None:
         """Create a source by SQL; its reader makes slot and publication."""
