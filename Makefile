@@ -58,7 +58,7 @@ chromium:
 	fi
 
 # Most tests wait most of their time, so three parts run side by side. They are of about the same length.
-ENGINE := tests/integration tests/unit
+ENGINE := tests/integration tests/unit tests/sqs tests/testing
 SPARK := tests/spark tests/browser tests/property tests/sql tests/docs tests/packaging tests/push tests/sources
 
 test: lint packages ## Check everything: lint, then all tests
