@@ -48,7 +48,7 @@ def assert_published(
     found = [each for each in messages(bus, stream, key=key) if _matches(each, data, headers)]
     if (count is None and found) or len(found) == count:
         return found
-    wanted = "a message" if count is None else f"{count} messages"
+    wanted = "a message" if count is None else f"{count} {'message' if count == 1 else 'messages'}"
     raise AssertionError(
         f"expected {wanted} in {stream} {_said(key, data, headers)}, found {len(found)}{_listed(there)}"
     )

@@ -196,4 +196,4 @@ def test_sigterm_stops_the_worker_after_what_it_has_begun(url: str, tasks: Any) 
         said = worker.communicate(timeout=60)[0]
 
     assert worker.returncode == 0
-    assert said.splitlines() == ["running tasks of default, slow", "1 tasks were run"]
+    assert said.splitlines() == ["running tasks of default, slow", "ran 1 task"]

@@ -35,7 +35,7 @@ def test_a_failed_assertion_shows_what_was_published(shop: postbus.Bus) -> None:
         "  orders.a.1: {'total': 5, 'lines': [1]}\n"
         "  orders.b.2: {'total': 7}"
     )
-    with pytest.raises(AssertionError, match="expected 1 messages in orders with any content, found 2"):
+    with pytest.raises(AssertionError, match="expected 1 message in orders with any content, found 2"):
         assert_published(shop, "orders", count=1)
     with pytest.raises(AssertionError, match="expected 0 messages"):
         assert_not_published(shop, "orders", key="orders.b.2")

@@ -65,7 +65,7 @@ class Command(BaseCommand):
             raise CommandError(f"{error.message}; run: manage.py migrate") from error
         except postbus.Error as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{counts:,} tasks were run")
+        self.stdout.write(f"ran {counts:,} {'task' if counts == 1 else 'tasks'}")
 
 
 def _run(workers: list[postbus.Worker]) -> int:
